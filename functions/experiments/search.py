@@ -1,0 +1,96 @@
+"""The rules of searching experiments, and the datasets of experiments."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from experiments import messages as m
+from experiments import responses
+from mlcore import paging
+from mlcore.entities import ACTIVE, DELETED, Experiment
+from mlcore.http import Request
+from mlcore.limits.datasets import check_search_datasets
+from mlcore.limits.experiments import experiment_id
+from mlcore.limits.text import check_max_results
+from mlcore.repos import datasets, experiments
+from mlcore.search import fields, grammar, order
+from mlcore.search.match import predicate
+
+STAGES = {
+    "ACTIVE_ONLY": (ACTIVE,),
+    "DELETED_ONLY": (DELETED,),
+    "ALL": (ACTIVE, DELETED),
+}
+
+MAX_DATASET_SUMMARIES = 1_000
+READ_TOGETHER = 1_000
+RESPONSE_WEIGHT = 3_500_000
+"""About as many bytes of JSON as a page may have: a Lambda response ends at 6 MB. A token leads
+on."""
+
+
+def search_experiments(message: m.SearchExperiments, request: Request) -> dict[str, Any]:
+    """The ids come from GSI2, which may lag by seconds; each experiment is then read strongly
+    consistently."""
+    limit = message.max_results
+    check_max_results(limit)
+    view = message.view_type or "ACTIVE_ONLY"
+    matches = predicate(grammar.parse_filter(message.filter, fields.EXPERIMENT), fields.EXPERIMENT)
+    ordering = grammar.parse_order_by(message.order_by, fields.EXPERIMENT)
+    key_of = order.sort_key(ordering, fields.EXPERIMENT)
+    query = [request.workspace, message.filter, view, list(message.order_by)]
+    position = paging.position_of(message.page_token, query)
+    after = None if position is None else order.restore_key(position, ordering, fields.EXPERIMENT)
+    keyed = (
+        (key_of(experiment), experiment)
+        for experiment in _experiments(request.workspace)
+        if experiment.lifecycle_stage in STAGES[view] and matches(experiment)
+    )
+    following = (pair for pair in keyed if after is None or pair[0] > after)
+    rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
+    page = _fitting([experiment for _, experiment in rows[:limit]])
+    answer: dict[str, Any] = {}
+    if page:
+        answer["experiments"] = [responses.experiment(experiment) for experiment in page]
+    if len(page) < len(rows):
+        answer["next_page_token"] = paging.token(key_of(page[-1]), query)
+    return answer
+
+
+def search_datasets(message: m.SearchDatasets, request: Request) -> dict[str, Any]:
+    """Each dataset of the experiments, once for each context in which a run used it."""
+    wanted = message.experiment_ids
+    check_search_datasets(wanted)
+    known = experiments.find_many(list(dict.fromkeys(map(experiment_id, wanted))))
+    summaries = (
+        summary
+        for experiment in known
+        if experiment is not None and experiment.workspace == request.workspace
+        for summary in datasets.summaries(experiment.experiment_id)
+    )
+    found = [
+        {name: value for name, value in summary._asdict().items() if value is not None}
+        for summary in islice(summaries, MAX_DATASET_SUMMARIES)
+    ]
+    return {"dataset_summaries": found} if found else {}
+
+
+def _experiments(workspace: str) -> Iterator[Experiment]:
+    ids = experiments.ids_of_workspace(workspace)
+    while chunk := list(islice(ids, READ_TOGETHER)):
+        yield from (found for found in experiments.find_many(chunk) if found is not None)
+
+
+def _fitting(found: list[Experiment]) -> list[Experiment]:
+    """As many of the first experiments as fit a response, one at least."""
+    weight = 0
+    for count, experiment in enumerate(found):
+        texts = [experiment.name, experiment.artifact_location, *experiment.tags.values()]
+        weight += 400 + 300 * len(experiment.tags)
+        weight += sum(len(text) if text.isascii() else 6 * len(text) for text in texts)
+        if weight > RESPONSE_WEIGHT and count:
+            return found[:count]
+    return found

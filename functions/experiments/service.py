@@ -1,0 +1,157 @@
+"""The rules of experiments: names, lifecycle and tags, as MLflow's tracking server has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments import messages as m
+from experiments import responses
+from mlcore import errors, ids
+from mlcore.entities import ACTIVE, DELETED, Experiment
+from mlcore.http import Request
+from mlcore.limits import experiments as limits
+from mlcore.repos import experiments
+from mlcore.repos.experiments import Conflict, NameTaken, Record
+
+CONFLICT_ATTEMPTS = 10
+
+
+def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str, Any]:
+    """One transaction. The name of a deleted experiment stays taken."""
+    tags = limits.check_create_experiment(message.name, message.artifact_location, message.tags)
+    experiment_id = ids.new_ulid()
+    now = ids.now_ms()
+    experiment = Experiment(
+        experiment_id=experiment_id,
+        name=message.name,
+        artifact_location=message.artifact_location or experiments.default_location(experiment_id),
+        lifecycle_stage=ACTIVE,
+        creation_time=now,
+        last_update_time=now,
+        tags=dict(tags),
+        workspace=request.workspace,
+    )
+    try:
+        experiments.create(experiment)
+    except NameTaken as taken:
+        raise _name_taken(request.workspace, message.name) from taken
+    return {"experiment_id": experiment_id}
+
+
+def get_experiment(message: m.GetExperiment, request: Request) -> dict[str, Any]:
+    return {"experiment": responses.experiment(_get(message.experiment_id, request).experiment)}
+
+
+def get_experiment_by_name(message: m.GetExperimentByName, request: Request) -> dict[str, Any]:
+    """Two strongly consistent GetItem; deleted experiments are found as well."""
+    found = experiments.find_by_name(request.workspace, message.experiment_name)
+    if found is None:
+        raise errors.ResourceDoesNotExist(
+            f"Could not find experiment with name '{message.experiment_name}'"
+        )
+    return {"experiment": responses.experiment(found)}
+
+
+def update_experiment(message: m.UpdateExperiment, request: Request) -> dict[str, Any]:
+    for _ in range(CONFLICT_ATTEMPTS):
+        experiment = _get(message.experiment_id, request).experiment
+        if experiment.lifecycle_stage != ACTIVE:
+            raise errors.InvalidState("Cannot rename a non-active experiment.")
+        limits.check_name(message.new_name)
+        try:
+            if message.new_name == experiment.name:
+                experiments.touch(experiment)
+            else:
+                experiments.rename(experiment, message.new_name)
+        except NameTaken as taken:
+            raise errors.BadRequest(
+                f"Experiment(name={message.new_name}) already exists."
+            ) from taken
+        except Conflict:
+            continue
+        return {}
+    raise _busy()
+
+
+def delete_experiment(message: m.DeleteExperiment, request: Request) -> dict[str, Any]:
+    _move(message.experiment_id, request, ACTIVE, DELETED)
+    return {}
+
+
+def restore_experiment(message: m.RestoreExperiment, request: Request) -> dict[str, Any]:
+    _move(message.experiment_id, request, DELETED, ACTIVE)
+    return {}
+
+
+def set_experiment_tag(message: m.SetExperimentTag, request: Request) -> dict[str, Any]:
+    limits.check_tag(message.key, message.value)
+    for _ in range(CONFLICT_ATTEMPTS):
+        read = _get_active(message.experiment_id, request)
+        limits.check_custom_views(message.experiment_id, message.key, read.experiment.tags)
+        try:
+            experiments.set_tag(read, message.key, message.value)
+        except Conflict:
+            continue
+        return {}
+    raise _busy()
+
+
+def delete_experiment_tag(message: m.DeleteExperimentTag, request: Request) -> dict[str, Any]:
+    for _ in range(CONFLICT_ATTEMPTS):
+        read = _get_active(message.experiment_id, request)
+        if message.key not in read.experiment.tags:
+            raise errors.ResourceDoesNotExist(
+                f"No tag with name: {message.key} in experiment with id "
+                f"{read.experiment.experiment_id}"
+            )
+        try:
+            experiments.delete_tag(read, message.key)
+        except Conflict:
+            continue
+        return {}
+    raise _busy()
+
+
+def _get(experiment_id: str, request: Request) -> Record:
+    """An experiment of another workspace looks missing."""
+    read = experiments.get(limits.experiment_id(experiment_id))
+    if read.experiment.workspace != request.workspace:
+        raise experiments.missing(read.experiment.experiment_id)
+    return read
+
+
+def _get_active(experiment_id: str, request: Request) -> Record:
+    read = _get(experiment_id, request)
+    if read.experiment.lifecycle_stage != ACTIVE:
+        raise errors.InvalidParameterValue(
+            f"The experiment {experiment_id} must be in the 'active' state. "
+            f"Current state is {read.experiment.lifecycle_stage}."
+        )
+    return read
+
+
+def _move(experiment_id: str, request: Request, source: str, target: str) -> None:
+    for _ in range(CONFLICT_ATTEMPTS):
+        experiment = _get(experiment_id, request).experiment
+        if experiment.lifecycle_stage != source:
+            raise experiments.missing(experiment_id)
+        try:
+            experiments.set_stage(experiment, target)
+        except Conflict:
+            continue
+        return
+    raise _busy()
+
+
+def _name_taken(workspace: str, name: str) -> errors.ResourceAlreadyExists:
+    holder = experiments.find_by_name(workspace, name)
+    if holder is not None and holder.lifecycle_stage == DELETED:
+        return errors.ResourceAlreadyExists(
+            f"Experiment(name={name}) already exists in deleted state. "
+            "Restore it, or permanently delete it, to use the name again."
+        )
+    return errors.ResourceAlreadyExists(f"Experiment(name={name}) already exists.")
+
+
+def _busy() -> errors.TemporarilyUnavailable:
+    return errors.TemporarilyUnavailable("The experiment is busy with other writes. Try again.")

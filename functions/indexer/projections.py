@@ -1,0 +1,61 @@
+"""What the child items of a source item must be: pure functions from images to keys and items.
+
+A stream record only tells *which* keys changed; what is written for them comes from the source as
+it is when the
+record is handled. Records that come twice, late or out of order therefore lead to the same items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.repos.document import Map
+
+Changes = set[tuple[str, str]]
+"""(map attribute, key) pairs."""
+
+
+class Writes(NamedTuple):
+    puts: list[Raw]
+    deletes: list[Key]
+    """Projections whose key is gone from the source. An item that holds a value of its own must
+    stay."""
+
+
+def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
+    """The keys of the maps that differ between two images of one item."""
+    found: Changes = set()
+    for attribute in maps:
+        before = _content(old, attribute)
+        after = _content(new, attribute)
+        found |= {
+            (attribute, key)
+            for key in before.keys() | after.keys()
+            if before.get(key) != after.get(key)
+        }
+    return found
+
+
+def children(current: Raw | None, maps: Iterable[Map], changed: Changes) -> Writes:
+    """The child items for the changed keys, given the source item as it is now."""
+    by_name = {entry.attribute: entry for entry in maps}
+    puts: list[Raw] = []
+    deletes: list[Key] = []
+    for attribute, key in sorted(changed):
+        entry = by_name[attribute]
+        value = _content(current, attribute).get(key)
+        if value is not None:
+            puts.append(entry.child(key, value["S"]))
+        else:
+            deletes.append(entry.place(key))
+    return Writes(puts, deletes)
+
+
+def _content(image: Raw | None, attribute: str) -> Raw:
+    if image is None:
+        return {}
+    content: Raw = image.get(attribute, {}).get("M", {})
+    return content

@@ -1,0 +1,139 @@
+"""The rules of logging metrics, params and tags, one at a time and in batches.
+
+The run and its experiment are read first, so every rule is checked before anything is written.
+Points of history
+may be written beside the run item; only where params are logged, whose conflict forbids the batch,
+do they follow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlcore import errors
+from mlcore.db.table import table
+from mlcore.entities import Metric, recency, stored_value
+from mlcore.http import Request
+from mlcore.limits import runs as limits
+from mlcore.repos import history, runs
+from mlcore.repos.points import latest_of, latest_text, parse_latest
+from mlcore.repos.runs import RUN_NAME_TAG, Record
+from runs import messages as m
+
+
+def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
+    """Two round trips: the run, then its item and the point side by side."""
+    metric = limits.check_metric(message)
+    _check_dataset(message)
+    read = runs.load(message.run_id or message.run_uuid)
+    if message.model_id:
+        runs.check_active(read)
+        raise _no_model(message.model_id)
+    _log(read, [metric._replace(value=stored_value(metric.value))], {}, {})
+    return {}
+
+
+def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
+    param = limits.check_param(message)
+    read = runs.load(message.run_id or message.run_uuid)
+
+    def decide(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        known = read.document.texts("params").get(param.key)
+        if known is None:
+            return {"params": {param.key: param.value}}, ()
+        if known != param.value:
+            raise errors.InvalidParameterValue(
+                f"Changing param values is not allowed. Param with key='{param.key}' was already"
+                f" logged with value='{known}' for run ID='{read.run_id}'. "
+                f"Attempted logging new value '{param.value}'."
+            )
+        return {}, ()
+
+    runs.write(read, decide)
+    return {}
+
+
+def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
+    """Two round trips, three with params (and one to locate the run the first time)."""
+    batch = limits.check_log_batch(message.run_id, message.metrics, message.params, message.tags)
+    for metric in message.metrics:
+        _check_dataset(metric)
+    read = runs.load(message.run_id)
+    for metric in message.metrics:
+        if metric.model_id:
+            runs.check_active(read)
+            raise _no_model(metric.model_id)
+    points = [metric._replace(value=stored_value(metric.value)) for metric in batch.metrics]
+    _log(read, points, dict(batch.params), dict(batch.tags))
+    return {}
+
+
+def _log(
+    read: Record, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
+) -> None:
+    latest = latest_of(metrics)
+    kept_tags = {key: value for key, value in tags.items() if value or key != RUN_NAME_TAG}
+
+    def decide(read: Record) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
+        return {
+            "metrics": _later(read, latest),
+            "params": _new_params(read, params),
+            "tags": _changed(read.document.texts("tags"), kept_tags),
+        }, ()
+
+    def write_run() -> None:
+        runs.write(read, decide)
+
+    def write_points() -> None:
+        history.write(read.experiment.experiment_id, read.run_id, metrics)
+
+    if not metrics:
+        write_run()
+    elif params:
+        write_run()
+        write_points()
+    else:
+        runs.check_active(read)
+        table.parallel([write_run, write_points])
+
+
+def _later(read: Record, latest: Mapping[str, Metric]) -> dict[str, str]:
+    known = read.document.texts("metrics")
+    return {
+        key: latest_text(metric)
+        for key, metric in latest.items()
+        if key not in known or recency(metric) > recency(parse_latest(key, known[key]))
+    }
+
+
+def _new_params(read: Record, params: Mapping[str, str]) -> dict[str, str]:
+    if not params:
+        return {}
+    known = read.document.texts("params")
+    conflicts = [
+        {"key": key, "old_value": known[key], "new_value": value}
+        for key, value in params.items()
+        if known.get(key, value) != value
+    ]
+    if conflicts:
+        raise errors.InvalidParameterValue(
+            "Changing param values is not allowed. Params were already"
+            f" logged='{conflicts}' for run ID='{read.run_id}'."
+        )
+    return {key: value for key, value in params.items() if key not in known}
+
+
+def _changed(known: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in texts.items() if known.get(key) != text}
+
+
+def _check_dataset(metric: m.LogMetric | m.Metric) -> None:
+    if bool(metric.dataset_name) != bool(metric.dataset_digest):
+        raise errors.InvalidParameterValue(
+            "Both dataset_name and dataset_digest must be provided if one is provided"
+        )
+
+
+def _no_model(model_id: str) -> errors.BadRequest:
+    return errors.BadRequest(f"Logged model with ID '{model_id}' not found.")

@@ -1,0 +1,146 @@
+"""The rules of runs: creation, info, lifecycle and single tags, as MLflow's tracking server has
+them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mlcore import errors, ids, run_names
+from mlcore.db.expression import Raw, number, string
+from mlcore.db.keys import lsi3_run
+from mlcore.entities import ACTIVE, DELETED, Run
+from mlcore.http import Request
+from mlcore.limits import runs as limits
+from mlcore.limits.experiments import experiment_id
+from mlcore.repos import experiments, runs
+from mlcore.repos.runs import RUN_NAME_TAG, Record
+from runs import messages as m
+from runs import responses
+
+LOGGED_MODELS_TAG = "mlflow.log-model.history"
+
+
+def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
+    """Two round trips: the experiment, then one transaction that writes the run."""
+    if not message.experiment_id:
+        raise errors.BadRequest("A run needs an experiment: 'experiment_id' is missing or empty.")
+    experiment = experiments.get(experiment_id(message.experiment_id)).experiment
+    if experiment.workspace != request.workspace:
+        raise experiments.missing(experiment.experiment_id)
+    if experiment.lifecycle_stage != ACTIVE:
+        raise errors.InvalidParameterValue(
+            f"The experiment {experiment.experiment_id} must be in the 'active' state. "
+            f"Current state is {experiment.lifecycle_stage}."
+        )
+    given, tags = limits.check_create_run(message.run_name, message.tags)
+    name = given or run_names.generate()
+    run_id = ids.new_ulid()
+    run = Run(
+        run_id=run_id,
+        experiment_id=experiment.experiment_id,
+        run_name=name,
+        user_id=message.user_id,
+        status="RUNNING",
+        start_time=message.start_time,
+        end_time=None,
+        artifact_uri=_below(experiment.artifact_location, f"{run_id}/artifacts"),
+        lifecycle_stage=ACTIVE,
+        metrics={},
+        params={},
+        tags={**dict(tags), RUN_NAME_TAG: name},
+    )
+    runs.create(run, experiment)
+    created = responses.run(run)
+    del created["outputs"]
+    return {"run": created}
+
+
+def get_run(message: m.GetRun, request: Request) -> dict[str, Any]:
+    return {"run": responses.run(runs.entity(runs.load(message.run_id or message.run_uuid)))}
+
+
+def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
+    read = runs.load(message.run_id or message.run_uuid)
+    status = message.status if message.has("status") else None
+    end_time = message.end_time if message.has("end_time") else None
+    name = message.run_name if message.has("run_name") else None
+    return {"run_info": responses.run_info(update_info(read, status, end_time, name))}
+
+
+def update_info(read: Record, status: str | None, end_time: int | None, name: str | None) -> Run:
+    """Sets what is given; an empty name is no name. The name and the tag ``mlflow.runName`` go
+    together."""
+    attributes: Raw = {}
+    if status is not None:
+        attributes["status"] = string(status)
+        start = int(read.document.item["start_time"]["N"])
+        attributes["lsi3sk"] = string(lsi3_run(status, start, read.run_id))
+    if end_time is not None:
+        attributes["end_time"] = number(end_time)
+    sets = {"tags": {RUN_NAME_TAG: name}} if name else {}
+    written = runs.write(read, lambda _: (sets, ()), lambda: attributes)
+    before = runs.entity(written)
+    return before._replace(
+        status=status or before.status,
+        end_time=before.end_time if end_time is None else end_time,
+        run_name=name or before.run_name,
+    )
+
+
+def delete_run(message: m.DeleteRun, request: Request) -> dict[str, Any]:
+    runs.set_stage(runs.load(message.run_id), DELETED)
+    return {}
+
+
+def restore_run(message: m.RestoreRun, request: Request) -> dict[str, Any]:
+    runs.set_stage(runs.load(message.run_id), ACTIVE)
+    return {}
+
+
+def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
+    tag = limits.check_tag(message)
+    read = runs.load(message.run_id or message.run_uuid)
+    set_tags(read, {tag.key: tag.value})
+    return {}
+
+
+def set_tags(read: Record, tags: dict[str, str]) -> None:
+    """An empty ``mlflow.runName`` is not set, because an empty name is no name."""
+    kept = {key: value for key, value in tags.items() if value or key != RUN_NAME_TAG}
+    runs.write(read, lambda _: ({"tags": kept}, ()))
+
+
+def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
+    read = runs.load(message.run_id or message.run_uuid)
+    runs.check_active(read)
+    if message.key not in read.document.texts("tags"):
+        raise errors.ResourceDoesNotExist(
+            f"No tag with name: {message.key} in run with id {read.run_id}"
+        )
+    runs.write(read, lambda _: ({}, [("tags", message.key)]))
+    return {}
+
+
+def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
+    """Appends the model to the tag that 2.x clients keep their logged models in; once, however
+    often it is sent."""
+    entry = limits.logged_model(message.model_json)
+
+    def append(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        history = json.loads(read.document.texts("tags").get(LOGGED_MODELS_TAG, "[]"))
+        if entry in history:
+            return {}, ()
+        return {"tags": {LOGGED_MODELS_TAG: json.dumps([*history, entry])}}, ()
+
+    runs.write(runs.load(message.run_id), append)
+    return {}
+
+
+def _below(location: str, path: str) -> str:
+    """``path`` under an artifact location, whose query string or fragment stays at the end."""
+    for mark in "?#":
+        head, found, tail = location.partition(mark)
+        if found:
+            return _below(head, path) + mark + tail
+    return f"{location.rstrip('/')}/{path}" if not location.endswith(":/") else f"{location}{path}"

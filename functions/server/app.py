@@ -1,0 +1,15 @@
+"""Health, version and capabilities; and the end of every path that no other function answers."""
+
+from __future__ import annotations
+
+from mlcore.http import PlainRoute, get, lambda_handler
+from server import messages as m
+from server import service
+
+RPCS = (get("/mlflow/server-info", m.GetServerInfo, service.get_server_info, version="3.0"),)
+PLAIN_ROUTES = (
+    PlainRoute("GET", "/health", service.health),
+    PlainRoute("GET", "/version", service.version),
+)
+
+handler = lambda_handler(RPCS, PLAIN_ROUTES)

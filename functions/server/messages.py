@@ -1,0 +1,9 @@
+"""Requests about the server itself."""
+
+from __future__ import annotations
+
+from mlcore.wire import Message
+
+
+class GetServerInfo(Message):
+    """Takes no arguments."""

@@ -1,0 +1,36 @@
+"""What the server says about itself, without touching the table."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from mlcore.http import Request, Response
+from server.messages import GetServerInfo
+
+MLFLOW_VERSION = "3.17.2"
+"""The version whose API is served; clients switch features on by it."""
+
+
+def health(_request: Request) -> Response:
+    return Response(200, "OK", "text/plain; charset=utf-8")
+
+
+def version(_request: Request) -> Response:
+    return Response(200, MLFLOW_VERSION, "text/plain; charset=utf-8")
+
+
+def get_server_info(_message: GetServerInfo, _request: Request) -> dict[str, Any]:
+    """Capabilities. "SqlStore" is the only store type that clients and the UI do not treat as
+    limited."""
+    return {
+        "store_type": "SqlStore",
+        "workspaces_enabled": os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower()
+        in ("1", "true"),
+        "trace_archival_enabled": False,
+        "multipart_uploads_enabled": False,
+        "multipart_downloads_enabled": False,
+        "presigned_upload_run_id_supported": False,
+        "presigned_upload_model_id_supported": False,
+        "features_enabled": {"gateway": False},
+    }

@@ -1,0 +1,1 @@
+"""What every function shares: keys, models, repositories, wire format, search, errors."""

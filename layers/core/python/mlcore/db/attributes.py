@@ -1,0 +1,50 @@
+"""PynamoDB attributes that keep what they are given: exact integers, doubles and maps of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, isnan
+from typing import Any
+
+from pynamodb.attributes import Attribute
+from pynamodb.constants import MAP, NUMBER, STRING
+
+
+class IntAttribute(Attribute[int]):
+    """An integer of at most 38 digits. (``NumberAttribute`` is one of floats.)"""
+
+    attr_type = NUMBER
+
+    def serialize(self, value: int) -> str:
+        return str(value)
+
+    def deserialize(self, value: str) -> int:
+        return int(value)
+
+
+class DoubleAttribute(Attribute[float]):
+    """A double as text, because DynamoDB's numbers have no NaN, no infinity and no 1e300."""
+
+    attr_type = STRING
+
+    def serialize(self, value: float) -> str:
+        if isnan(value):
+            return "NaN"
+        if value in {inf, -inf}:
+            return "Infinity" if value > 0 else "-Infinity"
+        return repr(float(value))
+
+    def deserialize(self, value: str) -> float:
+        return float(value)
+
+
+class TextMapAttribute(Attribute[dict[str, str]]):
+    """A map from any text to text."""
+
+    attr_type = MAP
+
+    def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:
+        return {key: {STRING: text} for key, text in value.items()}
+
+    def deserialize(self, value: dict[str, Any]) -> dict[str, str]:
+        return {key: text[STRING] for key, text in value.items()}

@@ -1,0 +1,133 @@
+"""Every key of the table, spelled in this folder and nowhere else, as one namespace.
+
+Items: under each partition key its sort keys, and the items' ``type``::
+
+    EXP#<experiment_id>
+        E#META                                              experiment
+        E#TAG#<key>                                         experiment_tag
+        E#NAME_REV                                          experiment_name_rev
+        R#<run_id>                                          run
+        R#<run_id>#METRIC#<key>                             run_metric
+        R#<run_id>#MHIST#<key>#<step>#<ts>#<suffix>         run_metric_history
+        R#<run_id>#MBATCH#<batch_id>                        run_metric_batch
+        R#<run_id>#PARAM#<key>                              run_param
+        R#<run_id>#TAG#<key>                                run_tag
+        R#<run_id>#INPUT#<name>#<digest>                    run_input
+        R#<run_id>#LM#<model_name>                          run_logged_model
+        D#<dataset_hash>                                    dataset
+        D#<dataset_hash>#PART#<field>#<number>              dataset_part
+        T#<trace_id>                                        trace
+        T#<trace_id>#TAG#<key>                              trace_tag
+        T#<trace_id>#SPANS                                  trace_spans
+        DLINK#<run_id>#<dataset_name>#<digest>              dataset_link
+        RANK#m#<key>#<inv_value>#<run_id>                   rank_metric
+        RANK#p#<key>#<value>#<run_id>                       rank_param
+        FTS#<level>#<token>#<entity_type>#<entity_id>       fts
+        FTS_REV#<entity_type>#<entity_id>#<level>#<token>   fts_rev
+        PENDING#<entity_type>#<entity_id>                   pending
+    EXPNAME#<workspace>#<experiment_name>
+        EXPNAME#LOCK                                        experiment_name_lock
+    RUN#<run_id>
+        RUN#REF                                             run_ref
+    TRACE#<trace_id>
+        TRACE#REF                                           trace_ref
+    RM#<model_name>
+        M#META                                              registered_model
+        M#V#<version>                                       model_version
+        M#TAG#<key>                                         model_tag
+        M#ALIAS#<alias>                                     model_alias
+    WORKSPACE#<workspace>
+        WS#META                                             workspace
+    USER#<username>
+        U#META                                              user
+        U#PERM#<experiment_id>                              experiment_permission
+        U#RPERM#<model_name>                                model_permission
+    CONFIG
+        CFG#<key>                                           config
+
+Secondary indexes: under each partition key its sort keys, and the pattern's name::
+
+    LSI1 EXP#<experiment_id>
+        <stage>#R#<time>#<inv_run_id>                       lsi1_run
+    LSI2 EXP#<experiment_id>
+        R#<time>#<inv_run_id>                               lsi2_run
+        T#<time>#<inv_trace_id>                             lsi2_trace
+    LSI3 EXP#<experiment_id>
+        <status>#R#<time>#<inv_run_id>                      lsi3_run
+        <status>#T#<time>#<inv_trace_id>                    lsi3_trace
+    LSI4 EXP#<experiment_id>
+        R#<run_name>#<run_id>                               lsi4_run
+        T#<trace_name>#<trace_id>                           lsi4_trace
+    LSI5 EXP#<experiment_id>
+        R#<key>#<double>#<inv_run_id>                       lsi5_run
+    GSI1 RUN#<run_id>
+        EXP#<experiment_id>                                 gsi1_run
+    GSI1 TRACE#<trace_id>
+        EXP#<experiment_id>                                 gsi1_trace
+    GSI2 WS#<workspace>
+        EXP#<experiment_id>                                 gsi2_experiment
+    GSI2 FTS#<token>
+        <level>#<entity_type>#<entity_id>                   gsi2_fts
+    GSI3 EXPNAME#<experiment_name>
+        EXP#<experiment_id>                                 gsi3_experiment
+    GSI3 RMNAME#<model_name>
+        RM#<model_name>                                     gsi3_model
+    GSI4 EXPPERM#<experiment_id>
+        USER#<username>                                     gsi4_experiment_permission
+    GSI4 RMPERM#<model_name>
+        USER#<username>                                     gsi4_model_permission
+    GSI5 WS#<workspace>#EXP
+        <experiment_name>                                   gsi5_experiment
+    GSI5 RM_LIST
+        <model_name>                                        gsi5_model
+
+How a field is written (numbers, escapes, what is cut) is said in :mod:`mlcore.db.keys.pattern`, the
+order of encoded values in :mod:`mlcore.db.sortable`. Functions named after a pattern build its key;
+``…_prefix`` gives what all sort keys begin with that share the leading fields.
+"""
+
+from __future__ import annotations
+
+from mlcore.db.keys.experiments import *  # noqa: F403
+from mlcore.db.keys.experiments import EXPERIMENT_PATTERNS
+from mlcore.db.keys.indexes import *  # noqa: F403
+from mlcore.db.keys.indexes import INDEX_PATTERNS
+from mlcore.db.keys.pattern import *  # noqa: F403
+from mlcore.db.keys.pattern import Parsed, Pattern
+from mlcore.db.keys.platform import *  # noqa: F403
+from mlcore.db.keys.platform import PLATFORM_PATTERNS
+from mlcore.db.keys.projections import *  # noqa: F403
+from mlcore.db.keys.projections import PROJECTION_PATTERNS
+from mlcore.db.keys.registry import *  # noqa: F403
+from mlcore.db.keys.registry import REGISTRY_PATTERNS
+from mlcore.db.keys.traces import *  # noqa: F403
+from mlcore.db.keys.traces import TRACE_PATTERNS
+
+PATTERNS: dict[str, Pattern] = {
+    pattern.name: pattern
+    for pattern in (
+        *EXPERIMENT_PATTERNS,
+        *TRACE_PATTERNS,
+        *PROJECTION_PATTERNS,
+        *REGISTRY_PATTERNS,
+        *PLATFORM_PATTERNS,
+    )
+}
+"""The patterns of items by name."""
+
+INDEXES: dict[str, Pattern] = {pattern.name: pattern for pattern in INDEX_PATTERNS}
+"""The patterns of secondary indexes by name."""
+
+_BY_BEGINNING: dict[tuple[str, str], list[Pattern]] = {}
+for _pattern in PATTERNS.values():
+    _beginning = (_pattern.pk.text.split("#", 1)[0], _pattern.sk.text.split("#", 1)[0])
+    _BY_BEGINNING.setdefault(_beginning, []).append(_pattern)
+
+
+def parse(pk: str, sk: str) -> Parsed:
+    """The pattern of an item's key, and its fields. Raises ValueError if no pattern has it."""
+    for pattern in _BY_BEGINNING.get((pk.split("#", 1)[0], sk.split("#", 1)[0]), ()):
+        fields = pattern.parse(pk, sk)
+        if fields is not None:
+            return Parsed(pattern, fields)
+    raise ValueError(f"no pattern has the key {pk!r} / {sk!r}")

@@ -1,0 +1,182 @@
+"""Keys of an experiment's partition: experiment, runs, datasets; and what finds them elsewhere."""
+
+from __future__ import annotations
+
+from mlcore.db.keys.pattern import Key, Pattern
+
+_EXP = "EXP#<experiment_id>"
+
+EXPERIMENT = Pattern("experiment", _EXP, "E#META", "an experiment with its tags")
+EXPERIMENT_TAG = Pattern("experiment_tag", _EXP, "E#TAG#<key>", "one tag", "both")
+EXPERIMENT_NAME_REV = Pattern(
+    "experiment_name_rev", _EXP, "E#NAME_REV", "the name reversed, for suffix search", "indexer"
+)
+EXPERIMENT_NAME_LOCK = Pattern(
+    "experiment_name_lock",
+    "EXPNAME#<workspace>#<experiment_name>",
+    "EXPNAME#LOCK",
+    "makes the name unique and finds the experiment consistently",
+)
+RUN = Pattern("run", _EXP, "R#<run_id>", "a run with its latest metrics, params and tags")
+RUN_METRIC = Pattern("run_metric", _EXP, "R#<run_id>#METRIC#<key>", "latest point", "both")
+RUN_METRIC_HISTORY = Pattern(
+    "run_metric_history",
+    _EXP,
+    "R#<run_id>#MHIST#<key>#<step>#<ts>#<suffix>",
+    "points of one metric that were logged together; step and ts are the first one's",
+    "both",
+)
+RUN_METRIC_BATCH = Pattern(
+    "run_metric_batch",
+    _EXP,
+    "R#<run_id>#MBATCH#<batch_id>",
+    "points of many metrics that were logged together, until the indexer unpacks them",
+)
+RUN_PARAM = Pattern("run_param", _EXP, "R#<run_id>#PARAM#<key>", "one param", "both")
+RUN_TAG = Pattern("run_tag", _EXP, "R#<run_id>#TAG#<key>", "one tag", "both")
+RUN_INPUT = Pattern(
+    "run_input", _EXP, "R#<run_id>#INPUT#<name>#<digest>", "a dataset that the run used", "both"
+)
+RUN_LOGGED_MODEL = Pattern(
+    "run_logged_model", _EXP, "R#<run_id>#LM#<model_name>", "a model that the run logged", "both"
+)
+RUN_REF = Pattern("run_ref", "RUN#<run_id>", "RUN#REF", "the run's experiment, read consistently")
+DATASET = Pattern("dataset", _EXP, "D#<dataset_hash>", "a dataset; the hash is of name and digest")
+DATASET_PART = Pattern(
+    "dataset_part",
+    _EXP,
+    "D#<dataset_hash>#PART#<field>#<number>",
+    "a piece of a field that is too large for the dataset's item",
+)
+
+EXPERIMENT_PATTERNS = (
+    EXPERIMENT,
+    EXPERIMENT_TAG,
+    EXPERIMENT_NAME_REV,
+    EXPERIMENT_NAME_LOCK,
+    RUN,
+    RUN_METRIC,
+    RUN_METRIC_HISTORY,
+    RUN_METRIC_BATCH,
+    RUN_PARAM,
+    RUN_TAG,
+    RUN_INPUT,
+    RUN_LOGGED_MODEL,
+    RUN_REF,
+    DATASET,
+    DATASET_PART,
+)
+
+EXPERIMENT_PK = EXPERIMENT.pk.prefix()
+
+_partition = EXPERIMENT.pk.build
+
+
+def experiment_id_of(pk: str) -> str:
+    """The experiment whose partition has this key. Raises ValueError if it is no experiment's."""
+    fields = EXPERIMENT.pk.parse(pk)
+    if fields is None:
+        raise ValueError(f"{pk!r} is not the partition of an experiment")
+    experiment_id: str = fields["experiment_id"]
+    return experiment_id
+
+
+def experiment(experiment_id: str) -> Key:
+    return Key(_partition(experiment_id), EXPERIMENT.sk.text)
+
+
+def experiment_tag(experiment_id: str, key: str) -> Key:
+    return Key(_partition(experiment_id), EXPERIMENT_TAG.sk.build(key))
+
+
+def experiment_tag_prefix() -> str:
+    return EXPERIMENT_TAG.sk.prefix()
+
+
+def experiment_name_rev(experiment_id: str) -> Key:
+    return Key(_partition(experiment_id), EXPERIMENT_NAME_REV.sk.text)
+
+
+def experiment_name_lock(workspace: str, name: str) -> Key:
+    return Key(EXPERIMENT_NAME_LOCK.pk.build(workspace, name), EXPERIMENT_NAME_LOCK.sk.text)
+
+
+def run(experiment_id: str, run_id: str) -> Key:
+    return Key(_partition(experiment_id), RUN.sk.build(run_id))
+
+
+def run_prefix(run_id: str = "") -> str:
+    """Of all that belongs to a run, but not the run; without an id, of all runs and all theirs."""
+    return RUN.sk.build(run_id) + "#" if run_id else RUN.sk.prefix()
+
+
+def run_ref(run_id: str) -> Key:
+    return Key(RUN_REF.pk.build(run_id), RUN_REF.sk.text)
+
+
+def run_metric(experiment_id: str, run_id: str, key: str) -> Key:
+    return Key(_partition(experiment_id), RUN_METRIC.sk.build(run_id, key))
+
+
+def run_metric_history(
+    experiment_id: str, run_id: str, key: str, step: int, timestamp: int, suffix: str
+) -> Key:
+    """``suffix`` tells packs apart that begin with the same step and timestamp."""
+    sk = RUN_METRIC_HISTORY.sk.build(run_id, key, step, timestamp, suffix)
+    return Key(_partition(experiment_id), sk)
+
+
+def run_metric_history_prefix(run_id: str, key: str) -> str:
+    return RUN_METRIC_HISTORY.sk.prefix(run_id, key)
+
+
+def run_metric_batch(experiment_id: str, run_id: str, batch_id: str) -> Key:
+    return Key(_partition(experiment_id), RUN_METRIC_BATCH.sk.build(run_id, batch_id))
+
+
+def run_metric_batch_prefix(run_id: str) -> str:
+    return RUN_METRIC_BATCH.sk.prefix(run_id)
+
+
+def run_param(experiment_id: str, run_id: str, key: str) -> Key:
+    return Key(_partition(experiment_id), RUN_PARAM.sk.build(run_id, key))
+
+
+def run_tag(experiment_id: str, run_id: str, key: str) -> Key:
+    return Key(_partition(experiment_id), RUN_TAG.sk.build(run_id, key))
+
+
+def run_input(experiment_id: str, run_id: str, name: str, digest: str) -> Key:
+    return Key(_partition(experiment_id), RUN_INPUT.sk.build(run_id, name, digest))
+
+
+def run_logged_model(experiment_id: str, run_id: str, model_name: str) -> Key:
+    return Key(_partition(experiment_id), RUN_LOGGED_MODEL.sk.build(run_id, model_name))
+
+
+_CHILDREN = {
+    "METRIC": RUN_METRIC,
+    "MHIST": RUN_METRIC_HISTORY,
+    "MBATCH": RUN_METRIC_BATCH,
+    "PARAM": RUN_PARAM,
+    "TAG": RUN_TAG,
+    "INPUT": RUN_INPUT,
+    "LM": RUN_LOGGED_MODEL,
+}
+
+
+def run_child_prefix(run_id: str, kind: str) -> str:
+    """Of one kind of a run's children: METRIC, MHIST, MBATCH, PARAM, TAG, INPUT or LM."""
+    return _CHILDREN[kind].sk.prefix(run_id)
+
+
+def dataset(experiment_id: str, dataset_hash: str) -> Key:
+    return Key(_partition(experiment_id), DATASET.sk.build(dataset_hash))
+
+
+def dataset_prefix() -> str:
+    return DATASET.sk.prefix()
+
+
+def dataset_part(experiment_id: str, dataset_hash: str, field: str, number: int) -> Key:
+    return Key(_partition(experiment_id), DATASET_PART.sk.build(dataset_hash, field, number))

@@ -1,0 +1,205 @@
+"""Keys in the secondary indexes. LSI keys belong to META items alone, so a Query there never meets
+a child.
+
+LSI1 to LSI3 end in the inverted id: read backwards they give newest first and, at one time, ids
+ascending. LSI4 is read forwards and ends in the id itself. LSI5 ends in the inverted id; NaN is
+above every number there. An empty name is an empty segment: no index key is ever empty, because
+each begins with a literal or a name that MLflow requires not to be empty.
+"""
+
+from __future__ import annotations
+
+from mlcore.db.keys.pattern import LAST, IndexKey, Pattern
+
+_EXP = "EXP#<experiment_id>"
+
+
+def _local(number: int, entity: str, sk: str, meaning: str) -> Pattern:
+    return Pattern(f"lsi{number}_{entity}", _EXP, sk, meaning, index=f"LSI{number}")
+
+
+def _global(number: int, entity: str, pk: str, sk: str, meaning: str) -> Pattern:
+    return Pattern(f"gsi{number}_{entity}", pk, sk, meaning, index=f"GSI{number}")
+
+
+LSI1_RUN = _local(1, "run", "<stage>#R#<time>#<inv_run_id>", "runs of a stage by start time")
+LSI2_RUN = _local(2, "run", "R#<time>#<inv_run_id>", "runs by start time")
+LSI3_RUN = _local(3, "run", "<status>#R#<time>#<inv_run_id>", "runs of a status by start time")
+LSI4_RUN = _local(4, "run", "R#<run_name>#<run_id>", "runs by name")
+LSI5_RUN = _local(5, "run", "R#<key>#<double>#<inv_run_id>", "runs by their primary metric")
+LSI2_TRACE = _local(2, "trace", "T#<time>#<inv_trace_id>", "traces by request time")
+LSI3_TRACE = _local(
+    3, "trace", "<status>#T#<time>#<inv_trace_id>", "traces of a status by request time"
+)
+LSI4_TRACE = _local(4, "trace", "T#<trace_name>#<trace_id>", "traces by name")
+
+GSI1_RUN = _global(1, "run", "RUN#<run_id>", "EXP#<experiment_id>", "the experiment of a run")
+GSI1_TRACE = _global(
+    1, "trace", "TRACE#<trace_id>", "EXP#<experiment_id>", "the experiment of a trace"
+)
+GSI2_EXPERIMENT = _global(
+    2, "experiment", "WS#<workspace>", "EXP#<experiment_id>", "experiments of a workspace"
+)
+GSI2_FTS = _global(
+    2, "fts", "FTS#<token>", "<level>#<entity_type>#<entity_id>", "entities that hold a token"
+)
+GSI3_EXPERIMENT = _global(
+    3, "experiment", "EXPNAME#<experiment_name>", "EXP#<experiment_id>", "experiment by name"
+)
+GSI3_MODEL = _global(3, "model", "RMNAME#<model_name>", "RM#<model_name>", "model by name")
+GSI4_EXPERIMENT_PERMISSION = _global(
+    4,
+    "experiment_permission",
+    "EXPPERM#<experiment_id>",
+    "USER#<username>",
+    "who may what in an experiment",
+)
+GSI4_MODEL_PERMISSION = _global(
+    4, "model_permission", "RMPERM#<model_name>", "USER#<username>", "who may what with a model"
+)
+GSI5_EXPERIMENT = _global(
+    5, "experiment", "WS#<workspace>#EXP", "<experiment_name>", "experiments by name"
+)
+GSI5_MODEL = _global(5, "model", "RM_LIST", "<model_name>", "registered models by name")
+
+INDEX_PATTERNS = (
+    LSI1_RUN,
+    LSI2_RUN,
+    LSI3_RUN,
+    LSI4_RUN,
+    LSI5_RUN,
+    LSI2_TRACE,
+    LSI3_TRACE,
+    LSI4_TRACE,
+    GSI1_RUN,
+    GSI1_TRACE,
+    GSI2_EXPERIMENT,
+    GSI2_FTS,
+    GSI3_EXPERIMENT,
+    GSI3_MODEL,
+    GSI4_EXPERIMENT_PERMISSION,
+    GSI4_MODEL_PERMISSION,
+    GSI5_EXPERIMENT,
+    GSI5_MODEL,
+)
+
+
+def lsi1_run(stage: str, start_time: int, run_id: str) -> str:
+    return LSI1_RUN.sk.build(stage.upper(), start_time, run_id)
+
+
+def lsi1_run_prefix(stage: str) -> str:
+    return LSI1_RUN.sk.prefix(stage.upper())
+
+
+def lsi2_run(start_time: int, run_id: str) -> str:
+    return LSI2_RUN.sk.build(start_time, run_id)
+
+
+def lsi2_run_prefix() -> str:
+    return LSI2_RUN.sk.prefix()
+
+
+def lsi3_run(status: str, start_time: int, run_id: str) -> str:
+    return LSI3_RUN.sk.build(status, start_time, run_id)
+
+
+def lsi3_run_prefix(status: str) -> str:
+    return LSI3_RUN.sk.prefix(status)
+
+
+def lsi4_run(run_name: str, run_id: str) -> str:
+    return LSI4_RUN.sk.build(run_name, run_id)
+
+
+def lsi4_run_prefix() -> str:
+    return LSI4_RUN.sk.prefix()
+
+
+def lsi4_run_name_prefix(run_name: str) -> str:
+    """Of the runs with exactly this name (of a name that is cut: with this name or a name of equal
+    hash)."""
+    return LSI4_RUN.sk.prefix(run_name)
+
+
+def lsi5_run(key: str, value: float, run_id: str) -> str:
+    return LSI5_RUN.sk.build(key, value, run_id)
+
+
+def lsi5_run_prefix(key: str) -> str:
+    return LSI5_RUN.sk.prefix(key)
+
+
+def lsi5_run_range(key: str, lowest: float, highest: float) -> tuple[str, str]:
+    """Inclusive bounds for the runs whose primary metric ``key`` is between two values."""
+    return LSI5_RUN.sk.prefix(key, lowest), LSI5_RUN.sk.prefix(key, highest) + LAST
+
+
+def lsi2_trace(request_time: int, trace_id: str) -> str:
+    return LSI2_TRACE.sk.build(request_time, trace_id)
+
+
+def lsi2_trace_prefix() -> str:
+    return LSI2_TRACE.sk.prefix()
+
+
+def lsi3_trace(status: str, request_time: int, trace_id: str) -> str:
+    return LSI3_TRACE.sk.build(status, request_time, trace_id)
+
+
+def lsi3_trace_prefix(status: str) -> str:
+    return LSI3_TRACE.sk.prefix(status)
+
+
+def lsi4_trace(trace_name: str, trace_id: str) -> str:
+    return LSI4_TRACE.sk.build(trace_name, trace_id)
+
+
+def lsi4_trace_prefix() -> str:
+    return LSI4_TRACE.sk.prefix()
+
+
+def gsi1_run(run_id: str, experiment_id: str) -> IndexKey:
+    return IndexKey(GSI1_RUN.pk.build(run_id), GSI1_RUN.sk.build(experiment_id))
+
+
+def gsi1_trace(trace_id: str, experiment_id: str) -> IndexKey:
+    return IndexKey(GSI1_TRACE.pk.build(trace_id), GSI1_TRACE.sk.build(experiment_id))
+
+
+def gsi2_experiment(workspace: str, experiment_id: str) -> IndexKey:
+    return IndexKey(GSI2_EXPERIMENT.pk.build(workspace), GSI2_EXPERIMENT.sk.build(experiment_id))
+
+
+def gsi2_fts(token: str, level: str, entity_type: str, entity_id: str) -> IndexKey:
+    return IndexKey(GSI2_FTS.pk.build(token), GSI2_FTS.sk.build(level, entity_type, entity_id))
+
+
+def gsi2_fts_prefix(level: str, entity_type: str) -> str:
+    return GSI2_FTS.sk.prefix(level, entity_type)
+
+
+def gsi3_experiment(name: str, experiment_id: str) -> IndexKey:
+    return IndexKey(GSI3_EXPERIMENT.pk.build(name), GSI3_EXPERIMENT.sk.build(experiment_id))
+
+
+def gsi3_model(name: str) -> IndexKey:
+    return IndexKey(GSI3_MODEL.pk.build(name), GSI3_MODEL.sk.build(name))
+
+
+def gsi4_experiment_permission(experiment_id: str, username: str) -> IndexKey:
+    pattern = GSI4_EXPERIMENT_PERMISSION
+    return IndexKey(pattern.pk.build(experiment_id), pattern.sk.build(username))
+
+
+def gsi4_model_permission(model_name: str, username: str) -> IndexKey:
+    pattern = GSI4_MODEL_PERMISSION
+    return IndexKey(pattern.pk.build(model_name), pattern.sk.build(username))
+
+
+def gsi5_experiment(workspace: str, name: str) -> IndexKey:
+    return IndexKey(GSI5_EXPERIMENT.pk.build(workspace), GSI5_EXPERIMENT.sk.build(name))
+
+
+def gsi5_model(name: str) -> IndexKey:
+    return IndexKey(GSI5_MODEL.pk.text, GSI5_MODEL.sk.build(name))

@@ -1,0 +1,229 @@
+"""How key patterns such as ``R#<run_id>#TAG#<key>`` are built and parsed; owns rules, no pattern.
+
+A pattern is its segments, joined by ``#``. How a field is written follows from its name and place:
+
+* numbers, doubles and inverted ids as :mod:`mlcore.db.sortable` does, all of one length;
+* an id, and a text that anything follows, escaped: it holds no ``#``, so what begins with
+  ``…<key>#`` is about that key alone;
+* a text that ends its key as it is: whoever knows the pattern finds it without knowing our escapes.
+
+DynamoDB takes partition keys of 2,048 bytes and sort keys of 1,024. The room that a pattern leaves
+is shared evenly by its texts; a longer text is cut and completed with ``~`` and a hash of the
+whole. The result is longer than any text that is kept whole, so the two are never taken for one
+another. A key is therefore for finding items: what they are called is read from their attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from mlcore.db import sortable
+
+PARTITION_KEY_BYTES = 2048
+SORT_KEY_BYTES = 1024
+
+_HASH_BYTES = 16
+_TAIL = 1 + 2 * _HASH_BYTES
+_ID_BYTES = 64
+
+LAST = "\U0010ffff"
+"""Behind a prefix it makes an upper bound of what begins with the prefix."""
+
+
+class Key(NamedTuple):
+    """The primary key of an item."""
+
+    pk: str
+    sk: str
+
+
+class IndexKey(NamedTuple):
+    """The key of an item in a global secondary index."""
+
+    pk: str
+    sk: str
+
+
+def _fitted(text: str, room: int) -> str:
+    """The text if it has at most ``room`` bytes; else more: what fits of it, ``~`` and a hash."""
+    if len(text) <= room and text.isascii():
+        return text
+    whole = text.encode()
+    if len(whole) <= room:
+        return text
+    cut = whole[:room].decode(errors="ignore")
+    escape = cut.rfind("$", len(cut) - 2)  # an escape is three characters: never leave half of one
+    if escape >= 0:
+        cut = cut[:escape]
+    return f"{cut}~{blake2b(whole, digest_size=_HASH_BYTES).hexdigest()}"
+
+
+def _escaped(room: int, text: str) -> str:
+    return _fitted(sortable.escape(text), room)
+
+
+def _ordered(room: int, text: str) -> str:
+    return _fitted(sortable.escape_ordered(text), room)
+
+
+def _verbatim(room: int, text: str) -> str:
+    return _fitted(text, room)
+
+
+def _inverted_id(text: str) -> str:
+    return sortable.inverted_id(_fitted(text, _ID_BYTES))
+
+
+def _same(text: str) -> str:
+    return text
+
+
+class _Kind(NamedTuple):
+    encode: Callable[[Any], str]
+    decode: Callable[[str], Any]
+    size: int
+
+
+_INTEGER = _Kind(sortable.integer, sortable.parse_integer, 20)
+_DOUBLE = _Kind(sortable.double, sortable.parse_double, 16)
+_INVERTED_DOUBLE = _Kind(sortable.inverted_double, sortable.parse_inverted_double, 16)
+_ID = _Kind(partial(_escaped, _ID_BYTES), sortable.unescape, _ID_BYTES + _TAIL)
+_INVERTED_ID = _Kind(_inverted_id, sortable.parse_inverted_id, 3 * (_ID_BYTES + _TAIL) + 1)
+
+_FIXED = {
+    "step": _INTEGER,
+    "ts": _INTEGER,
+    "time": _INTEGER,
+    "version": _INTEGER,
+    "number": _INTEGER,
+    "double": _DOUBLE,
+    "inv_value": _INVERTED_DOUBLE,
+    "inv_run_id": _INVERTED_ID,
+    "inv_trace_id": _INVERTED_ID,
+    "experiment_id": _ID,
+    "run_id": _ID,
+    "trace_id": _ID,
+    "dataset_hash": _ID,
+    "batch_id": _ID,
+    "suffix": _ID,
+    "stage": _ID,
+    "status": _ID,
+    "level": _ID,
+    "entity_type": _ID,
+}
+"""Fields of bounded size; every other field is a text."""
+
+_ORDERED = {"run_name", "trace_name", "value"}
+"""Texts whose exact order is the purpose of their pattern."""
+
+
+class Template:
+    """One half of a key: ``EXP#<experiment_id>``, ``E#META``, ``<experiment_name>``."""
+
+    __slots__ = ("_decoders", "_encoders", "_formats", "_open", "_segments", "fields", "text")
+
+    def __init__(self, text: str, limit: int) -> None:
+        self.text = text
+        self._segments = text.split("#")
+        names = [name[1:-1] if name[0] == "<" else "" for name in self._segments]
+        self.fields = tuple(name for name in names if name)
+        texts = sum(name not in _FIXED for name in self.fields)
+        last = names[-1]
+        self._open = (
+            bool(last) and last not in _ORDERED and (last not in _FIXED or last[:4] == "inv_")
+        )
+        literals = len(
+            "#".join(
+                "" if name else segment for name, segment in zip(names, self._segments, strict=True)
+            )
+        )
+        room = limit - literals - sum(_FIXED[name].size for name in self.fields if name in _FIXED)
+        room = room // texts - _TAIL if texts else 0
+        self._encoders: list[Callable[[Any], str]] = []
+        self._decoders: list[Callable[[str], Any] | None] = []
+        for position, name in enumerate(names):
+            if not name:
+                self._decoders.append(None)
+                continue
+            kind = _FIXED.get(name)
+            if kind is not None:
+                encode, decode = kind.encode, kind.decode
+            elif self._open and position == len(names) - 1:
+                encode, decode = partial(_verbatim, room), _same
+            elif name in _ORDERED:
+                encode, decode = partial(_ordered, room), sortable.unescape
+            else:
+                encode, decode = partial(_escaped, room), sortable.unescape
+            self._encoders.append(encode)
+            self._decoders.append(decode)
+        # How the key begins when its first 0, 1, … fields are known; the last entry is the whole
+        # key.
+        pieces = [
+            "%s" if name else segment for name, segment in zip(names, self._segments, strict=True)
+        ]
+        starts = [position for position, name in enumerate(names) if name]
+        self._formats = ["#".join([*pieces[:start], ""]) for start in starts] + ["#".join(pieces)]
+
+    def build(self, *values: Any) -> str:
+        return self._formats[-1] % tuple(
+            [encode(value) for encode, value in zip(self._encoders, values, strict=True)]
+        )
+
+    def prefix(self, *values: Any) -> str:
+        """How all keys begin that have these values in their first fields and anything in the next
+        ones."""
+        return self._formats[len(values)] % tuple(
+            [encode(value) for encode, value in zip(self._encoders, values, strict=False)]
+        )
+
+    def parse(self, text: str) -> dict[str, Any] | None:
+        """The fields by name, None if the text is of another pattern. A text that was cut stays
+        cut."""
+        parts = text.split("#", len(self._segments) - 1) if self._open else text.split("#")
+        if len(parts) != len(self._segments):
+            return None
+        values = []
+        for part, segment, decode in zip(parts, self._segments, self._decoders, strict=True):
+            if decode is not None:
+                values.append(decode(part))
+            elif part != segment:
+                return None
+        return dict(zip(self.fields, values, strict=True))
+
+
+class Pattern:
+    """The key of one kind of item, or (``index`` is not empty) its key in a secondary index.
+
+    ``name`` is also the value of the items' ``type`` attribute. ``writer`` is ``api``, ``indexer``,
+    or ``both`` for children that the API writes itself when their parent is full.
+    """
+
+    __slots__ = ("index", "meaning", "name", "pk", "sk", "writer")
+
+    def __init__(
+        self, name: str, pk: str, sk: str, meaning: str, writer: str = "api", index: str = ""
+    ) -> None:
+        self.name = name
+        self.index = index
+        self.meaning = meaning
+        self.writer = writer
+        self.pk = Template(pk, PARTITION_KEY_BYTES)
+        self.sk = Template(sk, SORT_KEY_BYTES)
+
+    def __repr__(self) -> str:
+        return f"Pattern({self.name}: {self.pk.text} / {self.sk.text})"
+
+    def parse(self, pk: str, sk: str) -> dict[str, Any] | None:
+        """The fields of both halves by name, None if the key is of another pattern."""
+        left, right = self.pk.parse(pk), self.sk.parse(sk)
+        return None if left is None or right is None else {**left, **right}
+
+
+class Parsed(NamedTuple):
+    pattern: Pattern
+    fields: dict[str, Any]
+    """By the names in the pattern: int for numbers, float for doubles, else str (cut where the key
+    is)."""

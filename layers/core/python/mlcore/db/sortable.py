@@ -1,0 +1,139 @@
+"""Text forms whose byte order is the order of what they encode; owns encodings and never a key.
+
+DynamoDB orders strings by their UTF-8 bytes, which is the order of their code points and thus
+Python's order of ``str``. All forms decode to exactly what was encoded.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from math import isnan
+
+_INT64_BIAS = 1 << 63
+_INT64_END = 1 << 64
+_DECIMAL_END = 10**19
+_SIGN = 1 << 63
+_ALL_BITS = (1 << 64) - 1
+_NAN_BITS = 0x7FF8_0000_0000_0000
+_NAN_TEXT = "f" * 16
+
+_pack_double = struct.Struct(">d").pack
+_unpack_double = struct.Struct(">d").unpack
+
+
+def integer(number: int) -> str:
+    """20 characters, ordered for every int64.
+
+    Natural numbers are padded with zeros. Negative ones are ``-`` and their distance from -10^19:
+    ``-1`` is ``-9999999999999999999``.
+
+    Raises:
+        ValueError: the number is no int64.
+    """
+    _check_int64(number)
+    return f"{number:020d}" if number >= 0 else f"-{number + _DECIMAL_END:019d}"
+
+
+def parse_integer(text: str) -> int:
+    return int(text[1:]) - _DECIMAL_END if text[0] == "-" else int(text)
+
+
+def int64_hex(number: int) -> str:
+    """16 hexadecimal digits, ordered for every int64. Raises ValueError for other numbers."""
+    _check_int64(number)
+    return f"{number + _INT64_BIAS:016x}"
+
+
+def parse_int64_hex(text: str) -> int:
+    return int(text, 16) - _INT64_BIAS
+
+
+def double(value: float) -> str:
+    """16 hexadecimal digits: -inf < … < -0.0 < 0.0 < … < inf < NaN (every NaN is the same one)."""
+    if isnan(value):
+        return _NAN_TEXT
+    bits = int.from_bytes(_pack_double(value), "big")
+    return f"{bits ^ _ALL_BITS if bits & _SIGN else bits | _SIGN:016x}"
+
+
+def parse_double(text: str) -> float:
+    bits = int(text, 16)
+    return _double(
+        _NAN_BITS if bits == _ALL_BITS else bits ^ (_SIGN if bits & _SIGN else _ALL_BITS)
+    )
+
+
+def inverted_double(value: float) -> str:
+    """16 hexadecimal digits: inf < … < -inf < NaN, so forwards is descending and NaN still last."""
+    if isnan(value):
+        return _NAN_TEXT
+    return f"{int(double(value), 16) ^ _ALL_BITS:016x}"
+
+
+def parse_inverted_double(text: str) -> float:
+    if text == _NAN_TEXT:
+        return _double(_NAN_BITS)
+    return parse_double(f"{int(text, 16) ^ _ALL_BITS:016x}")
+
+
+# Ids first become bytes from '"' to '}'; smaller bytes turn into '!' and two digits, greater ones
+# into '~' and two digits, which keeps their order. The mirror image of that range leaves '~' free
+# to end the text above all others.
+_MIRROR = {code: 0x9E - code for code in range(0x20, 0x7F)}
+_ARMOUR = [
+    f"!{byte:02X}" if byte < 0x22 else f"~{byte:02X}" if byte > 0x7D else chr(byte)
+    for byte in range(256)
+]
+_ARMOURED = re.compile(r"[!~](..)|(.)", re.DOTALL)
+
+
+def inverted_id(text: str) -> str:
+    """Text in the opposite order: ``a < b`` exactly if ``inverted_id(a) > inverted_id(b)``."""
+    return "".join([_ARMOUR[byte] for byte in text.encode()]).translate(_MIRROR) + "~"
+
+
+def parse_inverted_id(text: str) -> str:
+    armoured = text[:-1].translate(_MIRROR)
+    return bytes(
+        int(code, 16) if code else ord(character) for code, character in _ARMOURED.findall(armoured)
+    ).decode()
+
+
+_SEPARATORS = re.compile("[#$]")
+_UP_TO_SEPARATORS = re.compile("[\0-$]")
+_ESCAPED = re.compile(r"\$(..)")
+
+
+def _code(match: re.Match[str]) -> str:
+    return f"${ord(match[0]):02x}"
+
+
+def escape(text: str) -> str:
+    """Text for the inside of a key, where ``#`` ends it: ``#`` becomes ``$23``, ``$`` ``$24``.
+
+    ``$`` follows ``#`` in ASCII, so escaped texts have the order of the texts. With the ``#`` that
+    ends them they still do, unless one text continues the other with a character below ``#``
+    (controls, space, ``!``, ``"``); where that order matters, :func:`escape_ordered` is used.
+    """
+    return _SEPARATORS.sub(_code, text) if "#" in text or "$" in text else text
+
+
+def escape_ordered(text: str) -> str:
+    """As :func:`escape`, and all below ``#`` too: what ``#`` ends has the order of the texts."""
+    return _UP_TO_SEPARATORS.sub(_code, text)
+
+
+def unescape(text: str) -> str:
+    """The text that :func:`escape` or :func:`escape_ordered` was given."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if "$" in text else text
+
+
+def _double(bits: int) -> float:
+    value: float = _unpack_double(bits.to_bytes(8, "big"))[0]
+    return value
+
+
+def _check_int64(number: int) -> None:
+    if not 0 <= number + _INT64_BIAS < _INT64_END:
+        raise ValueError(f"{number} is not a 64-bit integer")

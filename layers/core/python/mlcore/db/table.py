@@ -1,0 +1,402 @@
+"""The only caller of DynamoDB: single items, pages, batches and transactions, with retries and
+counting.
+
+Items go in and come out as DynamoDB JSON (``{"PK": {"S": "…"}, …}``). Every read of the table and
+of a local
+index is strongly consistent; only a global index can lag. Failures of the service become
+:mod:`mlcore.errors`; a failed condition becomes :class:`ConditionFailed` with the item that failed
+it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mlcore import errors
+from mlcore.db import capacity
+from mlcore.db.client import client
+from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.keys import Key
+from mlcore.settings import settings
+
+T = TypeVar("T")
+
+BATCH_GET_KEYS = 100
+BATCH_WRITE_ITEMS = 25
+PARALLEL_CALLS = 16
+BATCH_ATTEMPTS = 8
+CONFLICT_ATTEMPTS = 12
+
+
+class ConditionFailed(Exception):
+    """A condition did not hold; ``item`` is what the table holds instead, None when there is
+    nothing."""
+
+    def __init__(self, item: Raw | None) -> None:
+        super().__init__("condition failed")
+        self.item = item
+
+
+class TransactionFailed(Exception):
+    """Conditions of a transaction did not hold; ``items`` maps an operation's position to the item
+    found there."""
+
+    def __init__(self, items: dict[int, Raw | None]) -> None:
+        super().__init__("transaction failed")
+        self.items = items
+
+
+class Page(NamedTuple):
+    items: list[Raw]
+    last_key: Raw | None
+    """Where the next page starts; None after the last one."""
+
+
+class Put(NamedTuple):
+    item: Raw
+    condition: Condition | None = None
+
+
+class Delete(NamedTuple):
+    key: Key
+    condition: Condition | None = None
+
+
+class Change(NamedTuple):
+    """An UpdateItem of a transaction."""
+
+    key: Key
+    update: Update
+
+
+class Table:
+    """The table named by the settings."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    # -- reads -------------------------------------------------------------------------------------
+    # ------------
+
+    def get(self, key: Key) -> Raw | None:
+        """GetItem, strongly consistent."""
+        answer = self._call("get_item", Key=_key(key), ConsistentRead=True)
+        item: Raw | None = answer.get("Item")
+        return item
+
+    def batch_get(self, keys: Sequence[Key]) -> list[Raw | None]:
+        """BatchGetItem, strongly consistent, in the order of ``keys`` (repeats allowed), None where
+        there is none."""
+        distinct = list(dict.fromkeys(keys))
+        chunks = [
+            distinct[at : at + BATCH_GET_KEYS] for at in range(0, len(distinct), BATCH_GET_KEYS)
+        ]
+        found: dict[Key, Raw] = {}
+        for items in self.parallel(
+            [lambda chunk=chunk: self._batch_get(chunk) for chunk in chunks]
+        ):
+            for item in items:
+                found[Key(item["PK"]["S"], item["SK"]["S"])] = item
+        return [found.get(key) for key in keys]
+
+    def query(
+        self,
+        pk: str,
+        *,
+        index: str | None = None,
+        prefix: str | None = None,
+        between: tuple[str, str] | None = None,
+        descending: bool = False,
+        limit: int | None = None,
+        start: Raw | None = None,
+        attributes: Sequence[str] | None = None,
+    ) -> Page:
+        """One Query request: a page of at most 1 MB.
+
+        Args:
+            pk: value of the partition key of the table, a local index, or (``gsiNpk``) a global
+                one.
+            index: ``LSI1`` … ``GSI5``, or None for the table.
+            prefix: what the sort key begins with.
+            between: inclusive bounds of the sort key, instead of ``prefix``.
+            attributes: what to return; everything when None (for an index: fetched from the table).
+        """
+        partition, sort = _index_keys(index)
+        names = {"#p": partition}
+        values: Raw = {":p": {"S": pk}}
+        condition = "#p=:p"
+        if prefix:
+            names["#s"] = sort
+            values[":s"] = {"S": prefix}
+            condition += " AND begins_with(#s,:s)"
+        elif between:
+            names["#s"] = sort
+            values[":s"], values[":t"] = {"S": between[0]}, {"S": between[1]}
+            condition += " AND #s BETWEEN :s AND :t"
+        parameters: Raw = {
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+            "ScanIndexForward": not descending,
+            "ConsistentRead": index is None or index.startswith("LSI"),
+        }
+        if index is not None:
+            parameters["IndexName"] = index
+        if attributes is not None:
+            for position, attribute in enumerate(attributes):
+                names[f"#a{position}"] = attribute
+            parameters["ProjectionExpression"] = ",".join(f"#a{n}" for n in range(len(attributes)))
+        elif index is not None and index.startswith("LSI"):
+            parameters["Select"] = "ALL_ATTRIBUTES"
+        if limit is not None:
+            parameters["Limit"] = limit
+        if start is not None:
+            parameters["ExclusiveStartKey"] = start
+        answer = self._call("query", **parameters)
+        return Page(answer.get("Items", []), answer.get("LastEvaluatedKey"))
+
+    def query_all(self, pk: str, **parameters: Any) -> Iterator[Raw]:
+        """All items of a Query, page by page; parameters as in :meth:`query`."""
+        start = None
+        while True:
+            page = self.query(pk, start=start, **parameters)
+            yield from page.items
+            start = page.last_key
+            if start is None:
+                return
+
+    # -- writes ------------------------------------------------------------------------------------
+    # ------------
+
+    def put(self, item: Raw, condition: Condition | None = None) -> None:
+        """PutItem. Raises ConditionFailed."""
+        self._call("put_item", Item=item, **_conditional(condition))
+
+    def update(self, key: Key, update: Update, *, returning: bool = False) -> Raw:
+        """UpdateItem; the whole new item when ``returning``. Raises ConditionFailed."""
+        answer = self._call(
+            "update_item",
+            Key=_key(key),
+            ReturnValues="ALL_NEW" if returning else "NONE",
+            **_returning_old(update.parameters()),
+        )
+        attributes: Raw = answer.get("Attributes", {})
+        return attributes
+
+    def delete(self, key: Key, condition: Condition | None = None) -> Raw | None:
+        """DeleteItem; what was there. Raises ConditionFailed."""
+        answer = self._call(
+            "delete_item", Key=_key(key), ReturnValues="ALL_OLD", **_conditional(condition)
+        )
+        item: Raw | None = answer.get("Attributes")
+        return item
+
+    def batch_write(self, puts: Iterable[Raw] = (), deletes: Iterable[Key] = ()) -> None:
+        """BatchWriteItem in chunks of 25 side by side; unprocessed items are sent again with
+        back-off."""
+        requests = [{"PutRequest": {"Item": item}} for item in puts]
+        requests += [{"DeleteRequest": {"Key": _key(key)}} for key in deletes]
+        chunks = [
+            requests[at : at + BATCH_WRITE_ITEMS]
+            for at in range(0, len(requests), BATCH_WRITE_ITEMS)
+        ]
+        self.parallel([lambda chunk=chunk: self._batch_write(chunk) for chunk in chunks])
+
+    def transact(self, operations: Sequence[Put | Delete | Change], token: str) -> None:
+        """TransactWriteItems: all or nothing, at most 100 operations.
+
+        Args:
+            token: makes a repeated call within ten minutes a success that changes nothing (36
+                characters at most).
+
+        Raises:
+            TransactionFailed: at least one condition did not hold.
+        """
+        items = [_transaction_item(operation) for operation in operations]
+        for attempt in range(CONFLICT_ATTEMPTS):
+            try:
+                self._call("transact_write_items", TransactItems=items, ClientRequestToken=token)
+                return
+            except ClientError as error:
+                reasons = error.response.get("CancellationReasons", [])
+                failed = {
+                    position: reason.get("Item")
+                    for position, reason in enumerate(reasons)
+                    if reason.get("Code") == "ConditionalCheckFailed"
+                }
+                if failed:
+                    raise TransactionFailed(failed) from error
+                # What remains is a conflict with another transaction or throttling: both pass.
+                back_off(attempt)
+        raise errors.TemporarilyUnavailable("The table is busy with conflicting writes. Try again.")
+
+    # -- calls side by side
+    # ------------------------------------------------------------------------------------
+
+    def parallel(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+        """Runs calls side by side and gives their results in order; they count as one round trip.
+
+        All calls are run to their end before the first failure is raised.
+        """
+        if not calls:
+            return []
+        if len(calls) == 1 or capacity.in_branch():
+            # A branch of a parallel call does not wait for the pool that it runs in.
+            return [call() for call in calls]
+        measurement = capacity.current()
+        with capacity.side_by_side(measurement, len(calls)) as branches:
+            futures = [
+                self._executor().submit(capacity.run, branch, call)
+                for branch, call in zip(branches[1:], calls[1:], strict=True)
+            ]
+            try:
+                first = capacity.run(branches[0], calls[0])
+            finally:
+                failures = [future.exception() for future in futures]
+        for failure in failures:
+            if failure is not None:
+                raise failure
+        return [first, *(future.result() for future in futures)]
+
+    @contextmanager
+    def measure(self) -> Iterator[capacity.Measurement]:
+        """Counts the requests and capacity of this thread (and of its parallel calls) from here
+        on."""
+        with capacity.measure() as measurement:
+            yield measurement
+
+    def last_measurement(self) -> capacity.Measurement | None:
+        """What the last finished :meth:`measure` of this thread counted."""
+        return capacity.last()
+
+    # -- one request
+    # -------------------------------------------------------------------------------------------
+
+    def _executor(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(PARALLEL_CALLS, thread_name_prefix="dynamodb")
+            return self._pool
+
+    def _batch_get(self, keys: Sequence[Key]) -> list[Raw]:
+        found: list[Raw] = []
+        wanted = [_key(key) for key in keys]
+        name = settings().table_name
+        for attempt in range(BATCH_ATTEMPTS):
+            request = {name: {"Keys": wanted, "ConsistentRead": True}}
+            answer = self._call("batch_get_item", RequestItems=request)
+            got = answer.get("Responses", {}).get(name, [])
+            found += got
+            wanted = answer.get("UnprocessedKeys", {}).get(name, {}).get("Keys", [])
+            if not wanted:
+                return found
+            if not got:  # an answer cut at 16 MB made progress; only a throttled one should wait
+                back_off(attempt)
+        raise errors.RequestLimitExceeded("The table is throttling reads. Try again later.")
+
+    def _batch_write(self, requests: list[Raw]) -> None:
+        name = settings().table_name
+        for attempt in range(BATCH_ATTEMPTS):
+            answer = self._call("batch_write_item", RequestItems={name: requests})
+            requests = answer.get("UnprocessedItems", {}).get(name, [])
+            if not requests:
+                return
+            back_off(attempt)
+        raise errors.RequestLimitExceeded("The table is throttling writes. Try again later.")
+
+    def _call(self, operation: str, **parameters: Any) -> Raw:
+        if not operation.startswith(("batch", "transact")):
+            parameters["TableName"] = settings().table_name
+        parameters["ReturnConsumedCapacity"] = "TOTAL"
+        measurement = capacity.current()
+        try:
+            answer: Raw = getattr(client(), operation)(**parameters)
+        except ClientError as error:
+            capacity.add(measurement, operation, {})
+            raise _translated(error) from error
+        except BotoCoreError as error:
+            capacity.add(measurement, operation, {})
+            raise errors.TemporarilyUnavailable(
+                "The table cannot be reached. Try again."
+            ) from error
+        capacity.add(measurement, operation, answer)
+        return answer
+
+
+_THROTTLED = {
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+    "TransactionInProgressException",
+}
+
+
+def _translated(error: ClientError) -> Exception:
+    code = error.response.get("Error", {}).get("Code", "")
+    message = error.response.get("Error", {}).get("Message", "")
+    if code == "ConditionalCheckFailedException":
+        return ConditionFailed(error.response.get("Item"))
+    if code in _THROTTLED:
+        return errors.RequestLimitExceeded("The table is throttling requests. Try again later.")
+    if code == "ItemCollectionSizeLimitExceededException":
+        return errors.BadRequest(
+            "The experiment holds 10 GB, which is the most that one experiment can hold."
+        )
+    if code == "ValidationException" and "size" in message.lower():
+        return errors.InvalidParameterValue("The request would make an entity larger than 400 KB.")
+    if code == "TransactionConflictException":
+        return errors.TemporarilyUnavailable(
+            "The table is busy with conflicting writes. Try again."
+        )
+    if code in {"InternalServerError", "ServiceUnavailable", "InternalServerException"}:
+        return errors.TemporarilyUnavailable("The table is not available. Try again.")
+    return error
+
+
+def back_off(attempt: int) -> None:
+    """Waits before another attempt, with full jitter: up to 10 ms at first, up to 1 s at last."""
+    time.sleep(random.uniform(0, min(1.0, 0.01 * 2**attempt)))  # noqa: S311 -- not for secrets
+
+
+def _key(key: Key) -> Raw:
+    return {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
+
+
+def _index_keys(index: str | None) -> tuple[str, str]:
+    if index is None:
+        return "PK", "SK"
+    if index.startswith("LSI"):
+        return "PK", f"lsi{index[3:]}sk"
+    return f"gsi{index[3:]}pk", f"gsi{index[3:]}sk"
+
+
+def _returning_old(parameters: Raw) -> Raw:
+    if "ConditionExpression" in parameters:
+        parameters["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+    return parameters
+
+
+def _conditional(condition: Condition | None) -> Raw:
+    return {} if condition is None else _returning_old(condition.condition_parameters())
+
+
+def _transaction_item(operation: Put | Delete | Change) -> Raw:
+    base: Raw = {"TableName": settings().table_name}
+    if isinstance(operation, Put):
+        return {"Put": {**base, "Item": operation.item, **_conditional(operation.condition)}}
+    if isinstance(operation, Delete):
+        return {"Delete": {**base, "Key": _key(operation.key), **_conditional(operation.condition)}}
+    parameters = _returning_old(operation.update.parameters())
+    return {"Update": {**base, "Key": _key(operation.key), **parameters}}
+
+
+table = Table()

@@ -1,0 +1,101 @@
+"""MLflow's entities as plain immutable values; owns their shape and knows neither storage nor wire.
+
+Field names and meanings are those of MLflow's ``mlflow.entities``; times are milliseconds since the
+epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+ACTIVE = "active"
+DELETED = "deleted"
+
+MAX_DOUBLE = 1.7976931348623157e308
+
+
+class Metric(NamedTuple):
+    """One point of a metric. ``value`` may be NaN, never infinite (see :func:`stored_value`)."""
+
+    key: str
+    value: float
+    timestamp: int
+    step: int
+
+
+class Param(NamedTuple):
+    key: str
+    value: str
+
+
+class Tag(NamedTuple):
+    key: str
+    value: str
+
+
+class Dataset(NamedTuple):
+    """Identity within an experiment is (name, digest); everything else is immutable once
+    written."""
+
+    name: str
+    digest: str
+    source_type: str
+    source: str
+    schema: str | None = None
+    profile: str | None = None
+
+
+class DatasetInput(NamedTuple):
+    dataset: Dataset
+    tags: tuple[Tag, ...] = ()
+
+
+class ModelOutput(NamedTuple):
+    model_id: str
+    step: int
+
+
+class Run(NamedTuple):
+    run_id: str
+    experiment_id: str
+    run_name: str
+    user_id: str
+    status: str
+    start_time: int | None
+    end_time: int | None
+    artifact_uri: str
+    lifecycle_stage: str
+    metrics: dict[str, Metric]
+    params: dict[str, str]
+    tags: dict[str, str]
+    dataset_inputs: tuple[DatasetInput, ...] = ()
+    model_inputs: tuple[str, ...] = ()
+    model_outputs: tuple[ModelOutput, ...] = ()
+
+
+class Experiment(NamedTuple):
+    experiment_id: str
+    name: str
+    artifact_location: str
+    lifecycle_stage: str
+    creation_time: int
+    last_update_time: int
+    tags: dict[str, str]
+    workspace: str
+    epoch: int = 0
+    """How often the experiment was deleted or restored; see ``repos.runs`` for its use."""
+
+
+def stored_value(value: float) -> float:
+    """The double that MLflow stores for a logged value: infinities are clamped, -0.0 becomes
+    0.0."""
+    if math.isinf(value):
+        return MAX_DOUBLE if value > 0 else -MAX_DOUBLE
+    return value + 0.0
+
+
+def recency(metric: Metric) -> tuple[int, int, float]:
+    """Orders points of one metric: the greatest is the latest. NaN takes part as 0, as in MLflow's
+    SQL store."""
+    return (metric.step, metric.timestamp, 0.0 if math.isnan(metric.value) else metric.value)

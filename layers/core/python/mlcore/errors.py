@@ -1,0 +1,141 @@
+"""The MLflow errors that a request can end in; the only file that knows error codes and their HTTP
+statuses.
+
+Every error reaches the client as ``{"error_code", "message", "sqlstate", "error_class"}``, the last
+two only for the codes that MLflow classifies. Clients repeat 429 and 5xx for minutes, so a caller's
+mistake is never one of them (``INVALID_STATE`` excepted: its status is MLflow's).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class MlflowError(Exception):
+    """Base of all errors with an MLflow code; the message is shown to the client, so it names
+    nothing internal."""
+
+    error_code: ClassVar[str] = "INTERNAL_ERROR"
+    http_status: ClassVar[int] = 500
+    sqlstate: ClassVar[str | None] = None
+    error_class: ClassVar[str | None] = None
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    @property
+    def status(self) -> int:
+        return self.http_status
+
+    def body(self) -> dict[str, str]:
+        """The JSON object of the response."""
+        body = {"error_code": self.error_code, "message": self.message}
+        if self.sqlstate is not None and self.error_class is not None:
+            body["sqlstate"] = self.sqlstate
+            body["error_class"] = self.error_class
+        return body
+
+
+class _CallerError(MlflowError):
+    """Caused by the request."""
+
+    sqlstate = "KAM00"
+
+
+class _ServiceError(MlflowError):
+    """Caused by the service or by the state it is in."""
+
+    sqlstate = "XXM00"
+
+
+class InvalidParameterValue(_CallerError):
+    error_code = "INVALID_PARAMETER_VALUE"
+    http_status = 400
+    error_class = "INVALID_PARAMETER_VALUE"
+
+
+class BadRequest(_CallerError):
+    error_code = "BAD_REQUEST"
+    http_status = 400
+    error_class = "INVALID_PARAMETER_VALUE"
+
+
+class ResourceAlreadyExists(_CallerError):
+    error_code = "RESOURCE_ALREADY_EXISTS"
+    http_status = 400
+    error_class = "RESOURCE_ALREADY_EXISTS"
+
+
+class FeatureDisabled(_CallerError):
+    """A feature that this deployment has switched off. 400 where MLflow's server says 500, which
+    clients repeat."""
+
+    error_code = "FEATURE_DISABLED"
+    http_status = 400
+    error_class = "FEATURE_DISABLED"
+
+
+class Unauthenticated(MlflowError):
+    error_code = "UNAUTHENTICATED"
+    http_status = 401
+
+
+class PermissionDenied(_CallerError):
+    error_code = "PERMISSION_DENIED"
+    http_status = 403
+    error_class = "PERMISSION_DENIED"
+
+
+class ResourceDoesNotExist(_CallerError):
+    error_code = "RESOURCE_DOES_NOT_EXIST"
+    http_status = 404
+    error_class = "RESOURCE_NOT_FOUND"
+
+
+class EndpointNotFound(_CallerError):
+    """No such path. Clients read this code as "an older server" and fall back to an older
+    endpoint."""
+
+    error_code = "ENDPOINT_NOT_FOUND"
+    http_status = 404
+    error_class = "RESOURCE_NOT_FOUND"
+
+
+class MethodNotAllowed(_CallerError):
+    """A known path with another verb; only the status differs from :class:`EndpointNotFound`."""
+
+    error_code = "ENDPOINT_NOT_FOUND"
+    http_status = 405
+    error_class = "RESOURCE_NOT_FOUND"
+
+
+class ResourceConflict(MlflowError):
+    error_code = "RESOURCE_CONFLICT"
+    http_status = 409
+
+
+class RequestLimitExceeded(MlflowError):
+    error_code = "REQUEST_LIMIT_EXCEEDED"
+    http_status = 429
+
+
+class InvalidState(_ServiceError):
+    error_code = "INVALID_STATE"
+    error_class = "CLIENT_INTERNAL_ERROR"
+
+
+class InternalError(_ServiceError):
+    error_code = "INTERNAL_ERROR"
+    error_class = "CLIENT_INTERNAL_ERROR"
+
+
+class NotImplementedRpc(MlflowError):
+    error_code = "NOT_IMPLEMENTED"
+    http_status = 501
+
+
+class TemporarilyUnavailable(_ServiceError):
+    error_code = "TEMPORARILY_UNAVAILABLE"
+    http_status = 503
+    error_class = "CLIENT_INTERNAL_ERROR"

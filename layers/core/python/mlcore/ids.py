@@ -1,0 +1,21 @@
+"""New identifiers and the clock; the only source of both."""
+
+from __future__ import annotations
+
+import time
+
+from ulid import ULID
+
+DEFAULT_WORKSPACE = "default"
+DEFAULT_EXPERIMENT_ID = "0"
+DEFAULT_EXPERIMENT_NAME = "Default"
+
+
+def new_ulid() -> str:
+    """A ULID in its canonical form: 26 characters, upper case, ordered by creation time."""
+    return str(ULID())
+
+
+def now_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,130 @@
+"""Rules about experiments, their ids and their tags."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from mlcore.entities import Tag
+from mlcore.errors import BadRequest, InvalidParameterValue
+from mlcore.limits.locations import check_location
+from mlcore.limits.text import check_key, check_length
+
+MAX_NAME_LENGTH: Final = 500
+MAX_TAG_KEY_LENGTH: Final = 250
+MAX_TAG_VALUE_LENGTH: Final = 20_000
+MAX_CUSTOM_VIEWS: Final = 50
+MAX_RETENTION_LENGTH: Final = 32
+
+_CUSTOM_VIEW_PREFIX: Final = "mlflow.customView.view"
+_ULID: Final = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
+_RETENTION: Final = re.compile("[1-9][0-9]*[mhd]")
+
+
+class TagFields(Protocol):
+    """A tag as a request has it."""
+
+    key: str
+    value: str
+
+
+def experiment_id(text: str) -> str:
+    """The canonical form of an id: a ULID, or the decimal number that "0" and ids of other servers
+    are.
+
+    Raises:
+        InvalidParameterValue: it can be no id. MLflow's text speaks of integers, as clients know
+        it.
+    """
+    if _ULID.fullmatch(text):
+        return text
+    try:
+        return str(int(text))
+    except ValueError:
+        raise InvalidParameterValue(
+            f"Invalid experiment ID '{text}'. Experiment ID must be a valid integer."
+        ) from None
+
+
+def check_name(name: str) -> None:
+    if not name:
+        raise InvalidParameterValue(f"Invalid experiment name: '{name}'")
+    check_length("name", MAX_NAME_LENGTH, name)
+
+
+def check_create_experiment(
+    name: str, artifact_location: str, tags: Sequence[TagFields]
+) -> list[Tag]:
+    """All rules of create-experiment, in MLflow's order; answers the tags."""
+    if sum(is_custom_view(tag.key) for tag in tags) > MAX_CUSTOM_VIEWS:
+        raise InvalidParameterValue(_too_many_views(""))
+    if artifact_location:
+        check_location(artifact_location, "artifact_location")
+    check_name(name)
+    checked = [check_tag(tag.key, tag.value) for tag in tags]
+    if len({tag.key for tag in checked}) < len(checked):
+        raise BadRequest("Each tag key can be given only once.")
+    return checked
+
+
+def check_tag(key: str, value: str) -> Tag:
+    check_key(key, "key")
+    check_length("key", MAX_TAG_KEY_LENGTH, key)
+    check_length("value", MAX_TAG_VALUE_LENGTH, value)
+    if key == "mlflow.trace.archivalRetention":
+        _check_retention(_archival_config(value, expected_type="duration"), "value", required=True)
+    elif key == "mlflow.trace.archiveNow":
+        _check_retention(_archival_config(value), "older_than", required=False)
+    return Tag(key, value)
+
+
+def check_custom_views(identifier: str, key: str, tags: Iterable[str]) -> None:
+    """Before a tag is set: a saved view too many. ``tags`` are the keys that the experiment has."""
+    if not is_custom_view(key):
+        return
+    keys = set(tags)
+    if key not in keys and sum(map(is_custom_view, keys)) >= MAX_CUSTOM_VIEWS:
+        raise InvalidParameterValue(_too_many_views(f" for experiment {identifier}"))
+
+
+def is_custom_view(key: str) -> bool:
+    """Whether setting this tag needs :func:`check_custom_views`."""
+    return key.startswith(_CUSTOM_VIEW_PREFIX)
+
+
+def _too_many_views(where: str) -> str:
+    return (
+        f"Unable to create another custom view{where}; the maximum number of custom "
+        f"views per experiment is {MAX_CUSTOM_VIEWS}. Delete an existing custom "
+        "view before creating a new one."
+    )
+
+
+def _archival_config(value: str, expected_type: str | None = None) -> Mapping[str, Any]:
+    try:
+        config = json.loads(value)
+    except (ValueError, RecursionError):
+        config = None
+    if not isinstance(config, dict):
+        raise InvalidParameterValue("Trace archival config must be encoded as a JSON object.")
+    if expected_type is not None and config.get("type") != expected_type:
+        raise InvalidParameterValue(f"Trace archival config must use type '{expected_type}'.")
+    return config
+
+
+def _check_retention(config: Mapping[str, Any], key: str, *, required: bool) -> None:
+    duration = config.get(key)
+    if duration is None and not required:
+        return
+    if isinstance(duration, str):
+        duration = duration.strip()
+        if len(duration) > MAX_RETENTION_LENGTH:
+            raise InvalidParameterValue("Trace archival duration must be at most 32 characters.")
+        if _RETENTION.fullmatch(duration):
+            return
+    raise InvalidParameterValue(
+        "Trace archival retention must be in the form `<int><unit>`, "
+        "where unit is one of 'm', 'h', or 'd'."
+    )

@@ -1,0 +1,71 @@
+"""Rules about artifact locations that a client chooses."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+from urllib.parse import ParseResult, unquote, urlparse, urlunparse
+
+from mlcore.errors import InvalidParameterValue
+
+_HOST_ADDRESSED: Final = frozenset(
+    ("ftp", "sftp", "hdfs", "viewfs", "http", "https", "mlflow-artifacts", "r2", "b2", "abfss")
+)
+_ALLOWED_SCHEMES_SETTING: Final = "MLFLOW_ALLOWED_HOST_ADDRESSED_ARTIFACT_SCHEMES"
+_MOST_DECODINGS: Final = 10
+
+
+def check_location(location: str, field: str) -> None:
+    """A storage URI: no fragment, no hidden traversal, no host of the client's choice, no run URI,
+    bounded length."""
+    parsed = _parse(location, field)
+    if parsed.fragment or parsed.params:
+        raise InvalidParameterValue(f"'{field}' URL can't include fragments or params.")
+    if ".." in _decoded(parsed.query, field):
+        raise InvalidParameterValue("Invalid query string")
+    _check_scheme(parsed, field)
+    if location.startswith("runs:"):
+        raise InvalidParameterValue(
+            f"Artifact location cannot be a runs:/ URI. Given: '{location}'"
+        )
+    longest = int(os.environ.get("MLFLOW_ARTIFACT_LOCATION_MAX_LENGTH", "2048"))
+    if len(location) > longest:
+        raise InvalidParameterValue(
+            "Invalid artifact path length. The length of the artifact path cannot be "
+            f"greater than {longest} characters. To configure this limit, please set the "
+            "MLFLOW_ARTIFACT_LOCATION_MAX_LENGTH environment variable."
+        )
+
+
+def _parse(location: str, field: str) -> ParseResult:
+    try:
+        return urlparse(location)
+    except ValueError:
+        raise InvalidParameterValue(f"'{field}' is not a valid URL.") from None
+
+
+def _decoded(query: str, field: str) -> str:
+    """The query with every layer of percent encoding removed."""
+    for _ in range(_MOST_DECODINGS):
+        decoded = urlunparse(_parse(unquote(query), field))
+        if decoded == query:
+            return query
+        query = decoded
+    raise InvalidParameterValue("Invalid query string")
+
+
+def _check_scheme(parsed: ParseResult, field: str) -> None:
+    """Schemes that name a host are refused unless the deployment allows them: we would connect to
+    that host."""
+    scheme = parsed.scheme
+    if scheme not in _HOST_ADDRESSED or (scheme == "mlflow-artifacts" and not parsed.netloc):
+        return
+    allowed = os.environ.get(_ALLOWED_SCHEMES_SETTING, "").lower().split(",")
+    if scheme in (name.strip() for name in allowed):
+        return
+    raise InvalidParameterValue(
+        f"'{field}' cannot use the '{scheme}' scheme: the '{scheme}' scheme addresses a host other "
+        "than the tracking server's configured artifact storage, so the server would connect to "
+        f"the host named in the URI. Set the {_ALLOWED_SCHEMES_SETTING} environment variable on "
+        "the server to allow it."
+    )

@@ -1,0 +1,229 @@
+"""Rules about what is logged to a run: metrics, params, tags, batches, and readings of metric
+history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from mlcore.entities import Metric, Param, Tag
+from mlcore.errors import BadRequest, InvalidParameterValue
+from mlcore.limits.text import MAX_KEY_LENGTH, check_key, check_length, check_run_id, truncated
+from mlcore.wire import invalid_value
+
+MAX_METRICS_PER_BATCH: Final = 1000
+MAX_PARAMS_PER_BATCH: Final = 100
+MAX_TAGS_PER_BATCH: Final = 100
+MAX_ENTITIES_PER_BATCH: Final = 1000
+MAX_PARAM_VALUE_LENGTH: Final = 6000
+MAX_TAG_VALUE_LENGTH: Final = 8000
+MAX_BULK_RUNS: Final = 100
+MAX_BULK_RESULTS: Final = 25_000
+RUN_NAME_TAG: Final = "mlflow.runName"
+
+
+class MetricFields(Protocol):
+    """A metric as a request has it."""
+
+    key: str
+    value: float
+    timestamp: int
+    step: int
+
+
+class KeyValue(Protocol):
+    """A param or tag as a request has it."""
+
+    key: str
+    value: str
+
+
+class Batch(NamedTuple):
+    """What a valid batch logs: values truncated, order as sent (a later tag of one key wins)."""
+
+    metrics: list[Metric]
+    params: list[Param]
+    tags: list[Tag]
+
+
+def check_metric(metric: MetricFields, path: str = "") -> Metric:
+    """A single metric. ``path`` is its place in a batch, such as ``metrics[3]``."""
+    check_key(metric.key, f"{path}.name" if path else "name")
+    if metric.timestamp < 0:
+        raise InvalidParameterValue(
+            invalid_value(
+                f"{path}.timestamp" if path else "timestamp",
+                metric.timestamp,
+                f"metric '{metric.key}' (value={metric.value}). "
+                "Timestamp must be a nonnegative long (64-bit integer) ",
+            )
+        )
+    check_length("Metric name", MAX_KEY_LENGTH, metric.key)
+    return Metric(metric.key, metric.value, metric.timestamp, metric.step)
+
+
+def check_param(param: KeyValue, path: str = "") -> Param:
+    check_key(param.key, f"{path}.key" if path else "key")
+    check_length("Param key", MAX_KEY_LENGTH, param.key)
+    return Param(param.key, truncated("Param value", MAX_PARAM_VALUE_LENGTH, param.value))
+
+
+def check_tag(tag: KeyValue, path: str = "") -> Tag:
+    at = f"{path}." if path else ""
+    check_key(tag.key, f"{at}key")
+    check_length(f"{at}key", MAX_KEY_LENGTH, tag.key)
+    return Tag(tag.key, truncated(f"{at}value", MAX_TAG_VALUE_LENGTH, tag.value))
+
+
+def check_log_batch(
+    run_id: str,
+    metrics: Sequence[MetricFields],
+    params: Sequence[KeyValue],
+    tags: Sequence[KeyValue],
+) -> Batch:
+    """All rules of a batch, in MLflow's order: the id, each entry, the counts, repeated param
+    keys."""
+    check_run_id(run_id)
+    batch = Batch(
+        _check_metrics(metrics),
+        [check_param(param, f"params[{n}]") for n, param in enumerate(params)],
+        [check_tag(tag, f"tags[{n}]") for n, tag in enumerate(tags)],
+    )
+    _check_count("metrics", MAX_METRICS_PER_BATCH, len(metrics))
+    _check_count("params", MAX_PARAMS_PER_BATCH, len(params))
+    _check_count("tags", MAX_TAGS_PER_BATCH, len(tags))
+    _check_count(
+        "metrics, params, and tags", MAX_ENTITIES_PER_BATCH, len(metrics) + len(params) + len(tags)
+    )
+    _check_distinct(batch.params)
+    return batch
+
+
+def _check_metrics(metrics: Sequence[MetricFields]) -> list[Metric]:
+    """Each metric; a key that many points share is looked at once."""
+    good: set[str] = set()
+    checked: list[Metric] = []
+    for position, metric in enumerate(metrics):
+        if metric.key in good and metric.timestamp >= 0:
+            checked.append(Metric(metric.key, metric.value, metric.timestamp, metric.step))
+        else:
+            checked.append(check_metric(metric, f"metrics[{position}]"))
+            good.add(metric.key)
+    return checked
+
+
+def _check_count(what: str, limit: int, count: int) -> None:
+    if count > limit:
+        raise InvalidParameterValue(
+            f"A batch logging request can contain at most {limit} {what}. "
+            f"Got {count} {what}. Please split up {what} across multiple requests and try again."
+        )
+
+
+def _check_distinct(params: Sequence[Param]) -> None:
+    seen: set[str] = set()
+    repeated: list[str] = []
+    for param in params:
+        if param.key in seen:
+            repeated.append(param.key)
+        seen.add(param.key)
+    if repeated:
+        raise InvalidParameterValue(
+            f"Duplicate parameter keys have been submitted: {repeated}. Please ensure "
+            "the request contains only one param value per param key."
+        )
+
+
+def check_create_run(run_name: str, tags: Sequence[KeyValue]) -> tuple[str | None, list[Tag]]:
+    """The name that the request gives (None: generate one), and its tags, the name among them if
+    there is one.
+
+    As in MLflow the characters of the keys are free here; lengths are those of its database
+    columns.
+    """
+    kept: dict[str, Tag] = {}
+    for tag in tags:
+        if tag.key in kept:
+            raise BadRequest(f"The tag '{tag.key}' is given more than once.")
+        check_length("key", MAX_KEY_LENGTH, tag.key)
+        kept[tag.key] = Tag(tag.key, truncated("value", MAX_TAG_VALUE_LENGTH, tag.value))
+    tagged = next((tag.value for tag in tags if tag.key == RUN_NAME_TAG), "")
+    if run_name and tagged and run_name != tagged:
+        raise InvalidParameterValue(
+            "Both 'run_name' argument and 'mlflow.runName' tag are specified, but with different "
+            f"values (run_name='{run_name}', mlflow.runName='{tagged}')."
+        )
+    name = run_name or tagged
+    if name:
+        kept[RUN_NAME_TAG] = Tag(RUN_NAME_TAG, name)
+    else:
+        kept.pop(RUN_NAME_TAG, None)
+    return name or None, list(kept.values())
+
+
+def logged_model(model_json: str) -> dict[str, Any]:
+    """What log-model keeps of a model's description, for the tag ``mlflow.log-model.history``."""
+    try:
+        model = json.loads(model_json)
+    except (ValueError, RecursionError):
+        raise InvalidParameterValue(
+            f"Malformed model info. \n {model_json} \n is not a valid JSON."
+        ) from None
+    if not isinstance(model, dict):
+        raise InvalidParameterValue("Model json is not an object.")
+    missing = {"artifact_path", "flavors", "utc_time_created", "run_id"} - model.keys()
+    if missing:
+        raise InvalidParameterValue(f"Model json is missing mandatory fields: {missing}")
+    flavors = model["flavors"]
+    if not isinstance(flavors, dict):
+        raise InvalidParameterValue("The flavors in the model json are not an object.")
+    kept = {
+        key: model[key]
+        for key in ("run_id", "artifact_path", "utc_time_created", "model_uuid")
+        if key in model
+    }
+    kept["flavors"] = {
+        name: {key: value for key, value in flavor.items() if key != "config"}
+        if isinstance(flavor, dict)
+        else flavor
+        for name, flavor in flavors.items()
+    }
+    return kept
+
+
+def check_history_page(max_results: int) -> None:
+    """A page size that the request gives; without one the whole history is answered."""
+    if max_results <= 0:
+        raise InvalidParameterValue(
+            f"Invalid value {max_results} for parameter 'max_results' supplied. "
+            "It must be a positive integer."
+        )
+
+
+def check_history_bulk(run_ids: Sequence[str], has_metric_key: bool) -> None:
+    if not run_ids:
+        raise InvalidParameterValue(
+            "GetMetricHistoryBulk request must specify at least one run_id."
+        )
+    if len(run_ids) > MAX_BULK_RUNS:
+        raise InvalidParameterValue(
+            f"GetMetricHistoryBulk request cannot specify more than {MAX_BULK_RUNS} run_ids. "
+            f"Received {len(run_ids)} run_ids."
+        )
+    if not has_metric_key:
+        raise InvalidParameterValue("GetMetricHistoryBulk request must specify a metric_key.")
+
+
+def check_step_range(start_step: int | None, end_step: int | None) -> None:
+    """The steps of get-history-bulk-interval: both or none, in order."""
+    if start_step is not None and end_step is not None:
+        if start_step > end_step:
+            raise InvalidParameterValue(
+                "end_step must be greater than start_step. "
+                f"Found start_step={start_step} and end_step={end_step}."
+            )
+    elif start_step is not None or end_step is not None:
+        raise InvalidParameterValue(
+            "If either start step or end step are specified, both must be specified."
+        )

@@ -1,0 +1,167 @@
+"""What all items share: key, type, version and times, and one connection; knows no collection."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
+from pynamodb.connection import Connection, TableConnection
+from pynamodb.connection.base import MetaTable
+from pynamodb.indexes import GlobalSecondaryIndex, KeysOnlyProjection, LocalSecondaryIndex
+from pynamodb.models import Model
+
+from mlcore.db.attributes import IntAttribute
+from mlcore.db.client import client
+from mlcore.db.keys import Pattern
+from mlcore.settings import settings
+
+MODELS: dict[str, type[Item]] = {}
+"""The models that were imported so far, by the ``type`` of their items."""
+
+
+class _Settings(type):
+    """Lets ``Meta.table_name`` be read from the environment at first use, not at import."""
+
+    @property
+    def table_name(cls) -> str:
+        return settings().table_name
+
+
+class _SharedConnection(Connection):
+    """PynamoDB's connection over the client that the process has already."""
+
+    @property
+    def client(self) -> Any:
+        return client()
+
+
+@functools.cache
+def _shared_connection() -> TableConnection:
+    names = ["PK", "SK", *(f"lsi{n}sk" for n in range(1, 6))]
+    names += [f"gsi{n}{half}" for n in range(1, 6) for half in ("pk", "sk")]
+
+    def schema(partition: str, sort: str) -> list[dict[str, str]]:
+        return [
+            {"AttributeName": partition, "KeyType": "HASH"},
+            {"AttributeName": sort, "KeyType": "RANGE"},
+        ]
+
+    table = MetaTable(
+        {
+            "TableName": settings().table_name,
+            "KeySchema": schema("PK", "SK"),
+            "AttributeDefinitions": [{"AttributeName": n, "AttributeType": "S"} for n in names],
+            "LocalSecondaryIndexes": [
+                {"IndexName": f"LSI{n}", "KeySchema": schema("PK", f"lsi{n}sk")}
+                for n in range(1, 6)
+            ],
+            "GlobalSecondaryIndexes": [
+                {"IndexName": f"GSI{n}", "KeySchema": schema(f"gsi{n}pk", f"gsi{n}sk")}
+                for n in range(1, 6)
+            ],
+        }
+    )
+    made = TableConnection(settings().table_name)
+    made.connection = _SharedConnection()
+    made.connection.add_meta_table(table)
+    return made
+
+
+class Item(Model):
+    """An item of the table. Subclasses name the pattern of their key."""
+
+    pattern: ClassVar[Pattern]
+
+    class Meta(metaclass=_Settings):
+        """PynamoDB's options; timeouts and retries are those of the shared client."""
+
+    PK = UnicodeAttribute(hash_key=True)
+    SK = UnicodeAttribute(range_key=True)
+    type = UnicodeAttribute()
+    version = IntAttribute(null=True)
+    updated_at = IntAttribute(null=True)
+    ttl = IntAttribute(null=True)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "pattern" in cls.__dict__:
+            MODELS[cls.pattern.name] = cls
+
+    def __init__(
+        self,
+        hash_key: str | None = None,
+        range_key: str | None = None,
+        _user_instantiated: bool = True,
+        **attributes: Any,
+    ) -> None:
+        if _user_instantiated:
+            attributes.setdefault("type", self.pattern.name)
+        super().__init__(hash_key, range_key, _user_instantiated, **attributes)
+
+    @classmethod
+    def _get_connection(cls) -> TableConnection:
+        return _shared_connection()
+
+
+class ChildItem(Item):
+    """One entry of a map that its parent carries, or (``outside``) has no room for."""
+
+    key = UnicodeAttribute()
+    text = UnicodeAttribute(null=True)
+    outside = BooleanAttribute(null=True)
+
+
+def _local(number: int) -> LocalSecondaryIndex[Any]:
+    meta = type("Meta", (), {"index_name": f"LSI{number}", "projection": KeysOnlyProjection()})
+    keys = {
+        "PK": UnicodeAttribute(hash_key=True),
+        f"lsi{number}sk": UnicodeAttribute(range_key=True),
+    }
+    made: LocalSecondaryIndex[Any] = type(
+        f"LSI{number}", (LocalSecondaryIndex,), {"Meta": meta, **keys}
+    )()
+    return made
+
+
+def _global(number: int) -> GlobalSecondaryIndex[Any]:
+    meta = type("Meta", (), {"index_name": f"GSI{number}", "projection": KeysOnlyProjection()})
+    keys = {
+        f"gsi{number}pk": UnicodeAttribute(hash_key=True),
+        f"gsi{number}sk": UnicodeAttribute(range_key=True),
+    }
+    made: GlobalSecondaryIndex[Any] = type(
+        f"GSI{number}", (GlobalSecondaryIndex,), {"Meta": meta, **keys}
+    )()
+    return made
+
+
+class IndexedItem(Item):
+    """An item that secondary indexes find; children of runs and traces never are."""
+
+    lsi1sk = UnicodeAttribute(null=True)
+    lsi2sk = UnicodeAttribute(null=True)
+    lsi3sk = UnicodeAttribute(null=True)
+    lsi4sk = UnicodeAttribute(null=True)
+    lsi5sk = UnicodeAttribute(null=True)
+    gsi1pk = UnicodeAttribute(null=True)
+    gsi1sk = UnicodeAttribute(null=True)
+    gsi2pk = UnicodeAttribute(null=True)
+    gsi2sk = UnicodeAttribute(null=True)
+    gsi3pk = UnicodeAttribute(null=True)
+    gsi3sk = UnicodeAttribute(null=True)
+    gsi4pk = UnicodeAttribute(null=True)
+    gsi4sk = UnicodeAttribute(null=True)
+    gsi5pk = UnicodeAttribute(null=True)
+    gsi5sk = UnicodeAttribute(null=True)
+
+    lsi1 = _local(1)
+    lsi2 = _local(2)
+    lsi3 = _local(3)
+    lsi4 = _local(4)
+    lsi5 = _local(5)
+    gsi1 = _global(1)
+    gsi2 = _global(2)
+    gsi3 = _global(3)
+    gsi4 = _global(4)
+    gsi5 = _global(5)

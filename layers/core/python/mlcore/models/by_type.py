@@ -1,0 +1,8 @@
+"""All models by the ``type`` of their items; for whoever needs every collection at once."""
+
+from __future__ import annotations
+
+from mlcore.models import datasets, experiments, index, platform, registry, runs, traces
+from mlcore.models.base import MODELS
+
+__all__ = ["MODELS", "datasets", "experiments", "index", "platform", "registry", "runs", "traces"]

@@ -1,0 +1,50 @@
+"""Page tokens: opaque text that holds the position of the last row given and belongs to one query.
+
+A position is a list of JSON scalars that the query's own order compares, so pages stay right while
+rows come, go
+and change: the next page holds what comes after that position then.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from mlcore.errors import InvalidParameterValue
+
+Position = Sequence[object]
+
+
+def token(position: Position, query: object = None) -> str:
+    """The token for the page after ``position``; ``query`` is whatever makes up the query (JSON
+    values)."""
+    content = json.dumps([_digest(query), list(position)], separators=(",", ":"))
+    return base64.urlsafe_b64encode(content.encode()).decode()
+
+
+def position_of(text: str, query: object = None) -> list[object] | None:
+    """The position in a token; None for the empty token of a first page.
+
+    Raises:
+        InvalidParameterValue: the text is no token, or a token of another query.
+    """
+    if not text:
+        return None
+    try:
+        decoded = base64.urlsafe_b64decode(text.encode())
+    except (binascii.Error, ValueError) as error:
+        raise InvalidParameterValue("Invalid page token, could not base64-decode") from error
+    try:
+        digest, position = json.loads(decoded)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidParameterValue(f"Invalid page token, decoded value={decoded!r}") from error
+    if digest != _digest(query) or not isinstance(position, list):
+        raise InvalidParameterValue("Invalid page token: it belongs to another request.")
+    return position
+
+
+def _digest(query: object) -> str:
+    return blake2b(json.dumps(query, sort_keys=True).encode(), digest_size=6).hexdigest()

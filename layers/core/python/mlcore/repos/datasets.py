@@ -1,0 +1,224 @@
+"""Datasets of an experiment: immutable ``D#`` items, remembered by the process once read.
+
+Identity is (name, digest); whoever writes one first decides its other fields, as in MLflow. A
+schema or profile
+that is too large for an item is kept in parts, written before the item that counts them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.table import ConditionFailed, table
+from mlcore.entities import Dataset
+from mlcore.ids import now_ms
+from mlcore.models.datasets import Dataset as DatasetItem
+from mlcore.models.datasets import DatasetPart
+
+INLINE_BYTES = 100_000
+PART_BYTES = 300_000
+REMEMBERED_BYTES = 16_000_000
+
+PARTED_FIELDS = ("source", "schema", "profile")
+
+
+class Identity(NamedTuple):
+    experiment_id: str
+    name: str
+    digest: str
+
+
+NOTED_CONTEXTS = 10_000
+_NO_CONTEXT = "-"
+
+_noted: set[tuple[Identity, str]] = set()
+_remembered: OrderedDict[Identity, Dataset] = OrderedDict()
+_remembered_bytes = 0
+
+
+def hash_of(name: str, digest: str) -> str:
+    """What stands for (name, digest) in keys: 32 hexadecimal characters."""
+    return blake2b(f"{name}\0{digest}".encode(), digest_size=16).hexdigest()
+
+
+def find_all(identities: Iterable[tuple[str, str, str]]) -> dict[Identity, Dataset]:
+    """Those that exist; one BatchGetItem for what the process has not read before."""
+    wanted = {Identity(*identity) for identity in identities}
+    found = {identity: _remembered[identity] for identity in wanted if identity in _remembered}
+    unknown = [identity for identity in wanted if identity not in found]
+    items = table.batch_get([_place(identity) for identity in unknown]) if unknown else []
+    for identity, item in zip(unknown, items, strict=True):
+        if item is not None:
+            found[identity] = _read(identity, item)
+    return found
+
+
+def ensure(experiment_id: str, datasets: Sequence[Dataset]) -> None:
+    """Writes those that do not exist yet."""
+    by_identity = {
+        Identity(experiment_id, dataset.name, dataset.digest): dataset
+        for dataset in reversed(datasets)
+    }
+    known = find_all(by_identity)
+    table.parallel(
+        [
+            lambda identity=identity, dataset=dataset: _create(identity, dataset)
+            for identity, dataset in by_identity.items()
+            if identity not in known
+        ]
+    )
+
+
+class Summary(NamedTuple):
+    """A dataset in one of the contexts (``mlflow.data.context``) that runs used it in; None for no
+    context."""
+
+    experiment_id: str
+    name: str
+    digest: str
+    context: str | None
+
+
+def summaries(experiment_id: str) -> Iterator[Summary]:
+    """The datasets that runs of the experiment use; one Query for each MB of datasets."""
+    items = table.query_all(
+        keys.experiment(experiment_id).pk,
+        prefix=keys.dataset_prefix(),
+        attributes=["name", "digest", "contexts"],
+    )
+    for item in items:
+        for mark in item.get("contexts", {}).get("M", {}):
+            context = None if mark == _NO_CONTEXT else mark[1:]
+            yield Summary(experiment_id, item["name"]["S"], item["digest"]["S"], context)
+
+
+def add_contexts(experiment_id: str, used: Iterable[tuple[str, str, str | None]]) -> None:
+    """Notes in which context each dataset (name, digest, context) is used; nothing for what was
+    noted before."""
+    marks = [
+        (Identity(experiment_id, name, digest), _NO_CONTEXT if context is None else f"={context}")
+        for name, digest, context in used
+    ]
+    table.parallel(
+        [
+            lambda identity=identity, mark=mark: _add_context(identity, mark)
+            for identity, mark in dict.fromkeys(marks)
+            if (identity, mark) not in _noted
+        ]
+    )
+
+
+def _add_context(identity: Identity, mark: str) -> None:
+    update = Update()
+    update.set(("contexts", mark), {"BOOL": True})
+    update.require_exists("PK")
+    table.update(_place(identity), update)
+    if len(_noted) >= NOTED_CONTEXTS:
+        _noted.clear()
+    _noted.add((identity, mark))
+
+
+def _create(identity: Identity, dataset: Dataset) -> None:
+    place = _place(identity)
+    inline, parts = _parts(identity, dataset)
+    model = DatasetItem(
+        PK=place.pk,
+        SK=place.sk,
+        name=dataset.name,
+        digest=dataset.digest,
+        source_type=dataset.source_type,
+        updated_at=now_ms(),
+        version=1,
+        **inline,
+    )
+    table.batch_write(parts)
+    absent = Condition()
+    absent.require_absent("PK")
+    try:
+        table.put({**model.serialize(), "contexts": {"M": {}}}, absent)
+    except ConditionFailed:
+        return  # another writer was first; its fields stay
+
+
+def _parts(identity: Identity, dataset: Dataset) -> tuple[dict[str, str | int], list[Raw]]:
+    """Attributes that hold the large fields or count their parts, and the parts.
+
+    Part items carry a hash of their content in their key, so racing writers of different contents
+    do not mix.
+    """
+    inline: dict[str, str | int] = {}
+    items: list[Raw] = []
+    for field in PARTED_FIELDS:
+        value = getattr(dataset, field)
+        if value is None:
+            continue
+        if len(value.encode()) <= INLINE_BYTES:
+            inline[field] = value
+            continue
+        size = PART_BYTES // 4  # characters; at most 4 bytes each
+        content = blake2b(value.encode(), digest_size=8).hexdigest()
+        pieces = [value[at : at + size] for at in range(0, len(value), size)]
+        inline[f"{field}_parts"] = f"{content}:{len(pieces)}"
+        for number, piece in enumerate(pieces):
+            place = keys.dataset_part(
+                identity.experiment_id, _hash(identity), f"{field}:{content}", number
+            )
+            part = DatasetPart(
+                PK=place.pk, SK=place.sk, content=piece, updated_at=now_ms(), version=1
+            )
+            items.append(part.serialize())
+    return inline, items
+
+
+def _read(identity: Identity, item: Raw) -> Dataset:
+    large: dict[str, str | None] = {}
+    for field in PARTED_FIELDS:
+        counted = item.get(f"{field}_parts")
+        if counted is None:
+            large[field] = item[field]["S"] if field in item else None
+            continue
+        content, count = counted["S"].split(":")
+        parts = table.batch_get(
+            [
+                keys.dataset_part(
+                    identity.experiment_id, _hash(identity), f"{field}:{content}", number
+                )
+                for number in range(int(count))
+            ]
+        )
+        large[field] = "".join(part["content"]["S"] for part in parts if part is not None)
+    dataset = Dataset(
+        name=item["name"]["S"],
+        digest=item["digest"]["S"],
+        source_type=item["source_type"]["S"],
+        source=large["source"] or "",
+        schema=large["schema"],
+        profile=large["profile"],
+    )
+    _remember(identity, dataset)
+    return dataset
+
+
+def _remember(identity: Identity, dataset: Dataset) -> None:
+    global _remembered_bytes  # noqa: PLW0603 -- the process's one cache
+    size = sum(len(field or "") for field in dataset)
+    if size > INLINE_BYTES:
+        return
+    _remembered[identity] = dataset
+    _remembered_bytes += size
+    while _remembered_bytes > REMEMBERED_BYTES:
+        _, dropped = _remembered.popitem(last=False)
+        _remembered_bytes -= sum(len(field or "") for field in dropped)
+
+
+def _place(identity: Identity) -> keys.Key:
+    return keys.dataset(identity.experiment_id, _hash(identity))
+
+
+def _hash(identity: Identity) -> str:
+    return hash_of(identity.name, identity.digest)

@@ -1,0 +1,331 @@
+"""Experiments: the ``E#META`` document with its tags, and the lock item that makes its name unique.
+
+Deleting or restoring an experiment changes only ``E#META``: its ``epoch`` goes up by one and
+decides the stage of
+every run that was not itself deleted or restored since (see :func:`mlcore.repos.runs.stage`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+from uuid import NAMESPACE_OID, uuid5
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.table import Change, ConditionFailed, Delete, Put, TransactionFailed, table
+from mlcore.entities import ACTIVE, Experiment
+from mlcore.ids import (
+    DEFAULT_EXPERIMENT_ID,
+    DEFAULT_EXPERIMENT_NAME,
+    DEFAULT_WORKSPACE,
+    now_ms,
+)
+from mlcore.models.experiments import Experiment as ExperimentItem
+from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
+from mlcore.repos import document
+from mlcore.repos.document import Document
+from mlcore.settings import settings
+
+WRITE_ATTEMPTS = 30
+
+
+class NameTaken(Exception):
+    """Another experiment, active or deleted, holds the name."""
+
+
+class Conflict(Exception):
+    """The experiment changed between the read and the write."""
+
+
+class Record(NamedTuple):
+    """An experiment as it was read."""
+
+    experiment: Experiment
+    document: Document
+
+
+def get(experiment_id: str) -> Record:
+    """One consistent GetItem (a second request when its tags overflowed). Raises
+    ResourceDoesNotExist."""
+    item = table.get(keys.experiment(experiment_id))
+    if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
+        item = _default_item()
+    if item is None:
+        raise missing(experiment_id)
+    return record(item)
+
+
+def missing(experiment_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id} exists")
+
+
+def find_many(experiment_ids: Sequence[str]) -> list[Experiment | None]:
+    """In the order of the ids; one BatchGetItem for each hundred."""
+    items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
+    return [
+        _found(experiment_id, item)
+        for experiment_id, item in zip(experiment_ids, items, strict=True)
+    ]
+
+
+def find_by_name(workspace: str, name: str) -> Experiment | None:
+    """Two consistent GetItem: the name's lock, then the experiment. No index is asked, so nothing
+    lags."""
+    lock = table.get(keys.experiment_name_lock(workspace, name))
+    if lock is not None:
+        item = table.get(keys.experiment(_holder_in(lock)))
+        return None if item is None else record(item).experiment
+    if (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):
+        return _found(DEFAULT_EXPERIMENT_ID, None)
+    return None
+
+
+def ids_of_workspace(workspace: str) -> Iterator[str]:
+    """Every experiment of a workspace through GSI2, which may lag behind by seconds."""
+    pk = keys.gsi2_experiment(workspace, "")[0]
+    has_default = workspace != DEFAULT_WORKSPACE
+    for item in table.query_all(pk, index="GSI2", attributes=["PK"]):
+        experiment_id = keys.experiment_id_of(item["PK"]["S"])
+        has_default = has_default or experiment_id == DEFAULT_EXPERIMENT_ID
+        yield experiment_id
+    if not has_default:
+        yield DEFAULT_EXPERIMENT_ID
+
+
+def default_location(experiment_id: str) -> str:
+    """Where an experiment's artifacts are kept unless it says otherwise."""
+    root = settings().artifact_root
+    return f"{root}{experiment_id}" if root.endswith("/") else f"{root}/{experiment_id}"
+
+
+def create(experiment: Experiment) -> None:
+    """One transaction: the name's lock and the experiment.
+
+    Raises:
+        NameTaken: the name is held by another experiment.
+    """
+    place = keys.experiment(experiment.experiment_id)
+    attributes, children = document.initial(
+        maps(experiment.experiment_id), {"tags": experiment.tags}
+    )
+    gsi2pk, gsi2sk = keys.gsi2_experiment(experiment.workspace, experiment.experiment_id)
+    gsi3pk, gsi3sk = keys.gsi3_experiment(experiment.name, experiment.experiment_id)
+    gsi5pk, gsi5sk = keys.gsi5_experiment(experiment.workspace, experiment.name)
+    model = ExperimentItem(
+        PK=place.pk,
+        SK=place.sk,
+        gsi2pk=gsi2pk,
+        gsi2sk=gsi2sk,
+        gsi3pk=gsi3pk,
+        gsi3sk=gsi3sk,
+        gsi5pk=gsi5pk,
+        gsi5sk=gsi5sk,
+        experiment_id=experiment.experiment_id,
+        name=experiment.name,
+        workspace=experiment.workspace,
+        artifact_location=experiment.artifact_location,
+        stage=experiment.lifecycle_stage,
+        epoch=experiment.epoch,
+        creation_time=experiment.creation_time,
+        last_update_time=experiment.last_update_time,
+        updated_at=now_ms(),
+        version=1,
+    )
+    table.batch_write(children)
+    absent = Condition()
+    absent.require_absent("PK")
+    lock = _lock(experiment.workspace, experiment.name, experiment.experiment_id)
+    try:
+        table.transact(
+            [Put(lock, absent), Put({**model.serialize(), **attributes}, absent)],
+            token=_token("create", experiment.experiment_id),
+        )
+    except TransactionFailed as failed:
+        lock_found = failed.items.get(0)
+        if lock_found is None or _holder_in(lock_found) != experiment.experiment_id:
+            raise NameTaken(experiment.name) from failed
+        # else this very transaction had gone through, and only its answer was lost
+
+
+def rename(experiment: Experiment, new_name: str) -> None:
+    """One transaction: take the new name, free the old one, write the experiment.
+
+    Raises:
+        NameTaken: the new name is held by another experiment.
+        Conflict: the experiment changed meanwhile.
+    """
+    absent = Condition()
+    absent.require_absent("PK")
+    mine = Condition()
+    mine.require_equal("experiment_id", string(experiment.experiment_id))
+    change = Update()
+    document.touch(change)
+    change.set("name", string(new_name))
+    change.set("last_update_time", number(now_ms()))
+    gsi3pk, gsi3sk = keys.gsi3_experiment(new_name, experiment.experiment_id)
+    gsi5pk, gsi5sk = keys.gsi5_experiment(experiment.workspace, new_name)
+    index_keys = {"gsi3pk": gsi3pk, "gsi3sk": gsi3sk, "gsi5pk": gsi5pk, "gsi5sk": gsi5sk}
+    for attribute, value in index_keys.items():
+        change.set(attribute, string(value))
+    change.require_equal("name", string(experiment.name))
+    change.require_equal("stage", string(ACTIVE))
+    try:
+        table.transact(
+            [
+                Put(_lock(experiment.workspace, new_name, experiment.experiment_id), absent),
+                Delete(keys.experiment_name_lock(experiment.workspace, experiment.name), mine),
+                Change(keys.experiment(experiment.experiment_id), change),
+            ],
+            token=_token("rename", experiment.experiment_id, new_name, str(now_ms())),
+        )
+    except TransactionFailed as failed:
+        lock_found = failed.items.get(0)
+        if lock_found is None:
+            raise Conflict(experiment.experiment_id) from failed
+        if _holder_in(lock_found) != experiment.experiment_id:
+            raise NameTaken(new_name) from failed
+        # else it holds the new name already: the transaction had gone through before
+
+
+def touch(experiment: Experiment) -> None:
+    """Renames an experiment to the name it has: only its last update time moves. Raises
+    Conflict."""
+    change = Update()
+    document.touch(change)
+    change.set("last_update_time", number(now_ms()))
+    change.require_equal("name", string(experiment.name))
+    try:
+        table.update(keys.experiment(experiment.experiment_id), change)
+    except ConditionFailed as failed:
+        raise Conflict(experiment.experiment_id) from failed
+
+
+def set_stage(experiment: Experiment, stage: str) -> None:
+    """Deletes or restores the experiment and thereby all its runs.
+
+    Raises:
+        Conflict: it was deleted or restored meanwhile.
+    """
+    change = Update()
+    document.touch(change)
+    change.set("stage", string(stage))
+    change.set("last_update_time", number(now_ms()))
+    change.add("epoch", 1)
+    change.require_equal("epoch", number(experiment.epoch))
+    try:
+        table.update(keys.experiment(experiment.experiment_id), change)
+    except ConditionFailed as failed:
+        # The stage may be there already: this call was repeated, or another did the same.
+        if failed.item is None or failed.item["stage"]["S"] != stage:
+            raise Conflict(experiment.experiment_id) from failed
+
+
+def set_tag(read: Record, key: str, value: str) -> None:
+    """Raises Conflict when the experiment is deleted meanwhile."""
+    _write(read, {"tags": {key: value}}, ())
+
+
+def delete_tag(read: Record, key: str) -> None:
+    """Raises Conflict when the experiment is deleted meanwhile."""
+    _write(read, {}, [("tags", key)])
+
+
+def record(item: Raw) -> Record:
+    experiment_id = item["experiment_id"]["S"]
+    loaded = document.load(item, maps(experiment_id))
+    experiment = Experiment(
+        experiment_id=experiment_id,
+        name=item["name"]["S"],
+        artifact_location=item["artifact_location"]["S"],
+        lifecycle_stage=item["stage"]["S"],
+        creation_time=int(item["creation_time"]["N"]),
+        last_update_time=int(item["last_update_time"]["N"]),
+        tags=loaded.texts("tags"),
+        workspace=item["workspace"]["S"],
+        epoch=int(item["epoch"]["N"]),
+    )
+    return Record(experiment, loaded)
+
+
+def maps(experiment_id: str) -> tuple[document.Map, ...]:
+    """The map attributes of ``E#META``."""
+
+    def place(key: str) -> keys.Key:
+        return keys.experiment_tag(experiment_id, key)
+
+    def child(key: str, value: str) -> Raw:
+        at = place(key)
+        return dict(ExperimentTag(PK=at.pk, SK=at.sk, key=key, value=value).serialize())
+
+    return (document.Map("tags", document.REPLACE, keys.experiment_tag_prefix(), child, place),)
+
+
+def _found(experiment_id: str, item: Raw | None) -> Experiment | None:
+    if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
+        item = _default_item()
+    return None if item is None else record(item).experiment
+
+
+def _default_item() -> Raw | None:
+    """Creates experiment ``0`` named ``Default``, which exists from the first time that somebody
+    looks for it."""
+    now = now_ms()
+    default = Experiment(
+        experiment_id=DEFAULT_EXPERIMENT_ID,
+        name=DEFAULT_EXPERIMENT_NAME,
+        artifact_location=default_location(DEFAULT_EXPERIMENT_ID),
+        lifecycle_stage=ACTIVE,
+        creation_time=now,
+        last_update_time=now,
+        tags={},
+        workspace=DEFAULT_WORKSPACE,
+    )
+    # The name may be held by an experiment that was renamed to it, or another process was faster.
+    with contextlib.suppress(NameTaken):
+        create(default)
+    return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID))
+
+
+def _write(
+    read: Record,
+    sets: Mapping[str, Mapping[str, str]],
+    removals: Sequence[tuple[str, str]],
+) -> None:
+    current = read
+    for _ in range(WRITE_ATTEMPTS):
+        if current.experiment.epoch != read.experiment.epoch:
+            raise Conflict(read.experiment.experiment_id)
+
+        def complete(update: Update) -> None:
+            update.require_equal("epoch", number(read.experiment.epoch))
+
+        try:
+            document.write(current.document, sets, removals, complete)
+        except ConditionFailed as failed:
+            if failed.item is None:
+                raise Conflict(read.experiment.experiment_id) from failed
+            current = record(failed.item)
+            continue
+        return
+    raise errors.TemporarilyUnavailable("The experiment is busy with other writes. Try again.")
+
+
+def _lock(workspace: str, name: str, experiment_id: str) -> Raw:
+    place = keys.experiment_name_lock(workspace, name)
+    lock = ExperimentNameLock(
+        PK=place.pk, SK=place.sk, experiment_id=experiment_id, updated_at=now_ms(), version=1
+    )
+    return dict(lock.serialize())
+
+
+def _holder_in(lock: Raw) -> str:
+    holder: str = lock["experiment_id"]["S"]
+    return holder
+
+
+def _token(*parts: str) -> str:
+    """A transaction token (at most 36 characters) that equal parts make equal."""
+    return str(uuid5(NAMESPACE_OID, "\0".join(parts)))

@@ -1,0 +1,57 @@
+"""The two stored forms of metric points: the latest point on the run item, and packs of history.
+
+*Latest*: step, timestamp and value in order-preserving hexadecimal, one after the other, so that
+DynamoDB's own
+comparison of two such strings is MLflow's rule for the latest point; ``N`` behind it marks NaN
+(whose value
+takes part as 0). *Pack*: JSON ``[[step, timestamp, value], …]`` with NaN as the string ``"NaN"``;
+every double
+comes back exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+
+from mlcore.db.sortable import double, int64_hex, parse_double, parse_int64_hex
+from mlcore.entities import Metric, recency
+
+_NAN_MARK = "N"
+
+
+def latest_text(metric: Metric) -> str:
+    step, timestamp, value = recency(metric)
+    text = int64_hex(step) + int64_hex(timestamp) + double(value)
+    return text + _NAN_MARK if math.isnan(metric.value) else text
+
+
+def parse_latest(key: str, text: str) -> Metric:
+    value = math.nan if text.endswith(_NAN_MARK) else parse_double(text[32:48])
+    return Metric(key, value, parse_int64_hex(text[16:32]), parse_int64_hex(text[:16]))
+
+
+def latest_of(metrics: Iterable[Metric]) -> dict[str, Metric]:
+    """The latest point of each key; of equals the first stays, as MLflow replaces by strictly later
+    ones only."""
+    latest: dict[str, Metric] = {}
+    for metric in metrics:
+        known = latest.get(metric.key)
+        if known is None or recency(metric) > recency(known):
+            latest[metric.key] = metric
+    return latest
+
+
+def pack(metrics: Sequence[Metric]) -> list[list[int | float | str]]:
+    return [[m.step, m.timestamp, "NaN" if math.isnan(m.value) else m.value] for m in metrics]
+
+
+def unpack(key: str, points: Iterable[Sequence[int | float | str]]) -> list[Metric]:
+    return [
+        Metric(key, float(value), int(timestamp), int(step)) for step, timestamp, value in points
+    ]
+
+
+def text(packed: object) -> str:
+    return json.dumps(packed, separators=(",", ":"), ensure_ascii=False)

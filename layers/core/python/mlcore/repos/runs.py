@@ -1,0 +1,318 @@
+"""Runs: the run item, which is the source of truth, and the ``RUN#`` item that tells a run's
+experiment.
+
+The run item carries attributes and, as maps, the latest metrics, params, tags, inputs and outputs.
+Reads fetch it
+together with its experiment's ``E#META`` in one BatchGetItem, because the experiment's epoch takes
+part in the
+run's stage (see :func:`stage`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import NAMESPACE_OID, uuid5
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.table import ConditionFailed, Put, TransactionFailed, back_off, table
+from mlcore.entities import (
+    ACTIVE,
+    DELETED,
+    Dataset,
+    DatasetInput,
+    Experiment,
+    Metric,
+    ModelOutput,
+    Run,
+)
+from mlcore.ids import now_ms
+from mlcore.models.runs import Run as RunItem
+from mlcore.models.runs import RunReference
+from mlcore.repos import datasets, document, experiments, points, run_children
+from mlcore.repos.document import Document
+
+RUN_NAME_TAG = "mlflow.runName"
+PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
+"""MLflow's own tag for the metric that an experiment is judged by; LSI5 orders runs by it."""
+
+WRITE_ATTEMPTS = 60
+LOCATIONS_KEPT = 20_000
+
+_locations: dict[str, str] = {}
+
+
+class Record(NamedTuple):
+    """A run as it was read, together with its experiment."""
+
+    experiment: Experiment
+    document: Document
+
+    @property
+    def run_id(self) -> str:
+        run_id: str = self.document.item["run_id"]["S"]
+        return run_id
+
+    @property
+    def stage(self) -> str:
+        return stage(self.document.item, self.experiment)
+
+
+def stage(item: Raw, experiment: Experiment) -> str:
+    """``active`` or ``deleted``: what happened last to the run, its own deletion or restoration or
+    its experiment's."""
+    if int(item["epoch"]["N"]) < experiment.epoch:
+        return experiment.lifecycle_stage
+    own: str = item["stage"]["S"]
+    return own
+
+
+def locate(run_id: str) -> str | None:
+    """The run's experiment. It never changes, so it is remembered; else one consistent GetItem."""
+    experiment_id = _locations.get(run_id)
+    if experiment_id is None:
+        item = table.get(keys.run_ref(run_id))
+        if item is None:
+            return None
+        experiment_id = item["experiment_id"]["S"]
+        _remember(run_id, experiment_id)
+    return experiment_id
+
+
+def load(run_id: str) -> Record:
+    """One consistent BatchGetItem (one request more to locate the run the first time). Raises
+    ResourceDoesNotExist."""
+    experiment_id = locate(run_id)
+    if experiment_id is None:
+        raise missing(run_id)
+    item, meta = table.batch_get([keys.run(experiment_id, run_id), keys.experiment(experiment_id)])
+    if item is None or meta is None:
+        raise missing(run_id)
+    return record(item, experiments.record(meta).experiment)
+
+
+def missing(run_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Run with id={run_id} not found")
+
+
+def record(item: Raw, experiment: Experiment) -> Record:
+    maps = run_children.maps(experiment.experiment_id, item["run_id"]["S"])
+    return Record(experiment, document.load(item, maps))
+
+
+def create(run: Run, experiment: Experiment) -> None:
+    """One transaction: the run and its location. Sent twice, it makes one run."""
+    place = keys.run(run.experiment_id, run.run_id)
+    maps = run_children.maps(run.experiment_id, run.run_id)
+    attributes, children = document.initial(maps, {"tags": run.tags})
+    start = run.start_time or 0
+    gsi1pk, gsi1sk = keys.gsi1_run(run.run_id, run.experiment_id)
+    model = RunItem(
+        PK=place.pk,
+        SK=place.sk,
+        gsi1pk=gsi1pk,
+        gsi1sk=gsi1sk,
+        lsi1sk=keys.lsi1_run(run.lifecycle_stage, start, run.run_id),
+        lsi2sk=keys.lsi2_run(start, run.run_id),
+        lsi3sk=keys.lsi3_run(run.status, start, run.run_id),
+        lsi4sk=keys.lsi4_run(run.run_name, run.run_id),
+        run_id=run.run_id,
+        experiment_id=run.experiment_id,
+        run_name=run.run_name,
+        user_id=run.user_id,
+        status=run.status,
+        start_time=start,
+        artifact_uri=run.artifact_uri,
+        stage=run.lifecycle_stage,
+        epoch=experiment.epoch,
+        primary_metric=experiment.tags.get(PRIMARY_METRIC_TAG),
+        updated_at=now_ms(),
+        version=1,
+    )
+    reference = keys.run_ref(run.run_id)
+    location = RunReference(
+        PK=reference.pk,
+        SK=reference.sk,
+        run_id=run.run_id,
+        experiment_id=run.experiment_id,
+        updated_at=now_ms(),
+        version=1,
+    )
+    table.batch_write(children)
+    absent = Condition()
+    absent.require_absent("PK")
+    # The id is new and random: what is there already is this very run, whose answer was lost.
+    with contextlib.suppress(TransactionFailed):
+        table.transact(
+            [Put({**model.serialize(), **attributes}, absent), Put(location.serialize(), absent)],
+            token=str(uuid5(NAMESPACE_OID, run.run_id)),
+        )
+    _remember(run.run_id, run.experiment_id)
+
+
+def entities(records: Sequence[Record], *, model_inputs: bool = True) -> list[Run]:
+    """The runs of the records; datasets that this process has not seen cost one BatchGetItem
+    together."""
+    inputs = [run_children.dataset_inputs(read.document.texts("inputs")) for read in records]
+    known = datasets.find_all(
+        (read.experiment.experiment_id, reference.name, reference.digest)
+        for read, references in zip(records, inputs, strict=True)
+        for reference in references
+    )
+    return [
+        _entity(
+            read,
+            run_children.resolve(read.experiment.experiment_id, references, known),
+            model_inputs=model_inputs,
+        )
+        for read, references in zip(records, inputs, strict=True)
+    ]
+
+
+def entity(read: Record) -> Run:
+    return entities([read])[0]
+
+
+def outline(read: Record) -> Run:
+    """The run without what a search never asks for: its datasets have a name and a digest only. No
+    request."""
+    inputs = tuple(
+        DatasetInput(Dataset(reference.name, reference.digest, "", ""), reference.tags)
+        for reference in run_children.dataset_inputs(read.document.texts("inputs"))
+    )
+    return _entity(read, inputs, model_inputs=False)
+
+
+def metrics(read: Document) -> dict[str, Metric]:
+    return {key: points.parse_latest(key, text) for key, text in read.texts("metrics").items()}
+
+
+def set_stage(read: Record, wanted: str) -> None:
+    """Deletes or restores one run, whatever its stage is now."""
+    item = read.document.item
+    change = Update()
+    document.touch(change)
+    change.set("stage", string(wanted))
+    change.set("epoch", number(read.experiment.epoch))
+    change.set("lsi1sk", string(keys.lsi1_run(wanted, int(item["start_time"]["N"]), read.run_id)))
+    if wanted == DELETED:
+        change.set("deleted_time", number(now_ms()))
+    else:
+        change.remove("deleted_time")
+    change.require_exists("PK")
+    try:
+        table.update(read.document.key, change)
+    except ConditionFailed as failed:
+        raise missing(read.run_id) from failed
+
+
+Decision = Callable[[Record], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
+"""From a run as it is: texts to set by map, and (map, key) pairs to remove. Raises what forbids the
+write."""
+
+
+def write(read: Record, decide: Decision, attributes: Callable[[], Raw] = dict) -> Record:
+    """Changes maps and attributes of an active run; decides again whenever another writer came
+    first.
+
+    Args:
+        decide: what to change, asked anew for each attempt.
+        attributes: further attributes to set.
+
+    Returns:
+        The run as it was decided on last (not as it is after the write).
+
+    Raises:
+        InvalidParameterValue: the run is not active.
+    """
+    current = read
+    for attempt in range(WRITE_ATTEMPTS):
+        check_active(current)
+        sets, removals = decide(current)
+        extra = {**attributes(), **_index_attributes(current, sets)}
+        if not any(sets.values()) and not removals and not extra:
+            return current
+        item = current.document.item
+
+        def complete(update: Update, item: Raw = item, extra: Raw = extra) -> None:
+            for name, value in extra.items():
+                update.set(name, value)
+            update.require_equal("epoch", item["epoch"])
+            update.require_equal("stage", item["stage"])
+
+        try:
+            document.write(current.document, sets, removals, complete)
+        except ConditionFailed as failed:
+            current = _meanwhile(current, failed.item)
+            if attempt:
+                back_off(attempt)
+            continue
+        return current
+    raise errors.TemporarilyUnavailable("The run is busy with other writes. Try again.")
+
+
+def check_active(read: Record) -> None:
+    """Raises InvalidParameterValue, as MLflow does for any write to a deleted run."""
+    if read.stage != ACTIVE:
+        raise errors.InvalidParameterValue(
+            f"The run {read.run_id} must be in the 'active' state. Current state is {read.stage}."
+        )
+
+
+def _meanwhile(read: Record, item: Raw | None) -> Record:
+    """The run after another writer came first; a stage that moved is read again with its
+    experiment."""
+    if item is None or item["epoch"] != read.document.item["epoch"] or "run_id" not in item:
+        return load(read.run_id)
+    return record(item, read.experiment)
+
+
+def _index_attributes(read: Record, sets: Mapping[str, Mapping[str, str]]) -> Raw:
+    """LSI keys that follow from the texts written: the run's name, and its primary metric."""
+    extra: Raw = {}
+    name = sets.get("tags", {}).get(RUN_NAME_TAG)
+    if name is not None:
+        extra["run_name"] = string(name)
+        extra["lsi4sk"] = string(keys.lsi4_run(name, read.run_id))
+    primary = read.document.item.get("primary_metric", {}).get("S")
+    latest = sets.get("metrics", {}).get(primary) if primary else None
+    if primary and latest is not None:
+        value = points.parse_latest(primary, latest).value
+        extra["lsi5sk"] = string(keys.lsi5_run(primary, value, read.run_id))
+    return extra
+
+
+def _entity(read: Record, inputs: tuple[DatasetInput, ...], *, model_inputs: bool) -> Run:
+    item = read.document.item
+    return Run(
+        run_id=item["run_id"]["S"],
+        experiment_id=item["experiment_id"]["S"],
+        run_name=item["run_name"]["S"],
+        user_id=item["user_id"]["S"],
+        status=item["status"]["S"],
+        start_time=int(item["start_time"]["N"]),
+        end_time=int(item["end_time"]["N"]) if "end_time" in item else None,
+        artifact_uri=item["artifact_uri"]["S"],
+        lifecycle_stage=read.stage,
+        metrics=metrics(read.document),
+        params=read.document.texts("params"),
+        tags=read.document.texts("tags"),
+        dataset_inputs=inputs,
+        model_inputs=(
+            run_children.in_order(read.document.texts("model_inputs")) if model_inputs else ()
+        ),
+        model_outputs=tuple(
+            ModelOutput(output["model_id"], output["step"])
+            for output in map(json.loads, read.document.texts("model_outputs").values())
+        ),
+    )
+
+
+def _remember(run_id: str, experiment_id: str) -> None:
+    if len(_locations) >= LOCATIONS_KEPT:
+        _locations.pop(next(iter(_locations)), None)
+    _locations[run_id] = experiment_id

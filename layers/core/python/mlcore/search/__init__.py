@@ -1,0 +1,1 @@
+"""One filter language for every entity; owns its grammar, fields and matching, never storage."""

@@ -1,0 +1,69 @@
+"""SQL's LIKE over plain strings: ``%`` is any text, ``_`` one character, nothing is escaped; owns
+only that.
+
+MLflow on SQLite compares case-sensitively for LIKE and folds ASCII letters, no others, for ILIKE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+def like(pattern: str) -> Callable[[str], bool]:
+    """The test of one pattern; its time is text times pattern at worst, never exponential."""
+    if "_" not in pattern:
+        pieces = pattern.split("%")
+        if len(pieces) == 1:
+            return pattern.__eq__
+        if len(pieces) == 3 and not pieces[0] and not pieces[2]:
+            middle = pieces[1]
+            return lambda text: middle in text
+        if len(pieces) == 2:
+            head, tail = pieces
+            least = len(head) + len(tail)
+            return lambda text: len(text) >= least and text.startswith(head) and text.endswith(tail)
+    return _general(pattern)
+
+
+def ilike(pattern: str) -> Callable[[str], bool]:
+    """Like :func:`like`, with A to Z equal to a to z."""
+    test = like(_folded(pattern))
+    return lambda text: test(_folded(text))
+
+
+def _folded(text: str) -> str:
+    return text.lower() if text.isascii() else text.translate(_FOLD)
+
+
+def _general(pattern: str) -> Callable[[str], bool]:
+    # The first and the last piece are anchored; each other piece may be taken where it is found
+    # first.
+    pieces = [
+        re.compile("".join("." if char == "_" else re.escape(char) for char in piece), re.DOTALL)
+        for piece in pattern.split("%")
+    ]
+    lengths = [len(piece) for piece in pattern.split("%")]
+    if len(pieces) == 1:
+        whole = pieces[0].fullmatch
+        return lambda text: whole(text) is not None
+    first, last, tail = pieces[0].match, pieces[-1].fullmatch, lengths[-1]
+    middle = [piece.search for piece in pieces[1:-1] if piece.pattern]
+
+    def matches(text: str) -> bool:
+        if len(text) < lengths[0] + tail or first(text) is None:
+            return False
+        end = len(text) - tail
+        if last(text, end) is None:
+            return False
+        position = lengths[0]
+        for search in middle:
+            found = search(text, position, end)
+            if found is None:
+                return False
+            position = found.end()
+        return True
+
+    return matches

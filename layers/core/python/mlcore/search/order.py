@@ -1,0 +1,124 @@
+"""Orders compiled into sort keys that can travel in page tokens; owns the total order and never
+sorts by itself.
+
+A key is a flat tuple of strings, ints and floats: ``key < other`` is "comes before", equal keys
+are the same entity, and ``tuple(json.loads(json.dumps(key))) == key``. Each field gives two
+elements, (rank, value): present values come first, then metrics that are NaN, then what is
+missing, in both directions. What descends is inverted in the value.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlcore.errors import InvalidParameterValue
+from mlcore.search.fields import ATTRIBUTE, METRIC, NUMBER, PARAM, Entity
+from mlcore.search.grammar import OrderBy
+
+Key = tuple[str | int | float, ...]
+SortKey = Callable[[Any], Key]
+
+_PRESENT, _NAN, _MISSING = 0, 1, 2
+# The order of UTF-8 bytes is that of code points and of SQLite, so inverting bytes inverts the
+# order of texts. The last character is greater than any other: of two texts the longer comes first.
+_INVERTED = bytes(255 - byte for byte in range(256))
+_END = "\u0100"
+
+
+def descending(text: str) -> str:
+    """A text that sorts as the opposite of ``text``."""
+    return text.encode("utf-8", "surrogatepass").translate(_INVERTED).decode("latin-1") + _END
+
+
+def sort_key(order_by: Sequence[OrderBy], entity: Entity) -> SortKey:
+    """The key function of an order (none: the default), made total by the entity's tie-break."""
+    fields = [_field(order, entity) for order in _total(order_by, entity)]
+    if len(fields) == 1:
+        return fields[0]
+    if len(fields) == 2:
+        first, second = fields
+        return lambda item: first(item) + second(item)
+    if len(fields) == 3:
+        one, two, three = fields
+        return lambda item: one(item) + two(item) + three(item)
+
+    def key(item: Any) -> Key:
+        elements: list[str | int | float] = []
+        for field in fields:
+            elements += field(item)
+        return tuple(elements)
+
+    return key
+
+
+def restore_key(values: object, order_by: Sequence[OrderBy], entity: Entity) -> Key:
+    """A key that came back in a page token; one of another order, or a forged one, is refused."""
+    total = _total(order_by, entity)
+    if not isinstance(values, list | tuple) or len(values) != 2 * len(total):
+        raise InvalidParameterValue("Invalid page token")
+    for order, rank, value in zip(total, values[::2], values[1::2], strict=True):
+        expected = str if rank == _PRESENT and not _is_number(order, entity) else (int, float)
+        if rank not in (_PRESENT, _NAN, _MISSING) or not isinstance(value, expected):
+            raise InvalidParameterValue("Invalid page token")
+    return tuple(values)
+
+
+def _total(order_by: Sequence[OrderBy], entity: Entity) -> list[OrderBy]:
+    total = list(order_by)
+    named = {order.key for order in total if order.kind == ATTRIBUTE}
+    added = entity.tie_break if total else entity.default_order
+    total += [OrderBy(ATTRIBUTE, key, ascending) for key, ascending in added if key not in named]
+    return total
+
+
+def _is_number(order: OrderBy, entity: Entity) -> bool:
+    if order.kind == ATTRIBUTE:
+        return entity.sortable[order.key].type == NUMBER
+    return order.kind == METRIC
+
+
+def _field(order: OrderBy, entity: Entity) -> SortKey:
+    if order.kind == METRIC:
+        return _metric(order.key, order.ascending)
+    if order.kind == ATTRIBUTE:
+        return _attribute(order.key, order.ascending, _is_number(order, entity))
+    return _entry("params" if order.kind == PARAM else "tags", order.key, order.ascending)
+
+
+_LAST: Key = (_MISSING, 0)
+_NOT_A_NUMBER: Key = (_NAN, 0)
+
+
+def _metric(key: str, ascending: bool) -> SortKey:
+    sign = 1.0 if ascending else -1.0
+
+    def metric_key(item: Any) -> Key:
+        metric = item.metrics.get(key)
+        if metric is None:
+            return _LAST
+        value = metric.value
+        return (_PRESENT, sign * value) if value == value else _NOT_A_NUMBER  # noqa: PLR0124 - NaN
+
+    return metric_key
+
+
+def _attribute(name: str, ascending: bool, number: bool) -> SortKey:
+    get = operator.attrgetter(name)
+    if ascending:
+        return lambda item: (_PRESENT, value) if (value := get(item)) is not None else _LAST
+    if number:
+        return lambda item: (_PRESENT, -value) if (value := get(item)) is not None else _LAST
+    return lambda item: (_PRESENT, descending(value)) if (value := get(item)) is not None else _LAST
+
+
+def _entry(container: str, key: str, ascending: bool) -> SortKey:
+    entries = operator.attrgetter(container)
+    if ascending:
+        return lambda item: (
+            (_PRESENT, value) if (value := entries(item).get(key)) is not None else _LAST
+        )
+    return lambda item: (
+        (_PRESENT, descending(value)) if (value := entries(item).get(key)) is not None else _LAST
+    )

@@ -1,0 +1,113 @@
+"""The words of the filter language; owns how text is cut into tokens and never what the tokens
+mean.
+
+MLflow reads filters with a SQL lexer, so the lexical rules here are SQL's: what is a number, a
+quoted text or a word decides whether a filter is accepted, down to ``metrics.3d`` being a key and
+``metrics.12d`` not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+SPACE = "space"
+NAME = "name"
+SYMBOL = "symbol"
+STRING = "string"
+INTEGER = "integer"
+FLOAT = "float"
+HEXADECIMAL = "hexadecimal"
+COMPARISON = "comparison"
+ARITHMETIC = "arithmetic"
+WILDCARD = "wildcard"
+KEYWORD = "keyword"
+ORDER = "order"
+PUNCTUATION = "punctuation"
+PLACEHOLDER = "placeholder"
+OTHER = "other"
+
+# More tokens than this (a space counts) are refused: the limit of MLflow's parser, which also
+# bounds our work.
+MAX_TOKENS = 10_000
+
+# Words that can be neither a bare attribute nor, without a dot right before them, a part of a key.
+_RESERVED = frozenset(
+    ("ALL", "AND", "ANY", "BETWEEN", "EXISTS", "FALSE", "IS", "NOT", "NULL", "OR", "TRUE", "XOR")
+)
+
+_LETTER = "A-ZÀ-Ü"
+
+# The order matters: the first alternative that matches wins.
+_TOKEN = re.compile(
+    rf"""
+      (?P<other>(?:--|\#\ ).*?(?:\r\n|\r|\n|$))                      # comments: always refused
+    | (?P<space>\r\n|\s)
+    | (?P<wildcard>\*)
+    | (?P<name>`(?:``|[^`])*` | ´(?:´´|[^´])*´)
+    | (?P<placeholder>\? | %(?:\(\w+\))?s | (?<!\w)[$:]\w+)
+    | (?P<command>\\\w+)
+    | (?P<keyword>(?:CASE|IN|VALUES|USING|FROM|AS)\b)
+    | (?P<word>[@\#]\#?[{_LETTER}]\w+
+        | [{_LETTER}]\w*(?=\s*\.(?!\d))                              # even a keyword is a name
+        | (?<=\.)[{_LETTER}]\w*                                      # before and after a dot
+        | [{_LETTER}]\w*(?=\())
+    | (?P<hexadecimal>-?0x[\dA-F]+)
+    | (?P<float>-?\d+(?:\.\d+)?E-?\d+ | (?![_{_LETTER}])-?(?:\d+\.\d*|\.\d+)(?![_{_LETTER}]))
+    | (?P<integer>-?\d+(?![_{_LETTER}]))
+    | (?P<string>'(?:''|\\'|[^'])*')
+    | (?P<symbol>"(?:""|\\"|[^"])*")
+    | (?P<bracketed>(?<![\w\])])\[[^\]\[]+\])
+    | (?P<not_null>NOT\s+NULL\b)
+    | (?P<order>(?:ASC|DESC)(?:\s+NULLS\s+(?:FIRST|LAST))?\b)
+    | (?P<comparison>(?:NOT\s+)?(?:LIKE|ILIKE|RLIKE)\b | (?:NOT\s+)?REGEXP(?:\s+BINARY)?\b)
+    | (?P<bare>\w[$\#\w]*)
+    | (?P<punctuation>[;:()\[\],.])
+    | (?P<arrow>->>?|\#>>?|@>|<@|-|\#-)
+    | (?P<sign>[<>=~!]+)
+    | (?P<arithmetic>[+/@\#%^&|]+)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+_KINDS = {
+    "command": OTHER,
+    "word": NAME,
+    "bracketed": NAME,
+    "not_null": KEYWORD,
+    "arrow": ARITHMETIC,
+    "sign": COMPARISON,
+}
+
+
+class Token(NamedTuple):
+    """``text[start:end]`` of the filter; ``word`` is the text, in upper case for keywords."""
+
+    kind: str
+    word: str
+    start: int
+    end: int
+
+
+def tokenize(text: str) -> list[Token]:
+    """Cut the whole text; what no rule knows becomes one OTHER token per character."""
+    tokens = []
+    position, length = 0, len(text)
+    match = _TOKEN.match
+    while position < length:
+        found = match(text, position)
+        if found is None or found.end() == position:
+            end, kind = position + 1, OTHER
+            word = text[position]
+        else:
+            end = found.end()
+            name = found.lastgroup or OTHER
+            word = found.group()
+            kind = _KINDS.get(name, name)
+            if name == "bare":
+                kind = KEYWORD if word.upper() in _RESERVED else NAME
+            if kind == KEYWORD:
+                word = word.upper()
+        tokens.append(Token(kind, word, position, end))
+        position = end
+    return tokens

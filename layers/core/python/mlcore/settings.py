@@ -1,0 +1,27 @@
+"""The environment, read once into one immutable value."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import NamedTuple
+
+
+class Settings(NamedTuple):
+    table_name: str
+    artifact_root: str
+    """Prefix of default experiment artifact locations, without a trailing slash unless it is only a
+    scheme."""
+
+
+@functools.cache
+def settings() -> Settings:
+    """Settings of this process.
+
+    Raises:
+        KeyError: TABLE_NAME is not set.
+    """
+    return Settings(
+        table_name=os.environ["TABLE_NAME"],
+        artifact_root=os.environ.get("ARTIFACT_ROOT", "mlflow-artifacts:/"),
+    )

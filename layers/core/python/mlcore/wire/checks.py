@@ -1,0 +1,140 @@
+"""Checks that MLflow's server makes on the raw values of a request, with its messages; never parses
+a value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mlcore.errors import InvalidParameterValue
+
+SEE_DOCS: Final = " See the API docs for more information about request parameters."
+
+Check = Callable[[Any], None]
+"""Looks at the raw JSON value of a parameter; raises CheckFailed."""
+
+
+class CheckFailed(Exception):
+    """A check does not hold. ``text`` replaces the general message about an invalid value."""
+
+    def __init__(self, text: str | None = None) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def required(value: Any) -> None:
+    if value is None or value == "":
+        raise CheckFailed
+
+
+def string(value: Any) -> None:
+    _expect(isinstance(value, str))
+
+
+def intlike(value: Any) -> None:
+    int(value)
+
+
+def floatlike(value: Any) -> None:
+    float(value)
+
+
+def boolean(value: Any) -> None:
+    _expect(isinstance(value, bool))
+
+
+def array(value: Any) -> None:
+    _expect(isinstance(value, list))
+
+
+def item_type_string(value: Any) -> None:
+    _expect(all(isinstance(item, str) for item in value))
+
+
+def at_most(limit: int) -> Check:
+    """For an integer, whether or not parsing stopped."""
+    return lambda value: _expect(int(value) <= limit)
+
+
+def within(low: int, high: int, text: str) -> Check:
+    return lambda value: _expect(low <= int(value) <= high, text)
+
+
+def length_at_most(limit: int, text: Callable[[int], str]) -> Check:
+    """For a list; ``text`` makes the message from its length."""
+    return lambda value: _expect(len(value) <= limit, text(len(value)))
+
+
+def fields_present(parameter: str, *names: str) -> Check:
+    """For a list of objects: the first missing or empty one of these fields is named by its
+    path."""
+
+    def check(items: Any) -> None:
+        for position, item in enumerate(items):
+            for name in names:
+                value = item.get(name)
+                if value is None or value == "":
+                    raise CheckFailed(
+                        f"Missing value for required parameter '{parameter}[{position}].{name}'."
+                    )
+
+    return check
+
+
+def _expect(holds: bool, text: str | None = None) -> None:
+    if not holds:
+        raise CheckFailed(text)
+
+
+_TYPE_CHECKS: Final = frozenset((string, intlike, floatlike, boolean, array, item_type_string))
+
+
+def run(checks: Mapping[str, tuple[Check, ...]], data: Any, stopped: bool) -> None:
+    if not isinstance(data, dict):
+        if not isinstance(data, str | list) or any(
+            parameter in data or required in steps for parameter, steps in checks.items()
+        ):
+            raise InvalidParameterValue(
+                f"The request body must be a JSON object, got '{type(data).__name__}'." + SEE_DOCS
+            )
+        return
+    for parameter, steps in checks.items():
+        if parameter in data:
+            value = data[parameter]
+        elif required in steps:
+            value = None
+        else:
+            continue
+        if parameter == "run_id" and value is None:
+            value = data.get("run_uuid")
+        for step in steps:
+            if stopped or step not in _TYPE_CHECKS:
+                _check(step, parameter, value)
+
+
+def _check(step: Check, parameter: str, value: Any) -> None:
+    try:
+        step(value)
+        return
+    except CheckFailed as failure:
+        text = failure.text
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        text = None
+    if text is None:
+        text = (
+            f"Missing value for required parameter '{parameter}'."
+            if step is required
+            else invalid_value(
+                parameter, value, f" Hint: Value was of type '{type(value).__name__}'."
+            )
+        )
+    raise InvalidParameterValue(text + SEE_DOCS)
+
+
+def invalid_value(parameter: str, value: Any, hint: str | None = None) -> str:
+    """MLflow's sentence about a value that a parameter cannot take."""
+    shown = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return f"Invalid value {shown} for parameter '{parameter}' supplied" + (
+        f": {hint}" if hint else "."
+    )

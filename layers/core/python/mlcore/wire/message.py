@@ -1,0 +1,352 @@
+"""Protobuf-JSON: request messages in, response text out; the only file that knows the format.
+
+A message is a class with annotated fields in the order of MLflow's protobuf definition::
+
+    class LogParam(Message):
+        run_id: str
+        key: str
+        value: str
+        checks = {"run_id": (required, string), "key": (required, string), "value": (string,)}
+
+``str``, ``int`` (int64), :data:`Int32`, ``float`` (double), ``bool``, an :func:`enum`, another
+message, ``list[...]``, ``dict[str, ...]`` and ``Any`` (kept as it came) can be fields. A decoder is
+compiled for a class at its first use.
+
+Decoding follows protobuf's JSON parser as MLflow's server uses it. Keys are read in the order of
+the JSON object, in snake_case or camelCase; unknown keys and unknown enum names are skipped, null
+means unset. At the first value that does not fit, parsing stops and what was read before it stays.
+Then ``checks`` look at the raw values under their snake_case names: :func:`required` always, the
+checks of types only if parsing stopped. Requests that make MLflow's server fail with 500 are
+answered with INVALID_PARAMETER_VALUE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, NamedTuple, Self, get_args, get_origin, get_type_hints
+
+from mlcore.errors import InvalidParameterValue
+from mlcore.wire import checks as checking
+from mlcore.wire.checks import SEE_DOCS, Check
+from mlcore.wire.scalars import Convert, Scalar, Stop, scalar, string
+
+_EXTENSION: Final = re.compile(r"\[[a-zA-Z0-9\._]*\]$")
+
+
+class Message:
+    """Base of request messages. A field that is unset reads as protobuf's default ("", 0, 0.0,
+    False, a new list or dict), as None for an enum or a message, or as the default given in the
+    class."""
+
+    checks: ClassVar[Mapping[str, tuple[Check, ...]]] = {}
+
+    def __init__(self, **fields: Any) -> None:
+        _plan(type(self))
+        self.__dict__.update(fields)
+
+    def has(self, field: str) -> bool:
+        """Whether the request set the field (for a list: sent it, even if empty)."""
+        return field in self.__dict__
+
+    @classmethod
+    def decode(cls, data: Any, checks: Mapping[str, tuple[Check, ...]] | None = None) -> Self:
+        """A message from parsed JSON.
+
+        Args:
+            data: what the body holds; not necessarily an object.
+            checks: instead of the class's own.
+
+        Raises:
+            InvalidParameterValue: a check failed, one field has two spellings, or ``data`` is no
+            object.
+        """
+        plan = _plan(cls)
+        message = cls.__new__(cls)
+        stopped = overflow = False
+        seen_alias: list[bool] = []
+        try:
+            _fill(message.__dict__, data, plan, seen_alias)
+        except Stop:
+            stopped = True
+        except OverflowError:
+            stopped = overflow = True
+        if stopped or seen_alias:
+            _reject_two_spellings(data, plan)
+        if overflow:
+            raise InvalidParameterValue(
+                "Invalid value supplied: a number is out of range." + SEE_DOCS
+            )
+        checking.run(cls.checks if checks is None else checks, data, stopped)
+        return message
+
+    @classmethod
+    def from_query(cls, arguments: Mapping[str, list[str]]) -> Self:
+        """A message from the arguments of a query string, each with all its values; only snake_case
+        names count.
+
+        Raises:
+            InvalidParameterValue: as :meth:`decode`, or a boolean is neither "true" nor "false".
+        """
+        data: dict[str, Any] = {}
+        for field in _plan(cls).fields:
+            values = arguments.get(field.name)
+            if values is None:
+                continue
+            if field.repeated:
+                data[field.name] = values
+            elif field.hint is bool:
+                if values[0].lower() not in ("true", "false"):
+                    raise InvalidParameterValue(
+                        f"Invalid boolean value: {values[0]}, must be 'true' or 'false'."
+                    )
+                data[field.name] = values[0].lower() == "true"
+            else:
+                data[field.name] = values[0]
+        return cls.decode(data)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"{type(self).__name__}({fields})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+Store = Callable[[dict[str, Any], str, Any, list[bool]], None]
+"""Puts a JSON value into the fields of a message piece by piece, so that what precedes a bad piece
+stays."""
+
+
+class Field(NamedTuple):
+    """A field of a message. Either ``convert`` or ``store`` reads it."""
+
+    name: str
+    json_name: str
+    hint: Any
+    """The annotation; of a list, that of its items."""
+    message: type[Message] | None
+    repeated: bool
+    enum: bool
+    convert: Convert | None
+    store: Store | None
+
+
+def fields_of(cls: type[Message]) -> list[Field]:
+    """The fields of a message class in their declared order."""
+    return _plan(cls).fields
+
+
+class _Plan:
+    __slots__ = ("by_json_name", "by_name", "fields")
+
+    def __init__(self, fields: list[Field]) -> None:
+        self.fields = fields
+        self.by_name = {field.name: (field.name, field.convert, field.store) for field in fields}
+        self.by_json_name = {
+            field.json_name: (field.name, field.convert, field.store)
+            for field in fields
+            if field.json_name != field.name
+        }
+
+
+def _plan(cls: type[Message]) -> _Plan:
+    plan: _Plan | None = cls.__dict__.get("_compiled")
+    if plan is None:
+        hints = get_type_hints(cls, include_extras=True)
+        fields = [
+            _field(cls, name, hint)
+            for name, hint in hints.items()
+            if get_origin(hint) is not ClassVar
+        ]
+        plan = _Plan(fields)
+        cls._compiled = plan  # type: ignore[attr-defined]
+    return plan
+
+
+class _New:
+    """Default of a list or dict field: a new one at each reading, so that nobody shares it."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return self.make()
+
+
+def _field(cls: type[Message], name: str, hint: Any) -> Field:
+    json_name = re.sub("_+([a-zA-Z0-9])?", lambda match: (match[1] or "").upper(), name)
+    origin, arguments = get_origin(hint), get_args(hint)
+    convert: Convert | None = None
+    store: Store | None = None
+    message: type[Message] | None = None
+    default: Any
+    if origin is list:
+        default = _New(list)
+        message = _message_type(arguments[0])
+        store = _store_messages(message) if message else _store_scalars(scalar(arguments[0]))
+    elif origin is dict:
+        default = _New(dict)
+        map_value = _message_type(arguments[1])
+        store = (
+            _store_map_of_messages(map_value)
+            if map_value
+            else _store_map(scalar(arguments[1]).convert)
+        )
+    else:
+        message = _message_type(hint)
+        if message:
+            default, store = None, _store_message(message)
+        else:
+            kind = scalar(hint)
+            default = kind.default
+            if kind.enum:
+                store = _store_enum(kind.convert)
+            else:
+                convert = kind.convert
+    if name not in cls.__dict__:
+        setattr(cls, name, default)
+    item = arguments[0] if origin is list else hint
+    is_enum = message is None and origin is not dict and scalar(item).enum
+    return Field(name, json_name, item, message, origin is list, is_enum, convert, store)
+
+
+def _message_type(hint: Any) -> type[Message] | None:
+    for candidate in (hint, *get_args(hint)):
+        if isinstance(candidate, type) and issubclass(candidate, Message):
+            return candidate
+    return None
+
+
+def _fill(fields: dict[str, Any], data: Any, plan: _Plan, seen_alias: list[bool]) -> None:
+    """Reads a JSON value into the fields of a message."""
+    if data.__class__ is not dict:
+        _not_an_object(data, plan)
+        return
+    by_name = plan.by_name
+    for key, value in data.items():
+        known = by_name.get(key)
+        if known is None:
+            known = plan.by_json_name.get(key)
+            if known is None:
+                if _EXTENSION.match(key):
+                    raise Stop
+                continue
+            seen_alias.append(True)
+        name, convert, store = known
+        if value is None:
+            fields.pop(name, None)
+        elif convert is not None:
+            fields[name] = convert(value)
+        else:
+            store(fields, name, value, seen_alias)  # type: ignore[misc]
+
+
+def _not_an_object(data: Any, plan: _Plan) -> None:
+    """What protobuf's parser makes of a string or list where an object belongs: it looks at the
+    parts as keys."""
+    if not isinstance(data, str | list):
+        raise Stop
+    for key in data:
+        if (
+            not isinstance(key, str)
+            or key in plan.by_name
+            or key in plan.by_json_name
+            or _EXTENSION.match(key)
+        ):
+            raise Stop
+
+
+def _store_message(cls: type[Message]) -> Store:
+    def store(fields: dict[str, Any], name: str, value: Any, seen_alias: list[bool]) -> None:
+        message = fields[name] = cls.__new__(cls)
+        _fill(message.__dict__, value, _plan(cls), seen_alias)
+
+    return store
+
+
+def _store_messages(cls: type[Message]) -> Store:
+    def store(fields: dict[str, Any], name: str, value: Any, seen_alias: list[bool]) -> None:
+        if value.__class__ is not list:
+            fields.pop(name, None)
+            raise Stop
+        messages = fields[name] = []
+        plan, new, fill, append = _plan(cls), cls.__new__, _fill, messages.append
+        for item in value:
+            message = new(cls)
+            append(message)
+            fill(message.__dict__, item, plan, seen_alias)
+
+    return store
+
+
+def _store_scalars(kind: Scalar) -> Store:
+    def store(fields: dict[str, Any], name: str, value: Any, _seen_alias: list[bool]) -> None:
+        if value.__class__ is not list:
+            fields.pop(name, None)
+            raise Stop
+        values = fields[name] = []
+        for item in value:
+            if item is None:
+                raise Stop
+            converted = kind.convert(item)
+            if converted is not None or not kind.enum:
+                values.append(converted)
+
+    return store
+
+
+def _store_map(convert: Convert) -> Store:
+    def store(fields: dict[str, Any], name: str, value: Any, _seen_alias: list[bool]) -> None:
+        fields.pop(name, None)
+        if value.__class__ is not dict:
+            raise Stop
+        values = fields[name] = {}
+        for key, item in value.items():
+            values[string(key)] = convert(item)
+
+    return store
+
+
+def _store_map_of_messages(cls: type[Message]) -> Store:
+    def store(fields: dict[str, Any], name: str, value: Any, seen_alias: list[bool]) -> None:
+        fields.pop(name, None)
+        if value.__class__ is not dict:
+            raise Stop
+        values = fields[name] = {}
+        for key, item in value.items():
+            message = values[string(key)] = cls.__new__(cls)
+            _fill(message.__dict__, item, _plan(cls), seen_alias)
+
+    return store
+
+
+def _store_enum(convert: Convert) -> Store:
+    def store(fields: dict[str, Any], name: str, value: Any, _seen_alias: list[bool]) -> None:
+        known = convert(value)
+        if known is not None:
+            fields[name] = known
+
+    return store
+
+
+def _reject_two_spellings(data: Any, plan: _Plan) -> None:
+    """A field under both of its names is ambiguous, wherever it is."""
+    if not isinstance(data, dict):
+        return
+    for field in plan.fields:
+        if field.name != field.json_name and field.name in data and field.json_name in data:
+            raise InvalidParameterValue(
+                f"Request specifies both '{field.name}' and '{field.json_name}'; "
+                "provide only one of them."
+            )
+        if field.message is None:
+            continue
+        value = data.get(field.name, data.get(field.json_name))
+        nested = _plan(field.message)
+        for item in value if isinstance(value, list) else (value,):
+            _reject_two_spellings(item, nested)

@@ -1,0 +1,140 @@
+"""Single JSON values to protobuf's scalar types, by the rules of protobuf's JSON parser."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, NamedTuple, get_args
+
+Int32 = Annotated[int, "int32"]
+
+Convert = Callable[[Any], Any]
+"""JSON value → field value; raises Stop."""
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class Stop(Exception):
+    """A value does not fit its field: parsing ends here."""
+
+
+class Enum:
+    """Names and numbers of a protobuf enum."""
+
+    __slots__ = ("by_number",)
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self.by_number: dict[Any, str] = {number: name for name, number in numbers.items()}
+
+
+def enum(**numbers: int) -> Enum:
+    """For ``Annotated[str | None, enum(NAME=1, …)]``: a field that holds a name, None when
+    unset."""
+    return Enum(numbers)
+
+
+class Scalar(NamedTuple):
+    convert: Convert
+    default: Any
+    enum: bool = False
+    """``convert`` answers None for a name that must be skipped."""
+
+
+def scalar(hint: Any) -> Scalar:
+    """How to read the field type that an annotation names."""
+    for extra in get_args(hint):
+        if isinstance(extra, Enum):
+            return Scalar(_enum_converter(extra), None, enum=True)
+    if hint == Int32:
+        return Scalar(_int32, 0)
+    known: dict[Any, Scalar] = {
+        str: Scalar(string, ""),
+        int: Scalar(_int64, 0),
+        float: Scalar(_double, 0.0),
+        bool: Scalar(_bool, False),
+        Any: Scalar(_anything, None),
+    }
+    return known[hint]
+
+
+def string(value: Any) -> str:
+    if value.__class__ is str and (value.isascii() or _SURROGATE.search(value) is None):
+        return value
+    raise Stop
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+def _int64(value: Any) -> int:
+    if value.__class__ is not int:
+        value = _integer(value)
+    if -9223372036854775808 <= value <= 9223372036854775807:
+        return value  # type: ignore[no-any-return]
+    raise Stop
+
+
+def _int32(value: Any) -> int:
+    if value.__class__ is not int:
+        value = _integer(value)
+    if -2147483648 <= value <= 2147483647:
+        return value  # type: ignore[no-any-return]
+    raise Stop
+
+
+def _integer(value: Any) -> int:
+    """An integer from an integral float or a numeric string ("7", "7.0", "1e3"; no spaces)."""
+    if isinstance(value, str) and " " not in value:
+        try:
+            return int(value)
+        except ValueError:
+            try:
+                value = float(value)
+            except ValueError:
+                raise Stop from None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise Stop
+
+
+def _double(value: Any) -> float:
+    """A double from a number, a bool or a numeric string; a bare NaN or infinity must be quoted."""
+    if value.__class__ is float:
+        if math.isfinite(value):
+            return value
+        raise Stop
+    if value == "nan" or isinstance(value, list | dict):
+        raise Stop
+    try:
+        return float(value)
+    except ValueError:
+        raise Stop from None
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise Stop
+
+
+def _enum_converter(names: Enum) -> Convert:
+    by_number = names.by_number
+    known = frozenset(by_number.values())
+
+    def convert(value: Any) -> str | None:
+        """Its name; None for an unknown name, which the parser skips."""
+        if isinstance(value, list | dict):
+            raise Stop
+        if value in known:
+            return value  # type: ignore[no-any-return]
+        try:
+            number = int(value)
+        except ValueError:
+            return None
+        if number not in by_number:
+            raise Stop
+        return by_number[number]
+
+    return convert

@@ -1,0 +1,44 @@
+"""``python -m local``: reads the command line, runs, and turns every end into an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from local.cloudformation import TemplateError
+from local.command_line import parse
+from local.engine import EngineFailed
+from local.folder import FolderInUse
+from local.runner import CannotStart, Runner
+
+
+def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature of signal handlers
+    """Before the server runs there is nothing to finish: unwind what was started."""
+    raise SystemExit(0)
+
+
+def main() -> int:
+    """Runs until stopped; 0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 for a mistake in the command."""
+    options = parse()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    for output in (sys.stdout, sys.stderr):
+        output.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    try:
+        return Runner(options).run()
+    except (CannotStart, EngineFailed, FolderInUse, TemplateError) as error:
+        print(f"local: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    code = main()
+    if any(thread.name.startswith("request") for thread in threading.enumerate()):
+        # A handler may still hang in its worker; the interpreter would wait for it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

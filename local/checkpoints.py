@@ -1,0 +1,56 @@
+"""How far each shard has been processed, kept in a file so that a restart goes on where the last run stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+from local.access_log import report
+
+_WRITE_SECONDS = 0.5
+
+
+class Checkpoints:
+    """Sequence numbers by stream, mapping and shard.
+
+    They reach the file at most twice a second: after a kill the records of the last half second come again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._dirty = False
+        self._written = 0.0
+        self._values: dict[str, str] = {}
+        try:
+            self._values = {str(k): str(v) for k, v in json.loads(path.read_text()).items()}
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, AttributeError) as error:
+            report(f"{path}: {error}; the stream is read from its beginning")
+
+    def get(self, stream: str, mapping: str, shard: str) -> str | None:
+        """The last processed sequence number."""
+        return self._values.get(f"{stream} {mapping} {shard}")
+
+    def set(self, stream: str, mapping: str, shard: str, sequence_number: str) -> None:
+        """Everything up to this record is processed."""
+        with self._lock:
+            self._values[f"{stream} {mapping} {shard}"] = sequence_number
+            self._dirty = True
+        self.flush(force=False)
+
+    def flush(self, *, force: bool = True) -> None:
+        """Writes the file if something is new, and soon enough since the last time or forced."""
+        now = time.monotonic()
+        with self._lock:
+            if not self._dirty or (not force and now - self._written < _WRITE_SECONDS):
+                return
+            temporary = self._path.with_suffix(".new")
+            temporary.write_text(json.dumps(self._values, indent=1, sort_keys=True))
+            os.replace(temporary, self._path)
+            self._dirty = False
+            self._written = now

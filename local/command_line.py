@@ -1,0 +1,64 @@
+"""The runner's command line, which other programs rely on; it starts nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Options(NamedTuple):
+    """What the user asked for. ``data`` is None for a folder that is thrown away."""
+
+    host: str
+    port: int
+    data: Path | None
+    indexer: bool
+    template: Path
+
+
+def default_data_folder() -> Path:
+    """``mlflow-serverless`` in the user's data home."""
+    home = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(home) if home else Path.home() / ".local/share") / "mlflow-serverless"
+
+
+def parse(arguments: Sequence[str] | None = None) -> Options:
+    """Reads the command line; exits with code 2 on a mistake."""
+    parser = argparse.ArgumentParser(
+        prog="python -m local", description="Serve the product on this machine."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=5000, help="port to listen on, 0 for a free one (%(default)s)"
+    )
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"folder of the data ({default_data_folder()})"
+    )
+    place.add_argument("--ephemeral", action="store_true", help="throw the data away at the end")
+    parser.add_argument("--auth", action="store_true", help="basic authentication")
+    parser.add_argument("--workspaces", action="store_true", help="several workspaces")
+    parser.add_argument("--no-indexer", action="store_true", help="leave the stream unread")
+    parser.add_argument(
+        "--template",
+        type=Path,
+        default=Path(__file__).resolve().parent.parent / "template.yaml",
+        help=argparse.SUPPRESS,
+    )
+    given = parser.parse_args(arguments)
+    for name in ("auth", "workspaces"):
+        if getattr(given, name):
+            parser.error(f"--{name} is not available yet")
+    if not 0 <= given.port <= 65535:
+        parser.error("--port is a number from 0 to 65535")
+    data = None if given.ephemeral else (given.data or default_data_folder())
+    return Options(
+        host=given.host,
+        port=given.port,
+        data=data.expanduser().resolve() if data else None,
+        indexer=not given.no_indexer,
+        template=given.template.resolve(),
+    )

@@ -1,0 +1,86 @@
+"""The engine's SQLite file, touched beside the running engine: the stream's index, its trimming, expired items."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+STREAM_RETENTION_SECONDS = 24 * 3600
+"""How long DynamoDB keeps stream records."""
+
+_BUSY_SECONDS = 30.0
+_TRIMMED_AT_ONCE = 2000
+_EXPIRED_AT_ONCE = 500
+
+
+class EngineFile:
+    """One table's view of the file. Every write is short: the engine waits for the file's lock, it does not fail."""
+
+    def __init__(self, path: Path, table: str) -> None:
+        self._path = path
+        self._table = table
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def index_stream(self) -> None:
+        """Lets the engine find a stream's last record without reading the whole stream at each write."""
+        with self._connection() as connection:
+            connection.execute(
+                "CREATE INDEX IF NOT EXISTS app_sr_seq"
+                " ON _stream_records(table_name, CAST(sequence_number AS INTEGER))"
+            )
+
+    def trim_stream(self, processed: int, now: float | None = None) -> int:
+        """Removes old records up to the sequence number ``processed``; answers how many.
+
+        The newest record stays whatever its age: the engine counts on from it.
+        """
+        oldest = int((time.time() if now is None else now) - STREAM_RETENTION_SECONDS)
+        removed = 0
+        with self._connection() as connection:
+            while True:
+                count = connection.execute(
+                    "DELETE FROM _stream_records WHERE id IN ("
+                    " SELECT id FROM _stream_records WHERE table_name = ?1"
+                    " AND CAST(sequence_number AS INTEGER) <= ?2 AND created_at < ?3"
+                    " AND CAST(sequence_number AS INTEGER) < (SELECT MAX(CAST(sequence_number AS INTEGER))"
+                    "  FROM _stream_records WHERE table_name = ?1)"
+                    " ORDER BY CAST(sequence_number AS INTEGER) LIMIT ?4)",
+                    (self._table, processed, oldest, _TRIMMED_AT_ONCE),
+                ).rowcount
+                removed += count
+                if count < _TRIMMED_AT_ONCE:
+                    return removed
+                time.sleep(0.05)
+
+    def expired(self, attribute: str, now: float | None = None) -> Iterator[dict[str, Any]]:
+        """Items whose ``attribute`` (seconds since 1970) has passed, as DynamoDB JSON."""
+        name = json.dumps(attribute)[1:-1].replace('"', '""')
+        table = self._table.replace('"', '""')
+        due = time.time() if now is None else now
+        last: tuple[str, str] = ("", "")
+        with self._connection() as connection:
+            while True:
+                # Pages, so that no reader holds back the file's checkpointing for long.
+                rows = connection.execute(
+                    f'SELECT pk, sk, item_json FROM "{table}" WHERE (pk, sk) > (?, ?)'  # noqa: S608
+                    f" AND instr(item_json, ?) AND CAST(json_extract(item_json, '$.\"{name}\".N') AS REAL) < ?"
+                    " ORDER BY pk, sk LIMIT ?",
+                    (*last, json.dumps(attribute), due, _EXPIRED_AT_ONCE),
+                ).fetchall()
+                for row in rows:
+                    yield json.loads(row[2])
+                if len(rows) < _EXPIRED_AT_ONCE:
+                    return
+                last = rows[-1][:2]

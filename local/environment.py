@@ -1,0 +1,89 @@
+"""The environment that the functions see, set before any of them is imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, MutableMapping
+
+from local.access_log import report
+from local.template import FunctionDefinition
+
+DEFAULT_TABLE_NAME = "mlflow-serverless"
+DEFAULT_REGION = "us-east-1"
+
+_QUIET = {
+    "POWERTOOLS_TRACE_DISABLED": "true",
+    "POWERTOOLS_METRICS_DISABLED": "true",
+    "POWERTOOLS_METRICS_NAMESPACE": "mlflow-serverless",
+    "POWERTOOLS_SERVICE_NAME": "local",
+    "POWERTOOLS_LOG_LEVEL": "WARNING",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+_OWN_ENGINE_CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+}
+"""AWS's documented example key: no engine on this machine checks it, and no real one leaves it."""
+
+_REAL_IDENTITY = ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE")
+
+
+def table_name(environ: MutableMapping[str, str] = os.environ) -> str:
+    """The table's name on this machine."""
+    return environ.get("TABLE_NAME") or DEFAULT_TABLE_NAME
+
+
+def region(environ: MutableMapping[str, str] = os.environ) -> str:
+    """The region that functions and engine are told."""
+    return environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
+
+
+def foreign_engine(environ: MutableMapping[str, str] = os.environ) -> str | None:
+    """The endpoint of an engine that somebody else runs, if the user named one."""
+    return environ.get("AWS_ENDPOINT_URL_DYNAMODB") or None
+
+
+def prepare(
+    functions: Iterable[FunctionDefinition],
+    endpoint: str,
+    *,
+    own_engine: bool,
+    environ: MutableMapping[str, str] = os.environ,
+) -> None:
+    """Sets what the functions need. What the user has set wins over the template, except credentials of our own engine.
+
+    All functions share this process, so one variable has one value: where two functions disagree the first wins, and
+    the log says so.
+    """
+    name, place = table_name(environ), region(environ)
+    given = dict(environ)
+    environ.update(
+        {
+            "TABLE_NAME": name,
+            "AWS_REGION": place,
+            "AWS_DEFAULT_REGION": place,
+            "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
+        }
+    )
+    environ.setdefault("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint)
+    if own_engine:
+        environ["AWS_ENDPOINT_URL_DYNAMODB_STREAMS"] = endpoint
+        environ.update(_OWN_ENGINE_CREDENTIALS)
+        for variable in _REAL_IDENTITY:
+            environ.pop(variable, None)
+    elif "AWS_PROFILE" not in environ:
+        for variable, value in _OWN_ENGINE_CREDENTIALS.items():
+            environ.setdefault(variable, value)
+    for variable, value in _QUIET.items():
+        environ.setdefault(variable, value)
+    declared: dict[str, str] = {}
+    for function in functions:
+        for variable, value in function.environment.items():
+            first = declared.setdefault(variable, value)
+            if first != value and variable not in _QUIET:
+                report(
+                    f"{function.name}: {variable}={value!r} is ignored, another function says {first!r}"
+                )
+    for variable, value in declared.items():
+        if variable not in given and variable not in _QUIET and not variable.startswith("AWS_"):
+            environ[variable] = value

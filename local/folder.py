@@ -1,0 +1,98 @@
+"""The data folder: where it lies, who holds it, and its removal when it was to be thrown away."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_PREFIX = "mlflow-serverless-"
+_LOCK = "lock"
+
+
+class FolderInUse(Exception):
+    """Another runner holds the folder; the message names it."""
+
+
+class DataFolder:
+    """A locked data folder. The lock dies with the process, however it ends."""
+
+    def __init__(self, path: Path, *, ephemeral: bool = False) -> None:
+        """Creates and locks the folder.
+
+        Raises:
+            FolderInUse: another process has locked it.
+            OSError: it cannot be written.
+        """
+        self.path = path
+        self.ephemeral = ephemeral
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._lock, 64, 0).decode("ascii", "replace").strip()
+            os.close(self._lock)
+            raise FolderInUse(
+                f"{path} is in use by another runner (process {holder or 'unknown'}); "
+                "stop it or choose another folder with --data"
+            ) from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    @property
+    def database(self) -> Path:
+        """The engine's file."""
+        return self.path / "dynamodb.sqlite"
+
+    @property
+    def engine_record(self) -> Path:
+        """Which engine process was started for this folder."""
+        return self.path / "engine.json"
+
+    @property
+    def engine_log(self) -> Path:
+        """What the engine prints."""
+        return self.path / "engine.log"
+
+    @property
+    def checkpoints(self) -> Path:
+        """How far the stream has been read."""
+        return self.path / "checkpoints.json"
+
+    @property
+    def dead_letters(self) -> Path:
+        """Batches of the stream that were given up, one JSON object a line."""
+        return self.path / "dead-letters.jsonl"
+
+    def close(self) -> None:
+        """Releases the folder, and removes it if it was to be thrown away."""
+        if self.ephemeral:
+            shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _memory_folder() -> Path:
+    shared = Path("/dev/shm")  # noqa: S108 - the folders made in it are private and have random names
+    return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _abandoned(parent: Path) -> Iterator[DataFolder]:
+    """Ephemeral folders of this user whose runner was killed, each locked by us."""
+    for path in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError, FolderInUse):
+            if path.stat().st_uid == os.getuid() and (path / _LOCK).is_file():
+                yield DataFolder(path, ephemeral=True)
+
+
+def ephemeral(stop_engine: Callable[[DataFolder], None]) -> DataFolder:
+    """A new folder in memory. Removes what killed runners left, after ``stop_engine`` ended their engines."""
+    parent = _memory_folder()
+    for left in _abandoned(parent):
+        stop_engine(left)
+        left.close()
+    return DataFolder(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)), ephemeral=True)

@@ -1,0 +1,207 @@
+"""Puts the runner together: folder, engine, table, functions, stream, server; and takes it apart in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import http.client
+import socket
+from typing import Any
+
+from local import engine as engines
+from local import environment, folder, table, ttl
+from local.access_log import report
+from local.batch import DeadLetters
+from local.checkpoints import Checkpoints
+from local.command_line import Options
+from local.engine import Engine
+from local.engine_file import EngineFile
+from local.folder import DataFolder
+from local.function import Function, ImportFailed
+from local.housekeeping import Housekeeping
+from local.routes import Router
+from local.server import Application, Server, listen
+from local.stream import StreamPoller, stream_client
+from local.template import Template, read
+
+HEALTH_SECONDS = 30
+
+
+class CannotStart(Exception):
+    """Something the user asked for is not possible; the message says what."""
+
+
+class Runner:
+    """One run of the product on this machine."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._pollers: list[StreamPoller] = []
+        self._engine: Engine | None = None
+        self._code = 0
+
+    def run(self) -> int:
+        """Serves until stopped; answers the exit code.
+
+        Raises:
+            CannotStart, TemplateError, EngineFailed, FolderInUse: with a message for the user.
+        """
+        options = self._options
+        name, region = environment.table_name(), environment.region()
+        template = read(options.template, name, region)
+        router = Router(template.routes)
+        with contextlib.ExitStack() as stack:
+            bound = self._listen(stack)
+            place = self._folder(stack)
+            endpoint = self._start_engine(stack, place, name)
+            environment.prepare(
+                template.functions.values(), endpoint, own_engine=self._engine is not None
+            )
+            dynamodb = table.client("dynamodb")
+            stream = table.ensure(dynamodb, name, template.table)
+            file = EngineFile(place.database, name) if self._engine else None
+            if file:
+                file.index_stream()
+            functions = self._functions(template)
+            application = Application(router, functions)
+            server = Server(application, bound)
+            if options.indexer and stream:
+                self._follow(stack, template, functions, stream, place, region)
+            if file:
+                self._keep_house(stack, server, dynamodb, file, name, template)
+            # Nothing that exists now will ever be garbage.
+            gc.collect()
+            gc.freeze()
+            server.serve(lambda: self._announce(bound, place, endpoint))
+        return self._code
+
+    def _listen(self, stack: contextlib.ExitStack) -> socket.socket:
+        host, port = self._options.host, self._options.port
+        try:
+            return stack.enter_context(listen(host, port))
+        except OSError as error:
+            raise CannotStart(f"cannot listen on {host}:{port}: {error.strerror}") from error
+
+    def _folder(self, stack: contextlib.ExitStack) -> DataFolder:
+        path = self._options.data
+        try:
+            place = DataFolder(path) if path else folder.ephemeral(engines.stop_abandoned)
+        except OSError as error:
+            raise CannotStart(f"cannot use the folder {path}: {error.strerror}") from error
+        stack.callback(place.close)
+        return place
+
+    def _start_engine(self, stack: contextlib.ExitStack, place: DataFolder, name: str) -> str:
+        """The endpoint of the engine, ours or the one that the user named."""
+        foreign = environment.foreign_engine()
+        if foreign:
+            return foreign
+        if len(name) < table.MINIMUM_NAME_LENGTH:
+            raise CannotStart(
+                f"TABLE_NAME={name}: the embedded engine needs a name of "
+                f"{table.MINIMUM_NAME_LENGTH} characters or more"
+            )
+        self._engine = Engine(place)
+        stack.callback(self._engine.stop)
+        return self._engine.endpoint
+
+    def _functions(self, template: Template) -> dict[str, Function]:
+        functions = {name: Function(one) for name, one in template.functions.items()}
+        for function in functions.values():
+            try:
+                function.load()
+            except ImportFailed as error:
+                report(str(error))
+        return functions
+
+    def _follow(
+        self,
+        stack: contextlib.ExitStack,
+        template: Template,
+        functions: dict[str, Function],
+        stream: str,
+        place: DataFolder,
+        region: str,
+    ) -> None:
+        checkpoints, dead_letters = Checkpoints(place.checkpoints), DeadLetters(place.dead_letters)
+        client = stream_client(table.client) if template.mappings else None
+        for mapping in template.mappings:
+            poller = StreamPoller(
+                mapping,
+                client=client,
+                stream=stream,
+                invoke=functions[mapping.function].invoke,
+                checkpoints=checkpoints,
+                dead_letters=dead_letters,
+                region=region,
+            )
+            self._pollers.append(poller)
+            stack.callback(poller.stop)
+            poller.start()
+
+    def _keep_house(
+        self,
+        stack: contextlib.ExitStack,
+        server: Server,
+        dynamodb: Any,
+        file: EngineFile,
+        name: str,
+        template: Template,
+    ) -> None:
+        engine = self._engine
+        assert engine is not None  # noqa: S101 - for the type checker
+        attribute = table.ttl_attribute(template.table)
+        key = [part["AttributeName"] for part in template.table["KeySchema"]]
+
+        def died() -> None:
+            report(f"the DynamoDB engine ended with code {engine.process.returncode}")
+            self._code = 1
+            server.stop()
+
+        tasks = {"stream records trimmed": lambda: self._trim(file)}
+        if attribute:
+            tasks["expired items deleted"] = lambda: ttl.sweep(
+                dynamodb, file, name, key, attribute
+            )
+        house = Housekeeping(lambda: engine.process.poll() is None, died, tasks)
+        stack.callback(house.stop)
+        house.start()
+
+    def _trim(self, file: EngineFile) -> int:
+        """Without a poller nothing is trimmed: a later run with the indexer still wants the records."""
+        positions = [poller.processed() for poller in self._pollers]
+        known = [position for position in positions if position is not None]
+        return file.trim_stream(min(known)) if known and len(known) == len(positions) else 0
+
+    async def _announce(self, bound: socket.socket, place: DataFolder, endpoint: str) -> None:
+        """Says where everything is, once the product has answered ``GET /health``."""
+        host, port = bound.getsockname()[:2]
+        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+        shown = f"[{reachable}]" if ":" in reachable else reachable
+        answer = await asyncio.get_running_loop().run_in_executor(None, _health, reachable, port)
+        if answer != "200":
+            report(f"GET /health: {answer}; the product is not ready")
+            return
+        kind = " (thrown away at the end)" if place.ephemeral else ""
+        owner = "started here" if self._engine else "from AWS_ENDPOINT_URL_DYNAMODB"
+        print(
+            f"mlflow-serverless  http://{shown}:{port}\n"
+            f"  data     {place.path}{kind}\n"
+            f"  engine   {endpoint} ({owner})\n"
+            f"  indexer  {'on' if self._pollers else 'off'}\n"
+            f"  client   export MLFLOW_TRACKING_URI=http://{shown}:{port}\n"
+            "ready",
+            flush=True,
+        )
+
+
+def _health(host: str, port: int) -> str:
+    connection = http.client.HTTPConnection(host, port, timeout=HEALTH_SECONDS)
+    try:
+        connection.request("GET", "/health")
+        return str(connection.getresponse().status)
+    except OSError as error:
+        return str(error)
+    finally:
+        connection.close()

@@ -1,0 +1,217 @@
+"""The HTTP server: API Gateway's part between the socket and the functions. It knows no path of the product."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import uvicorn
+
+from local import event as payload
+from local.access_log import AccessLog, RequestCounter, report
+from local.event import BadAnswer, HttpRequest, HttpResponse, failure
+from local.function import Function, ImportFailed
+from local.routes import Match, Router
+
+WORKERS = 16
+STOP_SECONDS = 5
+INTEGRATION_TIMEOUT_SECONDS = 30.0
+"""An HTTP API waits no longer for a function."""
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Application:
+    """The ASGI application: one request, one invocation in the pool of workers."""
+
+    def __init__(self, router: Router, functions: dict[str, Function]) -> None:
+        self._router = router
+        self._functions = functions
+        self._log = AccessLog()
+        self._counter = RequestCounter()
+        self.pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="request")
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        if scope["type"] != "http":
+            return
+        started = time.perf_counter()
+        method: str = scope["method"]
+        raw_path = scope["raw_path"].decode("latin-1")
+        body = await _body(receive)
+        response, requests = await self._respond(scope, method, raw_path, body)
+        headers = response.headers
+        if response.status not in {204, 304} or response.body:
+            headers = [*headers, (b"content-length", b"%d" % len(response.body))]
+        await send(
+            {"type": "http.response.start", "status": response.status, "headers": headers}
+        )
+        await send({"type": "http.response.body", "body": response.body})
+        self._log.write(
+            method, raw_path, response.status, time.perf_counter() - started, requests
+        )
+
+    async def _respond(
+        self, scope: dict[str, Any], method: str, raw_path: str, body: bytes | None
+    ) -> tuple[HttpResponse, int | None]:
+        if body is None:
+            return failure(413, "Request Entity Too Large"), None
+        query = scope["query_string"].decode("latin-1")
+        size = len(method) + len(raw_path) + len(query) + 12
+        size += sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+        if size > payload.MAXIMUM_HEADER_BYTES:
+            report(f"{method} {raw_path[:80]}: request line and headers have {size} bytes")
+            return failure(431, "Request Header Fields Too Large"), None
+        match = self._router.match(method, payload.decoded_path(raw_path))
+        if match is None:
+            return failure(404, "Not Found"), None
+        function = self._functions[match.function]
+        request = HttpRequest(
+            method,
+            raw_path,
+            query,
+            scope["headers"],
+            body,
+            f"HTTP/{scope['http_version']}",
+            scope["client"][0] if scope.get("client") else "127.0.0.1",
+            scope["server"][0] if scope.get("server") else "localhost",
+        )
+        call = asyncio.get_running_loop().run_in_executor(
+            self.pool, self._invoke, function, request, match
+        )
+        timeout = min(function.definition.timeout_seconds, INTEGRATION_TIMEOUT_SECONDS)
+        done, _ = await asyncio.wait((call,), timeout=timeout)
+        if not done:
+            report(f"{function.definition.name}: timed out after {timeout:g} s")
+            if timeout < INTEGRATION_TIMEOUT_SECONDS:
+                return failure(500, "Internal Server Error"), None
+            return failure(503, "Service Unavailable"), None
+        return call.result()
+
+    def _invoke(
+        self, function: Function, request: HttpRequest, match: Match
+    ) -> tuple[HttpResponse, int | None]:
+        """Runs in a worker: the event, the handler, the answer."""
+        before = self._counter.before()
+        try:
+            event = payload.from_http(request, match)
+            if payload.is_too_large(event):
+                return failure(413, "Request Entity Too Large"), None
+            answer = function.invoke(event, event["requestContext"]["requestId"])
+            response = payload.to_http(answer)
+        except BadAnswer as error:
+            report(f"{function.definition.name}: {error}")
+            response = failure(500, "Internal Server Error")
+        except ImportFailed as error:
+            report(str(error))
+            response = failure(500, "Internal Server Error")
+        except BaseException as error:  # noqa: BLE001 - a handler may even exit; only its request fails
+            report(f"{function.definition.name}: {request.method} {request.path}", error)
+            response = failure(500, "Internal Server Error")
+        return response, self._counter.requests_since(before)
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The request's body; None when it exceeds what Lambda takes. It is then read and forgotten, to be answered."""
+    message = await receive()
+    first: bytes = message.get("body", b"")
+    if not message.get("more_body"):
+        return first if len(first) <= payload.MAXIMUM_PAYLOAD_BYTES else None
+    parts, size = [first], len(first)
+    while message.get("more_body"):
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size <= payload.MAXIMUM_PAYLOAD_BYTES:
+            parts.append(part)
+        else:
+            parts.clear()
+    return b"".join(parts) if size <= payload.MAXIMUM_PAYLOAD_BYTES else None
+
+
+class _Uvicorn(uvicorn.Server):
+    """Leaves signals to :func:`serve`, so that a stopped runner ends with code 0."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing to capture."""
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket. It refuses connections until the server takes it.
+
+    Raises:
+        OSError: the address is taken or not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+class Server:
+    """Serves an application on a bound socket until it is told to stop."""
+
+    def __init__(self, application: Application, bound: socket.socket) -> None:
+        self._application = application
+        self._socket = bound
+        self._uvicorn = _Uvicorn(
+            uvicorn.Config(
+                application,  # type: ignore[arg-type]
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                access_log=False,
+                log_level="warning",
+                server_header=False,
+                proxy_headers=False,
+                backlog=1024,
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=STOP_SECONDS,
+            )
+        )
+
+    def stop(self) -> None:
+        """Stops accepting, lets running requests finish for a few seconds. Callable from any thread."""
+        self._uvicorn.should_exit = True
+
+    def serve(self, started: Callable[[], Awaitable[None]]) -> None:
+        """Serves until :meth:`stop`, SIGTERM or SIGINT. ``started`` runs once connections are accepted."""
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(self._serve(started))
+
+    async def _serve(self, started: Callable[[], Awaitable[None]]) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        serving = loop.create_task(self._uvicorn.serve(sockets=[self._socket]))
+        while not self._uvicorn.started and not serving.done():
+            await asyncio.sleep(0.002)
+        announcing = loop.create_task(started())
+        await serving
+        announcing.cancel()
+        self._application.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - absent on some systems
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

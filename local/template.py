@@ -1,0 +1,209 @@
+"""What the runner serves, read from template.yaml: functions, routes, stream mappings and the table; it starts nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from local.cloudformation import Resolver, TemplateError, load
+
+_FUNCTION = "AWS::Serverless::Function"
+_TABLE = "AWS::DynamoDB::Table"
+_DEFAULT_TIMEOUT_SECONDS = 3
+
+
+class FunctionDefinition(NamedTuple):
+    """One Lambda function. ``handler`` is ``module.attribute``; ``code`` is the folder that holds the module."""
+
+    name: str
+    handler: str
+    code: Path
+    timeout_seconds: float
+    memory_mb: int
+    environment: dict[str, str]
+
+
+class RouteDefinition(NamedTuple):
+    """One route of the HTTP API: ``ANY /path/{proxy+}`` or ``$default``, and the function behind it."""
+
+    key: str
+    function: str
+
+
+class StreamMapping(NamedTuple):
+    """One event-source mapping from the table's stream; the names are Lambda's. −1 stands for no limit."""
+
+    name: str
+    function: str
+    patterns: tuple[str, ...]
+    batch_size: int
+    batching_window_seconds: float
+    starting_position: str
+    maximum_retry_attempts: int
+    maximum_record_age_seconds: int
+    bisect: bool
+    report_batch_item_failures: bool
+
+
+class Template(NamedTuple):
+    """The parts of the template that the runner serves. ``table`` holds the table's properties."""
+
+    functions: dict[str, FunctionDefinition]
+    routes: tuple[RouteDefinition, ...]
+    mappings: tuple[StreamMapping, ...]
+    table: dict[str, Any]
+
+
+def read(path: Path, table_name: str, region: str) -> Template:
+    """Reads a template whose one DynamoDB table will be called ``table_name``.
+
+    Raises:
+        TemplateError: a resource cannot be served here; the message names it.
+    """
+    document = load(path)
+    resources: dict[str, Any] = document["Resources"]
+    tables = [name for name, resource in resources.items() if resource["Type"] == _TABLE]
+    if len(tables) != 1:
+        raise TemplateError(f"{path}: one {_TABLE} is needed, there are {len(tables)}")
+    resolver = Resolver(document, physical={tables[0]: table_name}, region=region)
+    live = {
+        name: resource
+        for name, resource in resources.items()
+        if "Condition" not in resource or resolver.condition(resource["Condition"])
+    }
+    global_function = resolver.resolve(document.get("Globals", {}).get("Function", {}))
+    properties = {
+        name: resolver.resolve(resource.get("Properties", {}))
+        for name, resource in live.items()
+        if resource["Type"] in _SERVED
+    }
+    kinds = {name: live[name]["Type"] for name in properties}
+    functions = {
+        name: _function(name, properties[name], global_function, path.parent)
+        for name, kind in kinds.items()
+        if kind == _FUNCTION
+    }
+    return Template(
+        functions=functions,
+        routes=tuple(_routes(properties, kinds, functions)),
+        mappings=tuple(_mappings(properties, kinds, functions, table_name)),
+        table=properties[tables[0]],
+    )
+
+
+_SERVED = frozenset(
+    {
+        _FUNCTION,
+        _TABLE,
+        "AWS::ApiGatewayV2::Route",
+        "AWS::ApiGatewayV2::Integration",
+        "AWS::Lambda::EventSourceMapping",
+    }
+)
+
+
+def _function(
+    name: str, own: dict[str, Any], shared: dict[str, Any], root: Path
+) -> FunctionDefinition:
+    merged = {**shared, **own}
+    if "Handler" not in merged or "CodeUri" not in merged:
+        raise TemplateError(f"{name}: Handler and CodeUri are needed")
+    variables = {
+        **shared.get("Environment", {}).get("Variables", {}),
+        **own.get("Environment", {}).get("Variables", {}),
+    }
+    return FunctionDefinition(
+        name=name,
+        handler=merged["Handler"],
+        code=(root / str(merged["CodeUri"])).resolve(),
+        timeout_seconds=float(merged.get("Timeout", _DEFAULT_TIMEOUT_SECONDS)),
+        memory_mb=int(merged.get("MemorySize", 128)),
+        environment={
+            key: ("true" if value else "false") if isinstance(value, bool) else str(value)
+            for key, value in variables.items()
+        },
+    )
+
+
+def _named_function(text: str, functions: dict[str, FunctionDefinition]) -> str | None:
+    """The function that a resolved ARN, name or alias mentions."""
+    words = re.split(r"[^A-Za-z0-9]+", text)
+    for word in words:
+        if word in functions:
+            return word
+    for word in words:  # SAM names the alias resource <function>Alias<alias>
+        function = re.sub(r"Alias[A-Za-z0-9]*$", "", word)
+        if function in functions:
+            return function
+    return None
+
+
+def _routes(
+    properties: dict[str, Any], kinds: dict[str, str], functions: dict[str, FunctionDefinition]
+) -> list[RouteDefinition]:
+    integrations: dict[str, str] = {}
+    for name, kind in kinds.items():
+        if kind != "AWS::ApiGatewayV2::Integration":
+            continue
+        function = _named_function(str(properties[name].get("IntegrationUri", "")), functions)
+        if function is None:
+            raise TemplateError(f"{name}: IntegrationUri names no function of this template")
+        if str(properties[name].get("PayloadFormatVersion")) != "2.0":
+            raise TemplateError(f"{name}: PayloadFormatVersion must be '2.0'")
+        integrations[name] = function
+    routes = []
+    for name, kind in kinds.items():
+        if kind != "AWS::ApiGatewayV2::Route":
+            continue
+        integration = str(properties[name].get("Target", "")).removeprefix("integrations/")
+        if integration not in integrations:
+            raise TemplateError(f"{name}: Target names no integration of this template")
+        routes.append(RouteDefinition(properties[name]["RouteKey"], integrations[integration]))
+    return routes
+
+
+def _mappings(
+    properties: dict[str, Any],
+    kinds: dict[str, str],
+    functions: dict[str, FunctionDefinition],
+    table_name: str,
+) -> list[StreamMapping]:
+    found = []
+    for name, kind in kinds.items():
+        own = properties[name]
+        if kind == _FUNCTION:
+            found += [
+                (f"{name}{event_name}", name, event.get("Properties", {}), "Stream")
+                for event_name, event in own.get("Events", {}).items()
+                if event["Type"] == "DynamoDB"
+            ]
+        elif kind == "AWS::Lambda::EventSourceMapping":
+            function = _named_function(str(own.get("FunctionName", "")), functions)
+            if function is None:
+                raise TemplateError(f"{name}: FunctionName names no function of this template")
+            found.append((name, function, own, "EventSourceArn"))
+    return [
+        _mapping(name, function, own)
+        for name, function, own, source in found
+        if str(own.get(source, "")).endswith(f":StreamArn:{table_name}")
+        and own.get("Enabled", True)
+    ]
+
+
+def _mapping(name: str, function: str, own: dict[str, Any]) -> StreamMapping:
+    return StreamMapping(
+        name=name,
+        function=function,
+        patterns=tuple(
+            rule["Pattern"] for rule in own.get("FilterCriteria", {}).get("Filters", ())
+        ),
+        batch_size=int(own.get("BatchSize", 100)),
+        batching_window_seconds=float(own.get("MaximumBatchingWindowInSeconds", 0)),
+        starting_position=own.get("StartingPosition", "TRIM_HORIZON"),
+        maximum_retry_attempts=int(own.get("MaximumRetryAttempts", -1)),
+        maximum_record_age_seconds=int(own.get("MaximumRecordAgeInSeconds", -1)),
+        bisect=bool(own.get("BisectBatchOnFunctionError", False)),
+        report_batch_item_failures="ReportBatchItemFailures"
+        in own.get("FunctionResponseTypes", ()),
+    )

@@ -1,0 +1,97 @@
+"""The project as the architecture tests see it: its files, its template, its RPC tables."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from local import cloudformation
+
+ROOT = Path(__file__).resolve().parents[2]
+LAYER = ROOT / "layers/core/python/mlcore"
+FUNCTIONS = ROOT / "functions"
+DOMAINS = ("experiments", "runs", "server")
+SOURCE_FOLDERS = ("layers", "functions", "local", "tests", "bench", "examples")
+
+
+@functools.cache
+def template() -> dict[str, Any]:
+    """template.yaml, with CloudFormation's short forms in their long form."""
+    return cloudformation.load(ROOT / "template.yaml")
+
+
+def resources(kind: str) -> dict[str, dict[str, Any]]:
+    """Logical id → properties of the template's resources of a type."""
+    return {
+        name: resource["Properties"]
+        for name, resource in template()["Resources"].items()
+        if resource["Type"] == kind
+    }
+
+
+def handlers() -> dict[str, str]:
+    """Logical id of a function → the package of its handler."""
+    return {
+        name: properties["Handler"].split(".")[0]
+        for name, properties in resources("AWS::Serverless::Function").items()
+    }
+
+
+def routes() -> dict[str, str]:
+    """Route key → the package that answers it."""
+    integrations = {
+        name: handlers()[properties["IntegrationUri"]["Fn::GetAtt"][0]]
+        for name, properties in resources("AWS::ApiGatewayV2::Integration").items()
+    }
+    return {
+        properties["RouteKey"]: integrations[
+            properties["Target"]["Fn::Sub"].removeprefix("integrations/${").removesuffix("}")
+        ]
+        for properties in resources("AWS::ApiGatewayV2::Route").values()
+    }
+
+
+def rpcs() -> Iterator[tuple[str, str, str]]:
+    """(package, method, path below ``/api``) of every RPC in the functions' tables."""
+    for domain in DOMAINS:
+        for rpc in getattr(importlib.import_module(f"{domain}.app"), "RPCS", ()):
+            yield domain, rpc.method, rpc.path
+
+
+def tracked() -> list[Path]:
+    """Files that are, or are about to be, in the repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def sources(*folders: str) -> list[Path]:
+    """Python files of the repository below some folders."""
+    return [
+        path
+        for path in tracked()
+        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in folders
+    ]
+
+
+def literals(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, text) of each string literal of a file; parts of f-strings count, docstrings not."""
+    tree = ast.parse(path.read_text())
+    prose = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield node.lineno, node.value

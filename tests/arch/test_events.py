@@ -1,0 +1,31 @@
+"""The events of `sam local invoke` are requests that the functions answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.arch import project
+
+EVENTS = sorted((project.ROOT / "events").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", EVENTS, ids=lambda path: path.stem)
+def test_event_has_a_route(path: object) -> None:
+    event = json.loads(path.read_text())  # type: ignore[attr-defined]
+    if "Records" in event:
+        assert {record["eventSource"] for record in event["Records"]} == {"aws:dynamodb"}
+        return
+    assert event["version"] == "2.0"
+    assert event["requestContext"]["routeKey"] in project.routes()
+
+
+def test_each_function_has_an_event() -> None:
+    answered = set()
+    for path in EVENTS:
+        event = json.loads(path.read_text())
+        answered.add(
+            "indexer" if "Records" in event else project.routes()[event["routeKey"]],
+        )
+    assert answered == set(project.handlers().values())

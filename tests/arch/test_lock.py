@@ -1,0 +1,66 @@
+"""One lock, one Python for Lambda, and nothing of the machine that made them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.arch import project
+
+REQUIREMENTS = project.ROOT / "layers/core/requirements.txt"
+
+
+def _uv(*arguments: str) -> str:
+    uv = Path(sys.executable).parent / "uv"
+    return subprocess.run(
+        [uv, *arguments], cwd=project.ROOT, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_layer_requirements_are_what_the_lock_exports() -> None:
+    exported = _uv(
+        *("export", "--quiet", "--frozen", "--offline", "--no-dev", "--package", "mlcore"),
+        *("--no-emit-workspace", "--no-header"),
+    )
+    assert REQUIREMENTS.read_text() == exported
+
+
+def test_lock_names_public_registries_only() -> None:
+    text = (project.ROOT / "uv.lock").read_text()
+    hosts = {urlsplit(url).netloc for url in re.findall(r'"(\w+://[^"]+)"', text)}
+    assert hosts == {"pypi.org", "files.pythonhosted.org"}
+
+
+def test_layer_declares_the_four_packages() -> None:
+    layer = tomllib.loads((project.ROOT / "layers/core/pyproject.toml").read_text())
+    names = {re.split(r"[<>=!~ \[]", line)[0] for line in layer["project"]["dependencies"]}
+    assert names == {"aws-lambda-powertools", "boto3", "pynamodb", "python-ulid"}
+
+
+def test_the_spellings_of_the_lambda_python_agree() -> None:
+    runtime = project.template()["Globals"]["Function"]["Runtime"].removeprefix("python")
+    makefile = (project.ROOT / "layers/core/Makefile").read_text()
+    layer = tomllib.loads((project.ROOT / "layers/core/pyproject.toml").read_text())
+    root = tomllib.loads((project.ROOT / "pyproject.toml").read_text())
+    compatible = project.resources("AWS::Serverless::LayerVersion")["CoreLayer"]
+
+    assert compatible["CompatibleRuntimes"] == [f"python{runtime}"]
+    assert f"PYTHON_VERSION := {runtime}\n" in makefile
+    assert f"python{runtime}" in (project.ROOT / "Makefile").read_text()
+    # The code runs on older versions too; the runtime is the newest of them.
+    following = f"3.{int(runtime.split('.')[1]) + 1}"
+    for declared in (layer, root):
+        assert declared["project"]["requires-python"] == f">=3.11,<{following}"
+
+
+def test_engine_pins_are_spelled_once() -> None:
+    makefile = (project.ROOT / "Makefile").read_text()
+    for name in ("UV_VERSION", "SAM_VERSION", "DYNOXIDE_VERSION", "EXTENDDB_VERSION"):
+        assert len(re.findall(rf"^{name}\s*:=", makefile, re.MULTILINE)) == 1
+    version = re.search(r"^UV_VERSION\s*:= (.+)$", makefile, re.MULTILINE)
+    assert version is not None
+    assert f'"uv=={version[1]}"' in (project.ROOT / "pyproject.toml").read_text()

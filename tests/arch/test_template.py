@@ -1,0 +1,131 @@
+"""template.yaml agrees with the code it deploys, and grants no more than it needs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from mlcore.models.base import Item
+from tests.arch import project
+
+TABLE = project.resources("AWS::DynamoDB::Table")["Table"]
+
+
+def _schema(keys: list[dict[str, str]]) -> dict[str, str]:
+    return {key["KeyType"]: key["AttributeName"] for key in keys}
+
+
+def _indexes(kind: str) -> dict[str, dict[str, str]]:
+    return {index["IndexName"]: _schema(index["KeySchema"]) for index in TABLE[kind]}
+
+
+def _statements() -> list[Any]:
+    documents = [
+        policy["PolicyDocument"]
+        for role in project.resources("AWS::IAM::Role").values()
+        for policy in role["Policies"]
+    ]
+    documents += [
+        policy["PolicyDocument"] for policy in project.resources("AWS::IAM::ManagedPolicy").values()
+    ]
+    return [statement for document in documents for statement in document["Statement"]]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def test_table_has_the_seeds_keys_and_indexes() -> None:
+    assert _schema(TABLE["KeySchema"]) == {"HASH": "PK", "RANGE": "SK"}
+    assert _indexes("LocalSecondaryIndexes") == {
+        f"LSI{n}": {"HASH": "PK", "RANGE": f"lsi{n}sk"} for n in range(1, 6)
+    }
+    assert _indexes("GlobalSecondaryIndexes") == {
+        f"GSI{n}": {"HASH": f"gsi{n}pk", "RANGE": f"gsi{n}sk"} for n in range(1, 6)
+    }
+
+
+def test_table_has_the_models_keys_and_indexes() -> None:
+    attributes = {attribute.attr_name: attribute for attribute in Item.get_attributes().values()}
+    assert {
+        "HASH": next(name for name, attribute in attributes.items() if attribute.is_hash_key),
+        "RANGE": next(name for name, attribute in attributes.items() if attribute.is_range_key),
+    } == _schema(TABLE["KeySchema"])
+    assert {
+        index.Meta.index_name: {
+            "HASH" if attribute.is_hash_key else "RANGE": attribute.attr_name
+            for attribute in index._get_attributes().values()
+        }
+        for index in Item._indexes.values()
+    } == _indexes("LocalSecondaryIndexes") | _indexes("GlobalSecondaryIndexes")
+
+
+def test_every_index_holds_keys_only() -> None:
+    for index in TABLE["LocalSecondaryIndexes"] + TABLE["GlobalSecondaryIndexes"]:
+        assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
+
+
+def test_attribute_definitions_are_the_keys_in_use() -> None:
+    used = {key["AttributeName"] for key in TABLE["KeySchema"]}
+    for index in TABLE["LocalSecondaryIndexes"] + TABLE["GlobalSecondaryIndexes"]:
+        used |= {key["AttributeName"] for key in index["KeySchema"]}
+    assert {item["AttributeName"] for item in TABLE["AttributeDefinitions"]} == used
+    assert {item["AttributeType"] for item in TABLE["AttributeDefinitions"]} == {"S"}
+
+
+def test_data_outlives_the_stack() -> None:
+    table = project.template()["Resources"]["Table"]
+    assert table["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert table["UpdateReplacePolicy"] == "Retain"
+    assert "TableName" not in TABLE
+    assert TABLE["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert TABLE["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
+    assert TABLE["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
+
+
+@pytest.mark.parametrize("statement", _statements(), ids=lambda s: str(s["Action"])[:40])
+def test_no_role_may_scan_or_reach_everything(statement: dict[str, Any]) -> None:
+    for action in _listed(statement["Action"]):
+        assert "*" not in action
+        assert action not in ("dynamodb:Scan", "dynamodb:DescribeTable")
+    assert "*" not in _listed(statement["Resource"])
+
+
+def test_every_function_has_a_role_and_a_log_group_with_retention() -> None:
+    groups = project.resources("AWS::Logs::LogGroup")
+    for name, function in project.resources("AWS::Serverless::Function").items():
+        noun = name.removesuffix("Function")
+        assert function["Role"] == {"Fn::GetAtt": [f"{noun}Role", "Arn"]}
+        assert function["LoggingConfig"]["LogGroup"] == {"Ref": f"{noun}LogGroup"}
+        assert "RetentionInDays" in groups[f"{noun}LogGroup"]
+        assert (project.FUNCTIONS / noun.lower() / "app.py").is_file()
+
+
+def _matches(route_key: str, method: str, path: str) -> bool:
+    verb, _, template = route_key.partition(" ")
+    pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template).replace(r"\{proxy\+\}", ".+"))
+    return verb in ("ANY", method) and re.fullmatch(pattern, path) is not None
+
+
+@pytest.mark.parametrize(("domain", "method", "path"), sorted(project.rpcs()))
+@pytest.mark.parametrize("prefix", ["/api", "/ajax-api"])
+def test_each_rpc_has_a_route_of_its_own_function(
+    prefix: str, domain: str, method: str, path: str
+) -> None:
+    found = {
+        function
+        for route_key, function in project.routes().items()
+        if _matches(route_key, method, prefix + path)
+    }
+    assert found == {domain}
+
+
+def test_other_paths_end_in_the_catch_all() -> None:
+    assert project.routes()["$default"] == "server"
+
+
+def test_no_rpc_is_listed_twice() -> None:
+    listed = [(method, path) for _, method, path in project.rpcs()]
+    assert len(listed) == len(set(listed))

@@ -1,0 +1,3 @@
+"""The servers under comparison."""
+
+from tests.differential.servers import *  # noqa: F403

@@ -1,0 +1,329 @@
+"""Sends the same calls to stock MLflow and to the product and compares what a client sees; owns what is compared."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+API = "/api/2.0/mlflow/"
+AJAX = "/ajax-api/2.0/mlflow/"
+
+
+class Reply(NamedTuple):
+    """``body`` is decoded JSON, or the text where it is none."""
+
+    status: int
+    body: Any
+
+    @property
+    def code(self) -> str:
+        return str(self.body.get("error_code", "")) if isinstance(self.body, dict) else ""
+
+    @property
+    def message(self) -> str:
+        return str(self.body.get("message", "")) if isinstance(self.body, dict) else ""
+
+
+class Ref(NamedTuple):
+    """Stands in a request for a value that an earlier reply gave, such as an id."""
+
+    name: str
+
+
+class Call(NamedTuple):
+    """One HTTP call, the same for both servers apart from its Refs.
+
+    ``raw`` replaces the JSON body. ``saves`` maps a name for later Refs to a path in the reply.
+    ``permits`` names rows of PERMITTED that hold for this call besides those that always do.
+    """
+
+    method: str
+    path: str
+    body: Any = None
+    query: Mapping[str, Any] | None = None
+    raw: bytes | None = None
+    content_type: str | None = "application/json"
+    saves: Mapping[str, str] | None = None
+    permits: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        shown = self.raw if self.raw is not None else json.dumps(self.body, default=str)
+        return _shortened(f"{self.method} {self.path} {dict(self.query or {})} {shown!s:.400}")
+
+
+def post(path: str, body: Any = None, **more: Any) -> Call:
+    return Call("POST", API + path, {} if body is None else body, **more)
+
+
+def get(path: str, more: Mapping[str, Any] | None = None, /, **query: Any) -> Call:
+    return Call("GET", API + path, query={**query, **(more or {})})
+
+
+class Side:
+    """One of the two servers and the ids that it gave."""
+
+    def __init__(self, url: str) -> None:
+        host = url.removeprefix("http://").rstrip("/")
+        self._connection = http.client.HTTPConnection(host, timeout=60)
+        self.values: dict[str, Any] = {}
+        self._labels: dict[str, str] = {}
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def send(self, call: Call) -> Reply:
+        path = call.path
+        if call.query:
+            path += "?" + urlencode(self.resolved(call.query), doseq=True)
+        data: bytes | None = None
+        headers = {}
+        if call.raw is not None:
+            data = call.raw
+            for name, value in self.values.items():
+                data = data.replace(b"{{%s}}" % name.encode(), str(value).encode())
+        elif call.body is not None:
+            data = json.dumps(self.resolved(call.body)).encode()
+        if data is not None and call.content_type:
+            headers["Content-Type"] = call.content_type
+        with contextlib.suppress(http.client.HTTPException, OSError):
+            return self._exchange(call, path, data, headers)
+        self._connection.close()  # a kept connection that the server has closed meanwhile
+        return self._exchange(call, path, data, headers)
+
+    def _exchange(
+        self, call: Call, path: str, data: bytes | None, headers: dict[str, str]
+    ) -> Reply:
+        self._connection.request(call.method, path, body=data, headers=headers)
+        response = self._connection.getresponse()
+        text = response.read().decode("utf-8", "replace")
+        try:
+            body = json.loads(text)
+        except ValueError:
+            body = text
+        reply = Reply(response.status, body)
+        for name, where in (call.saves or {}).items():
+            self.values[name] = _found(body, where)
+        return reply
+
+    def resolved(self, value: Any) -> Any:
+        if isinstance(value, Ref):
+            return self.values[value.name]
+        if isinstance(value, Mapping):
+            return {key: self.resolved(part) for key, part in value.items()}
+        if isinstance(value, list):
+            return [self.resolved(part) for part in value]
+        return value
+
+    def label(self, kind: str, value: str) -> str:
+        """The same label for the same id, numbered in the order in which this side showed them."""
+        if value in self._labels:
+            return self._labels[value]
+        number = sum(known.startswith(f"<{kind} ") for known in self._labels.values()) + 1
+        self._labels[value] = f"<{kind} {number}>"
+        return self._labels[value]
+
+    def comparable(self, reply: Reply) -> Reply:
+        """The reply without what two equal servers may choose freely."""
+        self._learn(reply.body)
+        return Reply(reply.status, self._cleaned(reply.body, ""))
+
+    def _learn(self, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, part in value.items():
+                if isinstance(part, str) and part and key in _IDS:
+                    self.label(_IDS[key], part)
+                else:
+                    self._learn(part)
+        elif isinstance(value, list):
+            for part in value:
+                self._learn(part)
+
+    def _cleaned(self, value: Any, field: str) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: self._cleaned(part, f"{field}.{key}" if field == "data" else key)
+                for key, part in sorted(value.items())
+            }
+        if isinstance(value, list):
+            parts = [self._cleaned(part, field) for part in value]
+            return sorted(parts, key=json.dumps) if field in _UNORDERED else parts
+        if isinstance(value, float) and value != value:
+            return "NaN"
+        if isinstance(value, int) and not isinstance(value, bool) and field in _TIMES:
+            return "<time>" if value > 1_600_000_000_000 else value
+        if isinstance(value, str):
+            return self._cleaned_text(value, field)
+        return value
+
+    def _cleaned_text(self, value: str, field: str) -> str:
+        if field == "next_page_token":
+            return "<token>"
+        if field in _IDS and value in self._labels:
+            return self._labels[value]
+        if field == "message":
+            value = re.sub(r"\{('[^{}]*)\}", _sorted_set, value)
+        longer = [re.escape(known) for known in self._labels if len(known) >= _LONG]
+        shorter = [re.escape(known) for known in self._labels if 0 < len(known) < _LONG]
+        # A short id is looked for only where the texts put an id.
+        pattern = rf"({'|'.join(longer) or '(?!)'})|(?<=id[= ])({'|'.join(shorter) or '(?!)'})\b"
+        for prefix in ("experiment ", "mlflow-artifacts:/"):
+            pattern += rf"|(?<={prefix})({'|'.join(shorter) or '(?!)'})\b"
+        value = re.sub(pattern, lambda match: self._labels[match[0]], value)
+        return _GENERATED_NAME.sub("<name>", value)
+
+
+_LONG = 26
+_IDS = {
+    "run_id": "run",
+    "run_uuid": "run",
+    "experiment_id": "experiment",
+    "model_id": "model",
+}
+_TIMES = frozenset({"creation_time", "last_update_time"})
+# Keyed lists: no client reads an order from them.
+_UNORDERED = frozenset({"tags", "data.tags", "data.params", "data.metrics", "dataset_summaries"})
+_GENERATED_NAME = re.compile(r"^[a-z]+-[a-z]+-\d{1,3}$")
+
+
+def _sorted_set(match: re.Match[str]) -> str:
+    """Stock prints Python sets, whose order changes from process to process."""
+    return "{" + ", ".join(sorted(match.group(1).split(", "))) + "}"
+
+
+def _found(body: Any, where: str) -> Any:
+    for part in where.split("."):
+        body = body[part]
+    return body
+
+
+class Difference(NamedTuple):
+    """A permitted difference: ``holds`` says whether this pair of replies is an instance of it."""
+
+    name: str
+    reason: str
+    always: bool
+    holds: Callable[[Reply, Reply], bool]
+
+
+def _is_error(reply: Reply, status: int, code: str) -> bool:
+    return reply.status == status and reply.code == code
+
+
+PERMITTED = (
+    Difference(
+        "crash",
+        "stock answers 500 to a caller's mistake; clients would retry it for minutes",
+        True,
+        lambda stock, ours: stock.status >= 500 and stock.code != "INVALID_STATE" and ours.status < 500,
+    ),
+    Difference(
+        "invalid state",
+        "stock answers 500 INVALID_STATE to a caller's mistake; a client would retry it",
+        True,
+        lambda stock, ours: stock.code == ours.code == "INVALID_STATE"
+        and stock.message == ours.message,
+    ),
+    Difference(
+        "sql text",
+        "stock shows the SQL that failed; status and code stay, the words are ours",
+        True,
+        lambda stock, ours: "sqlalche.me" in stock.message
+        and (stock.status, stock.code) == (ours.status, ours.code)
+        and "SQL" not in ours.message,
+    ),
+    Difference(
+        "experiment ids",
+        "ids are ULIDs, so a text that is no integer is simply unknown",
+        True,
+        lambda stock, ours: "Experiment ID must be a valid integer" in stock.message
+        and (ours.status == 404 or (ours.status == 200 and ours.body == {})),
+    ),
+    Difference(
+        "unknown route",
+        "stock answers HTML; JSON with ENDPOINT_NOT_FOUND has the same effect on every client",
+        True,
+        lambda stock, ours: stock.status in {404, 405}
+        and isinstance(stock.body, str)
+        and _is_error(ours, 404, "ENDPOINT_NOT_FOUND"),
+    ),
+    Difference(
+        "partial parse",
+        "stock drops what follows a value of a wrong type and acts on the rest; refusing loses nothing",
+        False,
+        lambda stock, ours: stock.status == 200 and _is_error(ours, 400, "INVALID_PARAMETER_VALUE"),
+    ),
+    Difference(
+        "run tags at creation",
+        "stock checks run tags everywhere but in runs/create",
+        False,
+        lambda stock, ours: stock.status == 200 and _is_error(ours, 400, "INVALID_PARAMETER_VALUE"),
+    ),
+    Difference(
+        "integer-like ids",
+        "stock parses experiment ids with int(), which takes blanks and underscores",
+        False,
+        lambda stock, ours: stock.status == 200 and _is_error(ours, 404, "RESOURCE_DOES_NOT_EXIST"),
+    ),
+    Difference(
+        "repeated output",
+        "stock refuses an output that is there already; a retried request must change nothing",
+        False,
+        lambda stock, ours: _is_error(stock, 400, "BAD_REQUEST") and ours.status == 200,
+    ),
+)
+
+
+class Pair:
+    """Stock and the product, told the same things in the same order."""
+
+    def __init__(self, stock: str, product: str) -> None:
+        self.stock, self.product = Side(stock), Side(product)
+        self.calls = 0
+        self.permitted: dict[str, int] = {}
+
+    def close(self) -> None:
+        self.stock.close()
+        self.product.close()
+
+    def send(self, call: Call) -> Reply:
+        """Sends the call to both, fails when the answers differ, returns the product's."""
+        replies = self.stock.send(call), self.product.send(call)
+        self.calls += 1
+        stock = self.stock.comparable(replies[0])
+        ours = self.product.comparable(replies[1])
+        if stock != ours and not self._permits(call, stock, ours):
+            raise AssertionError(_report(call, stock, ours))
+        return replies[1]
+
+    def _permits(self, call: Call, stock: Reply, ours: Reply) -> bool:
+        for row in PERMITTED:
+            if (row.always or row.name in call.permits) and row.holds(stock, ours):
+                self.permitted[row.name] = self.permitted.get(row.name, 0) + 1
+                return True
+        return False
+
+
+def _report(call: Call, stock: Reply, ours: Reply) -> str:
+    lines = [str(call)]
+    for name, reply in (("stock", stock), ("ours ", ours)):
+        text = json.dumps(reply.body, ensure_ascii=False)
+        lines.append(f"  {name} {reply.status} {_shortened(text)[:1500]}")
+    return "\n".join(lines)
+
+
+def _shortened(text: str) -> str:
+    return re.sub(r"(.)\1{40,}", r"\1…", text)
+
+
+@contextlib.contextmanager
+def pair(stock: str, product: str) -> Iterator[Pair]:
+    both = Pair(stock, product)
+    try:
+        yield both
+    finally:
+        both.close()

@@ -1,0 +1,41 @@
+"""Fixtures: one stock server and one product for each worker of the test run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.differential.rest import Pair, pair
+from tests.servers import start_product, start_stock, stopped
+
+__all__ = ["both", "product_url", "stock_url"]
+
+
+@pytest.fixture(scope="session")
+def stock_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Stock MLflow; DIFFERENTIAL_STOCK_URL names one that runs already."""
+    running = os.environ.get("DIFFERENTIAL_STOCK_URL")
+    if running:
+        yield running
+        return
+    with stopped(start_stock(tmp_path_factory.mktemp("stock"))) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def product_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The local runner; DIFFERENTIAL_PRODUCT_URL names another deployment of the product."""
+    running = os.environ.get("DIFFERENTIAL_PRODUCT_URL")
+    if running:
+        yield running
+        return
+    with stopped(start_product(tmp_path_factory.mktemp("product"))) as server:
+        yield server.url
+
+
+@pytest.fixture
+def both(stock_url: str, product_url: str) -> Iterator[Pair]:
+    with pair(stock_url, product_url) as servers:
+        yield servers

@@ -1,0 +1,86 @@
+"""Searches of experiments give stock MLflow's experiments in stock MLflow's order."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mlcore import entities
+from mlcore.errors import InvalidParameterValue
+from mlcore.search import fields, grammar, match
+from tests.differential import search_samples as samples
+from tests.differential.stock import COUNT, REFUSED, SEED, answer, mlflow_entities, open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def _fill(store: Any, rng: random.Random) -> tuple[entities.Experiment, ...]:
+    made = mlflow_entities
+    names = [text for text in samples.TEXTS if text.strip() and "\\" not in text]
+    experiments = []
+    for name in names:
+        tags = [
+            made.ExperimentTag(key, rng.choice(samples.TEXTS))
+            for key in samples.KEYS
+            if rng.random() < 0.5
+        ]
+        experiment_id = store.create_experiment(name, tags=tags)
+        with store.ManagedSessionMaker(read_only=False) as session:
+            row = store._get_experiment(session, experiment_id, 1)
+            row.creation_time, row.last_update_time = (
+                rng.choice(samples.TIMES),
+                rng.choice(samples.TIMES),
+            )
+        experiments.append(store.get_experiment(experiment_id))
+    experiments.append(store.get_experiment("0"))
+    return tuple(
+        entities.Experiment(
+            # Ours are texts that sort by creation; one digit more makes stock's numbers do so too.
+            one.experiment_id.zfill(3) if one.experiment_id != "0" else "0",
+            one.name,
+            one.artifact_location,
+            one.lifecycle_stage,
+            one.creation_time,
+            one.last_update_time,
+            dict(one.tags),
+            "default",
+        )
+        for one in experiments
+    )
+
+
+def _ours(experiments: tuple[entities.Experiment, ...], made: samples.Made) -> Any:
+    try:
+        order = grammar.parse_order_by(made.order_by, fields.EXPERIMENT)
+        comparisons = grammar.parse_filter(made.filter, fields.EXPERIMENT)
+    except InvalidParameterValue:
+        return REFUSED
+    found = filter(match.predicate(comparisons, fields.EXPERIMENT), experiments)
+    key = match.sort_key(order, fields.EXPERIMENT)
+    return [int(experiment.experiment_id) for experiment in sorted(found, key=key)]
+
+
+def test_experiments(tmp_path: Path) -> None:
+    rng = random.Random(SEED)
+    store: Any = open_store(tmp_path)
+    experiments = _fill(store, rng)
+    ids = tuple(experiment.experiment_id for experiment in experiments)
+    names = tuple(experiment.name for experiment in experiments)
+
+    def stock(made: samples.Made) -> list[int]:
+        found = store.search_experiments(1, 1000, made.filter, made.order_by)
+        return [int(experiment.experiment_id) for experiment in found]
+
+    matched = 0
+    for _ in range(COUNT):
+        made = samples.experiment_search(rng, ids, names)
+        theirs, words = answer(stock, made)
+        ours = _ours(experiments, made)
+        assert ours == theirs, (made, words)
+        matched += theirs not in (REFUSED, [])
+    assert matched > COUNT / 3

@@ -1,0 +1,3 @@
+"""The fixtures of the doubles, for the tests of the doubles themselves."""
+
+from tests.doubles.fixtures import *  # noqa: F403

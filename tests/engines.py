@@ -1,0 +1,177 @@
+"""Starts the DynamoDB engines of the tests and creates the template's table in them; never the product's own server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import boto3
+import botocore.config
+import pytest
+
+from local import template
+
+ROOT = Path(__file__).resolve().parents[1]
+REGION = "us-east-1"
+START_SECONDS = 20
+
+__all__ = ["Engine", "client", "create_table", "dynoxide", "extenddb", "running_dynoxide"]
+
+
+class Engine(NamedTuple):
+    """A running engine. ``lags`` tells whether its global indexes follow the table with a delay."""
+
+    name: str
+    endpoint: str
+    lags: bool
+
+
+def client(endpoint: str) -> Any:
+    """A DynamoDB client of the tests, which tries once: a test wants to see the first answer."""
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=endpoint,
+        region_name=REGION,
+        config=botocore.config.Config(retries={"total_max_attempts": 1}, read_timeout=30),
+    )
+
+
+def create_table(endpoint: str, name: str | None = None) -> str:
+    """Creates the table of template.yaml and returns its name, a new one unless given."""
+    name = name or f"mlflow-{uuid4().hex}"
+    wanted = template.read(ROOT / "template.yaml", name, REGION).table
+    engine = client(endpoint)
+    engine.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        **{
+            key: wanted[key]
+            for key in (
+                "AttributeDefinitions",
+                "KeySchema",
+                "LocalSecondaryIndexes",
+                "GlobalSecondaryIndexes",
+            )
+        },
+        StreamSpecification={"StreamEnabled": True, **wanted["StreamSpecification"]},
+    )
+    deadline = time.monotonic() + START_SECONDS
+    while engine.describe_table(TableName=name)["Table"]["TableStatus"] != "ACTIVE":
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{name} did not become ACTIVE")
+        time.sleep(0.02)
+    return name
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def binary(name: str) -> Path:
+    """The engine's program: ``DYNOXIDE`` or ``EXTENDDB`` in the environment, else what `make setup` installs."""
+    override = os.environ.get(name.upper())
+    if override:
+        return Path(override)
+    system = {"Linux": "linux", "Darwin": "darwin"}.get(platform.system(), "unknown")
+    machine = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine(), "")
+    return ROOT / ".tools" / "node_modules" / f"@{name}" / f"{system}-{machine}" / name
+
+
+@contextlib.contextmanager
+def started(command: list[str], port: int, folder: Path, **environment: str) -> Iterator[str]:
+    """Runs an engine until the block ends; yields its endpoint. Its output is kept for the error message."""
+    log = folder / "engine.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{command[0]} did not start:\n{log.read_text()[-2000:]}")
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
+                break
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextlib.contextmanager
+def memory_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards, in memory where the system offers it."""
+    shared = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(dir=shared if os.access(shared, os.W_OK) else None))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running_dynoxide() -> Iterator[Engine]:
+    with memory_folder() as folder:
+        port, database = free_port(), folder / "d.sqlite"
+        command = [str(binary("dynoxide")), "serve", "--host", "127.0.0.1", "--port", str(port)]
+        with started([*command, "--db-path", str(database)], port, folder) as endpoint:
+            _index_stream(database)
+            yield Engine("dynoxide", endpoint, lags=False)
+
+
+def _index_stream(database: Path) -> None:
+    """Without this index each write to a table with a stream takes longer than the one before it."""
+    with contextlib.closing(sqlite3.connect(database, timeout=10)) as connection, connection:
+        connection.execute(
+            "CREATE INDEX IF NOT EXISTS app_sr_seq ON "
+            "_stream_records(table_name, CAST(sequence_number AS INTEGER))"
+        )
+
+
+@contextlib.contextmanager
+def running_extenddb() -> Iterator[Engine]:
+    with memory_folder() as folder:
+        port = free_port()
+        with started(
+            [str(binary("extenddb")), "serve", "--foreground"],
+            port,
+            folder,
+            EXTENDDB__SERVER__PORT=str(port),
+            EXTENDDB__STORAGE__SQLITE__PATH=":memory:",
+        ) as endpoint:
+            yield Engine("extenddb", endpoint, lags=True)
+
+
+@pytest.fixture(scope="session")
+def dynoxide() -> Iterator[Engine]:
+    """One engine for each worker of the test run; tests take a table of their own in it."""
+    with running_dynoxide() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def extenddb() -> Iterator[Engine]:
+    """The second engine: its global indexes lag and its stream has several shards."""
+    with running_extenddb() as engine:
+        yield engine

@@ -1,0 +1,108 @@
+"""Starts and stops the servers that tests talk to over HTTP: the local runner and stock MLflow."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.engines import ROOT, free_port
+
+START_SECONDS = 60
+# A proxy or a bystander's settings must not change what the client or the server does.
+_DROPPED = ("MLFLOW_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy")
+
+
+class Server(NamedTuple):
+    """A running server; ``process`` leads a process group of its own."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def kill(self) -> None:
+        """kill -9, as a crash would: nothing gets the chance to tidy up."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL for what is left after ten seconds."""
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+        self.kill()
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)}
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "NO_PROXY": "127.0.0.1"}
+    return {**kept, **quiet, **more}
+
+
+def healthy(url: str) -> bool:
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def start(command: list[str], port: int, folder: Path, cwd: Path, **more: str) -> Server:
+    """Starts a server and waits until GET /health answers 200; its output goes to server.log."""
+    log = folder / "server.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=environment(**more),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    server = Server(f"http://127.0.0.1:{port}", process, log)
+    deadline = time.monotonic() + START_SECONDS
+    while not healthy(server.url):
+        if process.poll() is not None or time.monotonic() > deadline:
+            server.kill()
+            raise RuntimeError(f"{' '.join(command)} did not start:\n{log.read_text()[-4000:]}")
+        time.sleep(0.05)
+    return server
+
+
+def start_product(folder: Path, *arguments: str, port: int | None = None, **more: str) -> Server:
+    """The local runner; throws its data away unless the arguments name ``--data``."""
+    port = port or free_port()
+    chosen = arguments if "--data" in arguments else ("--ephemeral", *arguments)
+    command = [sys.executable, "-m", "local", "--port", str(port), *chosen]
+    return start(command, port, folder, ROOT, **more)
+
+
+def start_stock(folder: Path) -> Server:
+    """Stock MLflow on SQLite, one worker."""
+    port = free_port()
+    command = [
+        *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
+        *("--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"),
+        *("--artifacts-destination", str(folder / "artifacts")),
+    ]
+    return start(command, port, folder, folder)
+
+
+@contextlib.contextmanager
+def stopped(server: Server) -> Iterator[Server]:
+    """Stops the server when the block ends."""
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,200 @@
+"""Events in, responses out, with a domain made up for the purpose."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from mlcore import errors
+from mlcore.http import PlainRoute, Request, Response, delete, get, lambda_handler, patch, post, put
+from mlcore.wire import Message, required
+
+
+class Thing(Message):
+    name: str
+    ids: list[str]
+    flag: bool
+    thing_id: str
+
+
+class Named(Message):
+    name: str
+    checks = {"name": (required,)}  # noqa: RUF012 -- never written
+
+
+def echo(message: Thing, request: Request) -> dict[str, Any]:
+    return {
+        "name": message.name,
+        "ids": message.ids,
+        "thing_id": message.thing_id,
+        "ws": request.workspace,
+    }
+
+
+def fail(_message: Thing, _request: Request) -> dict[str, Any]:
+    raise RuntimeError("secret internals")
+
+
+def refuse(_message: Thing, _request: Request) -> dict[str, Any]:
+    raise errors.ResourceDoesNotExist("No such thing")
+
+
+handler = lambda_handler(
+    (
+        post("/things/create", Thing, echo),
+        get("/things/get", Thing, echo),
+        get("/things/named", Named, lambda *_: {}),
+        get("/things/{thing_id}", Thing, echo, version="3.0"),
+        patch("/things/{thing_id}", Thing, echo, version="3.0"),
+        put("/things/{thing_id}/parts", Thing, echo, version="3.0"),
+        delete("/things/delete", Thing, echo),
+        post("/things/fail", Thing, fail),
+        post("/things/refuse", Thing, refuse),
+    ),
+    (PlainRoute("GET", "/plain", lambda request: Response(200, request.path, "text/plain")),),
+)
+
+
+def call(
+    method: str,
+    path: str,
+    body: Any = None,
+    query: str = "",
+    headers: dict[str, str] | None = None,
+    encoded: bool = False,
+) -> tuple[int, Any]:
+    answer = handler(
+        {
+            "requestContext": {"http": {"method": method}, "requestId": "req-1"},
+            "rawPath": path,
+            "rawQueryString": query,
+            "headers": {"content-type": "application/json"} if headers is None else headers,
+            "body": body,
+            "isBase64Encoded": encoded,
+        },
+        None,
+    )
+    assert answer["headers"]["x-content-type-options"] == "nosniff"
+    text = answer["body"]
+    return answer["statusCode"], json.loads(text) if text.startswith("{") else text
+
+
+@pytest.mark.parametrize("prefix", ["/api/2.0", "/ajax-api/2.0"])
+def test_both_prefixes(prefix: str) -> None:
+    assert call("POST", f"{prefix}/things/create", '{"name":"a"}')[1]["name"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("{bad", ""),
+        (None, ""),
+        ("null", ""),
+        ('"{\\"name\\":\\"twice\\"}"', "twice"),
+        ('"null"', ""),
+    ],
+)
+def test_lenient_bodies(body: str | None, name: str) -> None:
+    assert call("POST", "/api/2.0/things/create", body) == (
+        200,
+        {"name": name, "ids": [], "thing_id": "", "ws": "default"},
+    )
+
+
+@pytest.mark.parametrize("body", ["5", '"x"', "[" * 100_000])
+def test_bodies_that_hold_no_object(body: str) -> None:
+    status, answer = call("POST", "/api/2.0/things/create", body)
+    assert (status, answer["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
+def test_base64_bodies() -> None:
+    body = base64.b64encode('{"name":"é"}'.encode()).decode()
+    assert call("POST", "/api/2.0/things/create", body, encoded=True)[1]["name"] == "é"
+
+
+def test_queries() -> None:
+    answer = call("GET", "/api/2.0/things/get", query="ids=a&ids=b%2Fc&name=x+y&name=z", headers={})
+    assert answer[1] == {"name": "x y", "ids": ["a", "b/c"], "thing_id": "", "ws": "default"}
+    assert call("GET", "/api/2.0/things/get", query="flag=maybe")[0] == 400
+    assert call("GET", "/api/2.0/things/named")[0] == 400
+
+
+def test_a_get_without_query_reads_its_body() -> None:
+    assert call("GET", "/api/2.0/things/get", '{"name":"a"}', headers={})[1]["name"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({}, "Bad Request. Content-Type header is missing."),
+        (
+            {"content-type": "text/plain"},
+            "Bad Request. Content-Type must be one of ['application/json'].",
+        ),
+    ],
+)
+def test_content_types(headers: dict[str, str], text: str) -> None:
+    status, answer = call("POST", "/api/2.0/things/create", "{}", headers=headers)
+    assert (status, answer["message"]) == (400, text)
+    assert call("DELETE", "/api/2.0/things/delete", "{}", headers=headers)[0] == 200
+    json_with_parameter = {"Content-Type": "application/json; charset=utf-8"}
+    assert call("POST", "/api/2.0/things/create", "{}", headers=json_with_parameter)[0] == 200
+
+
+def test_path_parameters() -> None:
+    assert call("GET", "/api/3.0/things/a%20b")[1]["thing_id"] == "a b"
+    assert (
+        call("PATCH", "/ajax-api/3.0/things/t", '{"name":"n","thing_id":"other"}')[1]["thing_id"]
+        == "t"
+    )
+    assert call("PUT", "/api/3.0/things/t/parts", "{}")[1]["thing_id"] == "t"
+    assert call("GET", "/api/3.0/things/t", '{"name":"body"}')[1] == {
+        "name": "body", "ids": [], "thing_id": "t", "ws": "default",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/2.0/nothing", 404),
+        ("GET", "/api/3.0/things/", 404),
+        ("GET", "/things/get", 404),
+        ("GET", "/", 404),
+        ("POST", "/api/2.0/things/get", 405),
+        ("DELETE", "/api/3.0/things/x", 405),
+        ("POST", "/plain", 405),
+    ],
+)
+def test_no_route(method: str, path: str, status: int) -> None:
+    assert call(method, path)[0] == status
+    assert call(method, path)[1]["error_code"] == "ENDPOINT_NOT_FOUND"
+
+
+def test_plain_routes_and_head() -> None:
+    assert call("GET", "/plain") == (200, "/plain")
+    assert call("HEAD", "/plain") == (200, "")
+
+
+def test_errors() -> None:
+    assert call("POST", "/api/2.0/things/refuse", "{}") == (
+        404,
+        errors.ResourceDoesNotExist("No such thing").body(),
+    )
+
+
+def test_unexpected_errors_tell_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    status, answer = call("POST", "/api/2.0/things/fail", "{}")
+    assert (status, answer["error_code"]) == (500, "INTERNAL_ERROR")
+    assert "secret" not in json.dumps(answer)
+    assert "req-1" in answer["message"]
+
+
+def test_workspaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = {"content-type": "application/json", "x-mlflow-workspace": "team"}
+    status, answer = call("POST", "/api/2.0/things/create", "{}", headers=headers)
+    assert (status, answer["error_code"]) == (400, "FEATURE_DISABLED")
+    monkeypatch.setenv("MLFLOW_ENABLE_WORKSPACES", "true")
+    assert call("POST", "/api/2.0/things/create", "{}", headers=headers)[1]["ws"] == "team"
