@@ -1,1 +1,4 @@
-"""Serves the product on one port of this machine, as template.yaml describes it; never part of a deployment."""
+"""Serves the product on one port of this machine, as template.yaml describes it.
+
+Never part of a deployment.
+"""

@@ -21,7 +21,10 @@ def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature of s
 
 
 def main() -> int:
-    """Runs until stopped; 0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 for a mistake in the command."""
+    """Runs until stopped.
+
+    0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 for a mistake in the command.
+    """
     options = parse()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)

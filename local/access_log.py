@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import traceback
@@ -26,7 +27,7 @@ class RequestCounter:
             self._looked = True
             try:
                 self._last = import_module("mlcore.db.table").table.last_measurement
-            except Exception:  # noqa: BLE001 - whatever keeps it from importing, there is no count
+            except Exception:
                 self._last = None
         return self._last() if self._last is not None else None
 
@@ -55,9 +56,12 @@ class AccessLog:
         if now != self._second:
             self._second, self._time = now, time.strftime("%H:%M:%S", time.localtime(now))
         count = "" if requests is None else f" {requests} req"
-        sys.stdout.write(
-            f"{self._time} {method} {path.translate(_CONTROL)} {status} {seconds * 1000:.1f} ms{count}\n"
-        )
+        shown = path.translate(_CONTROL)
+        # A reader that went away is no reason to fail the request.
+        with contextlib.suppress(OSError):
+            sys.stdout.write(
+                f"{self._time} {method} {shown} {status} {seconds * 1000:.1f} ms{count}\n"
+            )
 
 
 def report(message: str, error: BaseException | None = None) -> None:

@@ -1,4 +1,7 @@
-"""Lambda's handling of one batch of stream records: invoke, retry, bisect, give up. It reads no stream."""
+"""Lambda's handling of one batch of stream records: invoke, retry, bisect, give up.
+
+It reads no stream.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ LONGEST_BACKOFF_SECONDS = 10.0
 
 
 class Batch:
-    """Records to be processed together. ``end`` is the sequence number that is processed once they are."""
+    """Records to be processed together.
+
+    ``end`` is the sequence number that is processed once they are.
+    """
 
     __slots__ = ("attempts", "end", "records")
 
@@ -37,7 +43,10 @@ def sequence_number(record: Record) -> str:
 
 
 class DeadLetters:
-    """The file for batches that were given up. Like Lambda's destination it holds where they are, not what."""
+    """The file for batches that were given up.
+
+    Like Lambda's destination it holds where they are, not what.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -78,7 +87,10 @@ class DeadLetters:
 
 
 class BatchQueue:
-    """The batches of one shard, strictly in order: the second waits until the first is done or given up."""
+    """The batches of one shard, strictly in order.
+
+    The second waits until the first is done or given up.
+    """
 
     def __init__(
         self,
@@ -100,7 +112,10 @@ class BatchQueue:
         return len(self._batches)
 
     def add(self, records: list[Record], end: str) -> None:
-        """Queues filtered records in batches of the mapping's size; ``end`` is the last record read, filtered or not."""
+        """Queues filtered records in batches of the mapping's size.
+
+        ``end`` is the last record read, filtered or not.
+        """
         size = self._mapping.batch_size
         for start in range(0, len(records), size):
             part = records[start : start + size]
@@ -114,7 +129,10 @@ class BatchQueue:
         return max(0.0, self._not_before - now)
 
     def step(self) -> bool:
-        """Invokes the function with the first batch; True when something was processed or given up."""
+        """Invokes the function with the first batch.
+
+        True when something was processed or given up.
+        """
         batch = self._batches.popleft()
         if batch.attempts and self._too_old(batch):
             self._drop(batch, "RecordAgeExceeded")
@@ -133,7 +151,8 @@ class BatchQueue:
             self._back_off()
             return True
         if len(batch.records) > 1 and self._mapping.bisect:
-            # A reported failure names the culprit, an exception leaves it to be found. A split is not a retry.
+            # A reported failure names the culprit, an exception leaves it to be found. A split is
+            # not a retry.
             middle = 1 if single else len(batch.records) // 2
             head, tail = batch.records[:middle], batch.records[middle:]
             self._batches.appendleft(Batch(tail, batch.end))
@@ -159,7 +178,10 @@ class BatchQueue:
         self._failures = min(self._failures + 1, 16)
 
     def _too_old(self, batch: Batch) -> bool:
-        """Whether retries may end by age. A first try is made at any age: this machine may have slept for days."""
+        """Whether retries may end by age.
+
+        A first try is made at any age: this machine may have slept for days.
+        """
         limit = self._mapping.maximum_record_age_seconds
         if limit < 0:
             return False
@@ -167,10 +189,13 @@ class BatchQueue:
         return time.time() - created > limit
 
     def _failed_position(self, batch: Batch) -> tuple[int | None, bool]:
-        """The first failed record's position, None for success; and whether the function named that record."""
+        """The first failed record's position, None for success.
+
+        And whether the function named that record.
+        """
         try:
             answer = self._invoke({"Records": batch.records})
-        except Exception as error:  # noqa: BLE001 - Lambda takes any exception as a failed batch
+        except Exception as error:
             report(f"{self._mapping.name}: attempt {batch.attempts} failed", error)
             return 0, False
         if not self._mapping.report_batch_item_failures or not answer:

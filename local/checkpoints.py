@@ -1,9 +1,11 @@
-"""How far each shard has been processed, kept in a file so that a restart goes on where the last run stopped."""
+"""How far each shard has been processed.
+
+Kept in a file so that a restart goes on where the last run stopped.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from pathlib import Path
@@ -16,7 +18,8 @@ _WRITE_SECONDS = 0.5
 class Checkpoints:
     """Sequence numbers by stream, mapping and shard.
 
-    They reach the file at most twice a second: after a kill the records of the last half second come again.
+    They reach the file at most twice a second: after a kill the records of the last half second
+    come again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,6 +54,6 @@ class Checkpoints:
                 return
             temporary = self._path.with_suffix(".new")
             temporary.write_text(json.dumps(self._values, indent=1, sort_keys=True))
-            os.replace(temporary, self._path)
+            temporary.replace(self._path)
             self._dirty = False
             self._written = now

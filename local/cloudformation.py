@@ -1,4 +1,7 @@
-"""Reads a CloudFormation template and resolves its intrinsic functions; knows nothing of the product's resources."""
+"""Reads a CloudFormation template and resolves its intrinsic functions.
+
+Knows nothing of the product's resources.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def _intrinsic(loader: Any, suffix: str, node: yaml.Node) -> dict[str, Any]:
 
 
 _Loader.add_multi_constructor("!", _intrinsic)
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: node.value)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda _, node: node.value)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -62,8 +65,9 @@ def load(path: Path) -> dict[str, Any]:
 class Resolver:
     """Replaces intrinsic functions by values, as a deployment to this machine would.
 
-    ``parameters`` override the template's defaults. ``physical`` gives names to resources (logical id → what ``Ref``
-    answers); other resources are named by their logical ids. ``Fn::GetAtt`` answers ``<attribute>:<name>`` in ARN form.
+    ``parameters`` override the template's defaults. ``physical`` gives names to resources (logical
+    id → what ``Ref`` answers); other resources are named by their logical ids. ``Fn::GetAtt``
+    answers ``<attribute>:<name>`` in ARN form.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""The DynamoDB engine as a child process: starts it, ends it, and ends the one that a killed runner left behind."""
+"""The DynamoDB engine as a child process.
+
+Starts it, ends it, and ends the one that a killed runner left behind.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,8 @@ def _command_of(pid: int) -> str:
 def stop_abandoned(folder: DataFolder) -> bool:
     """Ends the engine that an earlier runner left on this folder; True when there was one.
 
-    Only a process whose command line names this folder's file is touched, so a reused process id is safe.
+    Only a process whose command line names this folder's file is touched, so a reused process id is
+    safe.
     """
     try:
         pid = int(json.loads(folder.engine_record.read_text())["pid"])
@@ -105,7 +109,10 @@ def stop_abandoned(folder: DataFolder) -> bool:
 
 
 class Engine:
-    """A running engine on a folder's file. Start it in the main thread: it dies with the thread that started it."""
+    """A running engine on a folder's file.
+
+    Start it in the main thread: it dies with the thread that started it.
+    """
 
     def __init__(self, folder: DataFolder) -> None:
         """Starts the engine and waits until it accepts connections.
@@ -129,7 +136,8 @@ class Engine:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # A Ctrl-C in the terminal is for the runner: running requests still need the engine.
+                # A Ctrl-C in the terminal is for the runner: running requests still need the
+                # engine.
                 start_new_session=True,
                 preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - no thread runs yet
             )
@@ -149,7 +157,9 @@ class Engine:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 log = self._folder.engine_log.read_text(errors="replace").strip()
-                raise EngineFailed(f"the DynamoDB engine does not start: {log or 'it says nothing'}")
+                raise EngineFailed(
+                    f"the DynamoDB engine does not start: {log or 'it says nothing'}"
+                )
             time.sleep(0.005)
 
     def stop(self) -> None:

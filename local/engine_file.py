@@ -1,4 +1,7 @@
-"""The engine's SQLite file, touched beside the running engine: the stream's index, its trimming, expired items."""
+"""The engine's SQLite file, touched beside the running engine.
+
+The stream's index, its trimming, expired items.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,14 @@ _EXPIRED_AT_ONCE = 500
 
 
 class EngineFile:
-    """One table's view of the file. Every write is short: the engine waits for the file's lock, it does not fail."""
+    """One table's view of the file.
+
+    Every write is short: the engine waits for the file's lock, it does not fail.
+    """
 
     def __init__(self, path: Path, table: str) -> None:
         self._path = path
+        self._log = path.with_name(f"{path.name}-wal")
         self._table = table
 
     @contextlib.contextmanager
@@ -33,8 +40,15 @@ class EngineFile:
         finally:
             connection.close()
 
+    def written_at(self) -> float:
+        """When the engine last wrote, in seconds since 1970; now when that is unknown."""
+        try:
+            return self._log.stat().st_mtime
+        except OSError:
+            return time.time()
+
     def index_stream(self) -> None:
-        """Lets the engine find a stream's last record without reading the whole stream at each write."""
+        """Lets the engine find the last record without reading the whole stream at each write."""
         with self._connection() as connection:
             connection.execute(
                 "CREATE INDEX IF NOT EXISTS app_sr_seq"
@@ -54,8 +68,9 @@ class EngineFile:
                     "DELETE FROM _stream_records WHERE id IN ("
                     " SELECT id FROM _stream_records WHERE table_name = ?1"
                     " AND CAST(sequence_number AS INTEGER) <= ?2 AND created_at < ?3"
-                    " AND CAST(sequence_number AS INTEGER) < (SELECT MAX(CAST(sequence_number AS INTEGER))"
-                    "  FROM _stream_records WHERE table_name = ?1)"
+                    " AND CAST(sequence_number AS INTEGER) < (SELECT"
+                    "  MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records"
+                    "  WHERE table_name = ?1)"
                     " ORDER BY CAST(sequence_number AS INTEGER) LIMIT ?4)",
                     (self._table, processed, oldest, _TRIMMED_AT_ONCE),
                 ).rowcount
@@ -75,7 +90,8 @@ class EngineFile:
                 # Pages, so that no reader holds back the file's checkpointing for long.
                 rows = connection.execute(
                     f'SELECT pk, sk, item_json FROM "{table}" WHERE (pk, sk) > (?, ?)'  # noqa: S608
-                    f" AND instr(item_json, ?) AND CAST(json_extract(item_json, '$.\"{name}\".N') AS REAL) < ?"
+                    " AND instr(item_json, ?)"
+                    f" AND CAST(json_extract(item_json, '$.\"{name}\".N') AS REAL) < ?"
                     " ORDER BY pk, sk LIMIT ?",
                     (*last, json.dumps(attribute), due, _EXPIRED_AT_ONCE),
                 ).fetchall()

@@ -50,13 +50,14 @@ def prepare(
     own_engine: bool,
     environ: MutableMapping[str, str] = os.environ,
 ) -> None:
-    """Sets what the functions need. What the user has set wins over the template, except credentials of our own engine.
+    """Sets what the functions need.
 
-    All functions share this process, so one variable has one value: where two functions disagree the first wins, and
-    the log says so.
+    What the user has set wins over the template, except credentials of our own engine.
+
+    All functions share this process, so one variable has one value: where two functions disagree
+    the first wins, and the log says so.
     """
     name, place = table_name(environ), region(environ)
-    given = dict(environ)
     environ.update(
         {
             "TABLE_NAME": name,
@@ -65,6 +66,7 @@ def prepare(
             "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
         }
     )
+    given = dict(environ)
     environ.setdefault("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint)
     if own_engine:
         environ["AWS_ENDPOINT_URL_DYNAMODB_STREAMS"] = endpoint
@@ -82,7 +84,8 @@ def prepare(
             first = declared.setdefault(variable, value)
             if first != value and variable not in _QUIET:
                 report(
-                    f"{function.name}: {variable}={value!r} is ignored, another function says {first!r}"
+                    f"{function.name}: {variable}={value!r} is ignored, "
+                    f"another function says {first!r}"
                 )
     for variable, value in declared.items():
         if variable not in given and variable not in _QUIET and not variable.startswith("AWS_"):

@@ -21,7 +21,7 @@ MAXIMUM_HEADER_BYTES = 10_240
 
 _TEXT_TYPES = frozenset({"application/json", "application/javascript", "application/xml"})
 _TEXT_SUFFIXES = ("+json", "+xml")
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _JSON = [(b"content-type", b"application/json")]
 
 _request_prefix = uuid.uuid4().hex[:8]
@@ -62,7 +62,8 @@ def failure(status: int, message: str) -> HttpResponse:
 def is_text(headers: dict[str, str]) -> bool:
     """Whether API Gateway passes a body with these headers as text rather than as Base64.
 
-    An encoded body is binary whatever it holds; a form and a body without a type are Base64 as well.
+    An encoded body is binary whatever it holds; a form and a body without a type are Base64 as
+    well.
     """
     if headers.get("content-encoding", "identity") != "identity":
         return False
@@ -195,7 +196,10 @@ def _json(value: Any) -> bytes:
 
 
 def _exceeds(payload: dict[str, Any], body_length: int) -> bool:
-    """Whether the payload is over the limit as JSON. Short bodies are known to fit without writing them."""
+    """Whether the payload is over the limit as JSON.
+
+    Short bodies are known to fit without writing them.
+    """
     if body_length * 6 + MAXIMUM_HEADER_BYTES * 6 < MAXIMUM_PAYLOAD_BYTES:
         return False
     return body_length > MAXIMUM_PAYLOAD_BYTES or len(_json(payload)) > MAXIMUM_PAYLOAD_BYTES

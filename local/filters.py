@@ -1,4 +1,7 @@
-"""Event-source mapping filters: compiles Lambda's filter patterns into predicates over stream records."""
+"""Event-source mapping filters.
+
+Compiles Lambda's filter patterns into predicates over stream records.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,8 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 def compile_filters(patterns: Iterable[str]) -> Predicate:
     """A predicate that is true when any pattern matches, or always when there is no pattern.
 
-    The rules are Lambda's: fields of one pattern all have to match, the values of one field are alternatives, a field of
-    the record that is an array matches by any of its elements.
+    The rules are Lambda's: fields of one pattern all have to match, the values of one field are
+    alternatives, a field of the record that is an array matches by any of its elements.
 
     Raises:
         TemplateError: a pattern is malformed or uses an unknown operator.
@@ -37,7 +40,7 @@ def compile_filters(patterns: Iterable[str]) -> Predicate:
             raise TemplateError(f"filter pattern {text!r} is not JSON: {error}") from error
         compiled.append(_compile_object(pattern, text))
     if not compiled:
-        return lambda record: True
+        return lambda _: True
     if len(compiled) == 1:
         return compiled[0]
     return lambda record: any(predicate(record) for predicate in compiled)
@@ -92,7 +95,9 @@ def _compile_value(rule: Any, text: str) -> Predicate:
         return lambda value: (value is not _ABSENT and not isinstance(value, dict)) is argument
     if operator == "anything-but":
         inner = _excluded(argument, text)
-        return lambda value: value is not _ABSENT and _of_elements(lambda one: not inner(one))(value)
+        return lambda value: (
+            value is not _ABSENT and _of_elements(lambda one: not inner(one))(value)
+        )
     if operator == "numeric":
         return _of_elements(_numeric(argument, text))
     if isinstance(argument, str):
@@ -126,7 +131,9 @@ def _equal(expected: Any) -> Predicate:
 def _excluded(argument: Any, text: str) -> Predicate:
     if isinstance(argument, dict):
         return _compile_value(argument, text)
-    alternatives = [_equal(item) for item in (argument if isinstance(argument, list) else [argument])]
+    alternatives = [
+        _equal(item) for item in (argument if isinstance(argument, list) else [argument])
+    ]
     return lambda value: any(equal(value) for equal in alternatives)
 
 

@@ -89,8 +89,11 @@ def _abandoned(parent: Path) -> Iterator[DataFolder]:
                 yield DataFolder(path, ephemeral=True)
 
 
-def ephemeral(stop_engine: Callable[[DataFolder], None]) -> DataFolder:
-    """A new folder in memory. Removes what killed runners left, after ``stop_engine`` ended their engines."""
+def ephemeral(stop_engine: Callable[[DataFolder], object]) -> DataFolder:
+    """A new folder in memory.
+
+    Removes what killed runners left, after ``stop_engine`` ended their engines.
+    """
     parent = _memory_folder()
     for left in _abandoned(parent):
         stop_engine(left)

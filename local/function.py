@@ -1,4 +1,7 @@
-"""One Lambda function in this process: imports its module once and calls its handler; knows neither HTTP nor streams."""
+"""One Lambda function in this process: imports its module once and calls its handler.
+
+Knows neither HTTP nor streams.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,9 @@ class Function:
         self._handler: Handler | None = None
 
     def load(self) -> Handler:
-        """The handler; the first call imports the module. A failed import is tried again, as Lambda does.
+        """The handler; the first call imports the module.
+
+        A failed import is tried again, as Lambda does.
 
         Raises:
             ImportFailed: the traceback is in the message.

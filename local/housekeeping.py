@@ -1,4 +1,7 @@
-"""What DynamoDB does by itself and the embedded engine does not: watches the engine, sweeps, trims the stream."""
+"""What DynamoDB does by itself and the embedded engine does not.
+
+Watches the engine, sweeps, trims the stream.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ ROUND_SECONDS = 3600.0
 
 
 class Housekeeping:
-    """A background thread. ``tasks`` run soon after the start and then every hour; ``alive`` is asked every second."""
+    """A background thread.
+
+    ``tasks`` run soon after the start and then every hour; ``alive`` is asked every second.
+    """
 
     def __init__(
         self,
@@ -22,7 +28,10 @@ class Housekeeping:
         died: Callable[[], None],
         tasks: dict[str, Callable[[], int]],
     ) -> None:
-        """``died`` is called once, when ``alive`` says no. A task answers how many things it removed."""
+        """``died`` is called once, when ``alive`` says no.
+
+        A task answers how many things it removed.
+        """
         self._alive = alive
         self._died = died
         self._tasks = tasks
@@ -54,7 +63,7 @@ class Housekeeping:
         for name, task in self._tasks.items():
             try:
                 count = task()
-            except Exception as error:  # noqa: BLE001 - nothing depends on it
+            except Exception as error:
                 report(f"{name} failed", error)
             else:
                 if count:

@@ -1,4 +1,7 @@
-"""Chooses the route of a request by API Gateway's precedence; never looks into the request's body."""
+"""Chooses the route of a request by API Gateway's precedence.
+
+Never looks into the request's body.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +45,8 @@ class _Route:
                 self.segments.append((variable.group(1), True, variable.group(2) == "+"))
         if any(greedy for _, _, greedy in self.segments[:-1]):
             raise TemplateError(f"route key {definition.key!r}: only the last variable is greedy")
-        # Segment by segment a literal wins over a variable, and a variable over the greedy one; on the same path the
-        # named method wins over ANY.
+        # Segment by segment a literal wins over a variable, and a variable over the greedy one; on
+        # the same path the named method wins over ANY.
         self.rank = (
             tuple(2 if greedy else int(variable) for _, variable, greedy in self.segments),
             method == "ANY",
@@ -71,7 +74,10 @@ class _Route:
 
 
 class Router:
-    """All routes of the API. A request takes the most specific path that has its method; ``$default`` is the last."""
+    """All routes of the API.
+
+    A request takes the most specific path that has its method; ``$default`` is the last.
+    """
 
     def __init__(self, definitions: Iterable[RouteDefinition]) -> None:
         self._default: Match | None = None
@@ -89,7 +95,10 @@ class Router:
         self._cache: dict[tuple[str, str], Match | None] = {}
 
     def match(self, method: str, path: str) -> Match | None:
-        """The route of a request, or None where API Gateway answers 404. The path is already percent-decoded."""
+        """The route of a request, or None where API Gateway answers 404.
+
+        The path is already percent-decoded.
+        """
         try:
             return self._cache[method, path]
         except KeyError:

@@ -1,4 +1,7 @@
-"""Puts the runner together: folder, engine, table, functions, stream, server; and takes it apart in reverse."""
+"""Puts the runner together: folder, engine, table, functions, stream, server.
+
+And takes it apart in reverse.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ class Runner:
             application = Application(router, functions)
             server = Server(application, bound)
             if options.indexer and stream:
-                self._follow(stack, template, functions, stream, place, region)
+                self._follow(stack, template, functions, stream, place, file)
             if file:
                 self._keep_house(stack, server, dynamodb, file, name, template)
             # Nothing that exists now will ever be garbage.
@@ -122,7 +125,7 @@ class Runner:
         functions: dict[str, Function],
         stream: str,
         place: DataFolder,
-        region: str,
+        file: EngineFile | None,
     ) -> None:
         checkpoints, dead_letters = Checkpoints(place.checkpoints), DeadLetters(place.dead_letters)
         client = stream_client(table.client) if template.mappings else None
@@ -134,7 +137,8 @@ class Runner:
                 invoke=functions[mapping.function].invoke,
                 checkpoints=checkpoints,
                 dead_letters=dead_letters,
-                region=region,
+                region=environment.region(),
+                written_at=file.written_at if file else None,
             )
             self._pollers.append(poller)
             stack.callback(poller.stop)
@@ -161,15 +165,16 @@ class Runner:
 
         tasks = {"stream records trimmed": lambda: self._trim(file)}
         if attribute:
-            tasks["expired items deleted"] = lambda: ttl.sweep(
-                dynamodb, file, name, key, attribute
-            )
+            tasks["expired items deleted"] = lambda: ttl.sweep(dynamodb, file, name, key, attribute)
         house = Housekeeping(lambda: engine.process.poll() is None, died, tasks)
         stack.callback(house.stop)
         house.start()
 
     def _trim(self, file: EngineFile) -> int:
-        """Without a poller nothing is trimmed: a later run with the indexer still wants the records."""
+        """Without a poller nothing is trimmed.
+
+        A later run with the indexer still wants the records.
+        """
         positions = [poller.processed() for poller in self._pollers]
         known = [position for position in positions if position is not None]
         return file.trim_stream(min(known)) if known and len(known) == len(positions) else 0
@@ -177,7 +182,7 @@ class Runner:
     async def _announce(self, bound: socket.socket, place: DataFolder, endpoint: str) -> None:
         """Says where everything is, once the product has answered ``GET /health``."""
         host, port = bound.getsockname()[:2]
-        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         shown = f"[{reachable}]" if ":" in reachable else reachable
         answer = await asyncio.get_running_loop().run_in_executor(None, _health, reachable, port)
         if answer != "200":

@@ -1,4 +1,7 @@
-"""The HTTP server: API Gateway's part between the socket and the functions. It knows no path of the product."""
+"""The HTTP server: API Gateway's part between the socket and the functions.
+
+It knows no path of the product.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import contextlib
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -50,13 +53,9 @@ class Application:
         headers = response.headers
         if response.status not in {204, 304} or response.body:
             headers = [*headers, (b"content-length", b"%d" % len(response.body))]
-        await send(
-            {"type": "http.response.start", "status": response.status, "headers": headers}
-        )
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
-        self._log.write(
-            method, raw_path, response.status, time.perf_counter() - started, requests
-        )
+        self._log.write(method, raw_path, response.status, time.perf_counter() - started, requests)
 
     async def _respond(
         self, scope: dict[str, Any], method: str, raw_path: str, body: bytes | None
@@ -112,14 +111,17 @@ class Application:
         except ImportFailed as error:
             report(str(error))
             response = failure(500, "Internal Server Error")
-        except BaseException as error:  # noqa: BLE001 - a handler may even exit; only its request fails
+        except BaseException as error:
             report(f"{function.definition.name}: {request.method} {request.path}", error)
             response = failure(500, "Internal Server Error")
         return response, self._counter.requests_since(before)
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The request's body; None when it exceeds what Lambda takes. It is then read and forgotten, to be answered."""
+    """The request's body; None when it exceeds what Lambda takes.
+
+    It is then read and forgotten, to be answered.
+    """
     message = await receive()
     first: bytes = message.get("body", b"")
     if not message.get("more_body"):
@@ -172,7 +174,7 @@ class Server:
         self._socket = bound
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
-                application,  # type: ignore[arg-type]
+                application,
                 http="httptools",
                 ws="none",
                 lifespan="off",
@@ -188,15 +190,24 @@ class Server:
         )
 
     def stop(self) -> None:
-        """Stops accepting, lets running requests finish for a few seconds. Callable from any thread."""
+        """Stops accepting, lets running requests finish for a few seconds.
+
+        Callable from any thread.
+        """
         self._uvicorn.should_exit = True
 
-    def serve(self, started: Callable[[], Awaitable[None]]) -> None:
-        """Serves until :meth:`stop`, SIGTERM or SIGINT. ``started`` runs once connections are accepted."""
+    def serve(self, started: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Serves until :meth:`stop`, SIGTERM or SIGINT.
+
+        ``started`` runs once connections are accepted.
+        """
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._serve(started))
+        # The loop took its handlers with it; a second signal must not interrupt the cleaning up.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
 
-    async def _serve(self, started: Callable[[], Awaitable[None]]) -> None:
+    async def _serve(self, started: Callable[[], Coroutine[Any, Any, None]]) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)

@@ -1,4 +1,7 @@
-"""Drives functions from the table's stream as Lambda's event-source mappings do, in one background thread."""
+"""Drives functions from the table's stream as Lambda's event-source mappings do.
+
+In one background thread.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,19 @@ IDLE_SECONDS = 0.1
 """Pause between two looks at a quiet shard; with the look itself, under 2 % of a core."""
 
 GATHER_SECONDS = 0.03
-"""Pause after a short page, so that a burst of writes comes as few batches. It stands for the batching window."""
+"""Pause after a short page, so that a burst of writes comes as few batches.
+
+It stands for the batching window.
+"""
+
+HINTED_SECONDS = 0.02
+"""Pause where somebody else tells that nothing was written."""
+
+UNHINTED_SECONDS = 2.0
+"""A quiet shard is looked at this often even so."""
+
+CLOCK_GRAIN_SECONDS = 0.05
+"""A file's time is this coarse at most, with a margin."""
 
 READ_AT_ONCE = 1000
 SHARD_LIST_SECONDS = 30.0
@@ -33,7 +48,10 @@ _LOST_PLACE = {"ExpiredIteratorException", "TrimmedDataAccessException"}
 def take_json_as_it_is(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any
 ) -> None:
-    """Hook for GetRecords: hands out DynamoDB's JSON, which is what functions receive, instead of parsing it."""
+    """Hook for GetRecords.
+
+    Hands out DynamoDB's JSON, which is what functions receive, instead of parsing it.
+    """
     if response_dict["status_code"] < 300:
         customized_response_dict.update(json.loads(response_dict["body"]))
         response_dict["body"] = b"{}"
@@ -46,7 +64,7 @@ class _Shard:
         self.shard_id = shard_id
         self.parent = parent
         self.finished = False
-        self.not_before = 0.0
+        self.read_at = 0.0
         self._poller = poller
         self._iterator: str | None = None
         mapping = poller.mapping
@@ -65,6 +83,7 @@ class _Shard:
         poller = self._poller
         if self._iterator is None:
             self._iterator = self._new_iterator()
+        self.read_at = time.time()
         try:
             page = poller.client.get_records(ShardIterator=self._iterator, Limit=READ_AT_ONCE)
         except ClientError as error:
@@ -79,13 +98,18 @@ class _Shard:
                 poller.complete(record)
             self._position = sequence_number(records[-1])
             self.queue.add([r for r in records if poller.matches(r)], self._position)
+        if len(records) == READ_AT_ONCE:
+            self.read_at = 0.0
         self.finished = self._iterator is None
+        if self.finished:
+            poller.list_soon()
         return len(records)
 
     def _new_iterator(self) -> str:
         client, stream = self._poller.client, self._poller.stream
         if self._position is not None:
-            # What has been trimmed behind the checkpoint cannot be read again: start with the oldest there is.
+            # What has been trimmed behind the checkpoint cannot be read again: start with the
+            # oldest there is.
             with contextlib.suppress(ClientError):
                 answer = client.get_shard_iterator(
                     StreamArn=stream,
@@ -119,7 +143,9 @@ class StreamPoller:
         checkpoints: Checkpoints,
         dead_letters: DeadLetters,
         region: str = "us-east-1",
+        written_at: Callable[[], float] | None = None,
     ) -> None:
+        """``written_at`` tells cheaply when the stream may last have grown (seconds since 1970)."""
         self.mapping = mapping
         self.client = client
         self.stream = stream
@@ -128,6 +154,7 @@ class StreamPoller:
         self.dead_letters = dead_letters
         self.matches = compile_filters(mapping.patterns)
         self._region = region
+        self._written_at = written_at
         self._shards: dict[str, _Shard] = {}
         self._listed = float("-inf")
         self._stop = threading.Event()
@@ -145,12 +172,19 @@ class StreamPoller:
         self.checkpoints.flush()
 
     def processed(self) -> int | None:
-        """The sequence number up to which every shard is processed, None while one has no checkpoint."""
+        """The sequence number up to which every shard is processed.
+
+        None while one has no checkpoint.
+        """
         numbers = [
             self.checkpoints.get(self.stream, self.mapping.name, shard) for shard in self._shards
         ]
         known = [int(number) for number in numbers if number is not None]
         return min(known) if known and len(known) == len(numbers) else None
+
+    def list_soon(self) -> None:
+        """A shard ended: look for its children at the next turn."""
+        self._listed = float("-inf")
 
     def complete(self, record: Record) -> None:
         """Adds what Lambda adds to a record, in Lambda's spelling."""
@@ -169,7 +203,7 @@ class StreamPoller:
             except (BotoCoreError, ClientError) as error:
                 report(f"{self.mapping.name}: the stream cannot be read: {error}")
                 pause = UNREADABLE_SECONDS
-            except Exception as error:  # noqa: BLE001 - the thread is all there is to index
+            except Exception as error:
                 report(f"{self.mapping.name}: cannot go on, trying again", error)
                 pause = UNREADABLE_SECONDS
             self.checkpoints.flush(force=False)
@@ -201,14 +235,18 @@ class StreamPoller:
             return 0.0
         if shard.finished:
             return IDLE_SECONDS
+        if self._is_quiet(shard):
+            return HINTED_SECONDS
         count = shard.read()
-        if shard.finished:
-            self._listed = float("-inf")
-        if shard.queue:
-            return 0.0
-        if count == READ_AT_ONCE:
+        if shard.queue or count == READ_AT_ONCE:
             return 0.0
         return GATHER_SECONDS if count else IDLE_SECONDS
+
+    def _is_quiet(self, shard: _Shard) -> bool:
+        """Whether nothing was written since the shard's last read began, as far as is known."""
+        if self._written_at is None or time.time() - shard.read_at > UNHINTED_SECONDS:
+            return False
+        return shard.read_at - self._written_at() > CLOCK_GRAIN_SECONDS
 
     def _list_shards(self) -> None:
         start: dict[str, str] = {}

@@ -1,4 +1,7 @@
-"""The table on the engine: creates it from the template's properties, and refuses one that has other keys."""
+"""The table on the engine.
+
+Creates it from the template's properties, and refuses one that has other keys.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,9 @@ def ttl_attribute(properties: dict[str, Any]) -> str | None:
 
 
 def ensure(dynamodb: Any, name: str, properties: dict[str, Any]) -> str | None:
-    """Creates the table unless it is there, and answers the ARN of its stream, None when it has none.
+    """Creates the table unless it is there, and answers the ARN of its stream.
+
+    None when it has none.
 
     Raises:
         TemplateError: the table that is there has other keys or indexes.
@@ -86,8 +91,8 @@ def ensure(dynamodb: Any, name: str, properties: dict[str, Any]) -> str | None:
     wanted = _keys(properties)
     if _keys(found) != wanted:
         raise TemplateError(
-            f"the table {name} was made by another version of template.yaml: its keys or indexes differ; "
-            "use another data folder (--data) or another TABLE_NAME"
+            f"the table {name} was made by another version of template.yaml: "
+            "its keys or indexes differ; use another data folder (--data) or another TABLE_NAME"
         )
     arn: str | None = found.get("LatestStreamArn")
     return arn

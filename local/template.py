@@ -1,4 +1,7 @@
-"""What the runner serves, read from template.yaml: functions, routes, stream mappings and the table; it starts nothing."""
+"""What the runner serves, read from template.yaml.
+
+Functions, routes, stream mappings and the table; it starts nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ _DEFAULT_TIMEOUT_SECONDS = 3
 
 
 class FunctionDefinition(NamedTuple):
-    """One Lambda function. ``handler`` is ``module.attribute``; ``code`` is the folder that holds the module."""
+    """One Lambda function.
+
+    ``handler`` is ``module.attribute``; ``code`` is the folder that holds the module.
+    """
 
     name: str
     handler: str
@@ -25,14 +31,20 @@ class FunctionDefinition(NamedTuple):
 
 
 class RouteDefinition(NamedTuple):
-    """One route of the HTTP API: ``ANY /path/{proxy+}`` or ``$default``, and the function behind it."""
+    """One route of the HTTP API.
+
+    ``ANY /path/{proxy+}`` or ``$default``, and the function behind it.
+    """
 
     key: str
     function: str
 
 
 class StreamMapping(NamedTuple):
-    """One event-source mapping from the table's stream; the names are Lambda's. −1 stands for no limit."""
+    """One event-source mapping from the table's stream; the names are Lambda's.
+
+    −1 stands for no limit.
+    """
 
     name: str
     function: str

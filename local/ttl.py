@@ -1,4 +1,7 @@
-"""Deletes expired items, which the embedded engine never does; the deletions reach the stream as on AWS."""
+"""Deletes expired items, which the embedded engine never does.
+
+The deletions reach the stream as on AWS.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from local.engine_file import EngineFile
 
 
 def sweep(dynamodb: Any, file: EngineFile, table: str, key: list[str], attribute: str) -> int:
-    """Deletes every item whose ``attribute`` has passed, unless it was changed meanwhile; answers how many."""
+    """Deletes every item whose ``attribute`` has passed, unless it was changed meanwhile.
+
+    Answers how many.
+    """
     swept = 0
     for item in file.expired(attribute):
         try:

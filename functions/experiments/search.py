@@ -10,7 +10,7 @@ from typing import Any
 from experiments import messages as m
 from experiments import responses
 from mlcore import paging
-from mlcore.entities import ACTIVE, DELETED, Experiment
+from mlcore.entities import VIEW_STAGES, Experiment
 from mlcore.http import Request
 from mlcore.limits.datasets import check_search_datasets
 from mlcore.limits.experiments import experiment_id
@@ -18,12 +18,6 @@ from mlcore.limits.text import check_max_results
 from mlcore.repos import datasets, experiments
 from mlcore.search import fields, grammar, order
 from mlcore.search.match import predicate
-
-STAGES = {
-    "ACTIVE_ONLY": (ACTIVE,),
-    "DELETED_ONLY": (DELETED,),
-    "ALL": (ACTIVE, DELETED),
-}
 
 MAX_DATASET_SUMMARIES = 1_000
 READ_TOGETHER = 1_000
@@ -47,7 +41,7 @@ def search_experiments(message: m.SearchExperiments, request: Request) -> dict[s
     keyed = (
         (key_of(experiment), experiment)
         for experiment in _experiments(request.workspace)
-        if experiment.lifecycle_stage in STAGES[view] and matches(experiment)
+        if experiment.lifecycle_stage in VIEW_STAGES[view] and matches(experiment)
     )
     following = (pair for pair in keyed if after is None or pair[0] > after)
     rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])

@@ -4,19 +4,19 @@ of their own."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from indexer.projections import Writes
 from mlcore.db.expression import Condition
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import ConditionFailed, table
+from mlcore.db.table import table
 
 
 def apply(wanted: Iterable[Writes]) -> None:
     everything = list(wanted)
     table.batch_write(put for writes in everything for put in writes.puts)
-    table.parallel(
-        [lambda key=key: _remove(key) for writes in everything for key in writes.deletes]
-    )
+    table.parallel([partial(_remove, key) for writes in everything for key in writes.deletes])
 
 
 def _remove(key: Key) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from mlcore import paging
@@ -108,7 +109,7 @@ def _read(run_id: str, key: str) -> list[Metric]:
 
 
 def _read_many(run_ids: Sequence[str], key: str) -> list[list[Metric]]:
-    return table.parallel([lambda run_id=run_id: _read(run_id, key) for run_id in run_ids])
+    return table.parallel([partial(_read, run_id, key) for run_id in run_ids])
 
 
 def _position(point: Metric) -> tuple[object, ...]:

@@ -4,27 +4,22 @@ newest first."""
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from mlcore import errors, paging
-from mlcore.entities import ACTIVE, DELETED, Experiment, Run
+from mlcore.entities import VIEW_STAGES, Experiment, Run
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
-from mlcore.repos import experiments, run_pages, runs
+from mlcore.repos import run_pages, runs
 from mlcore.repos.run_pages import Start
 from mlcore.repos.runs import Record
 from mlcore.search import fields, grammar, order
-from mlcore.search.match import predicate
+from mlcore.search.match import Predicate, predicate
 from runs import messages as m
 from runs import responses
-
-STAGES = {
-    "ACTIVE_ONLY": (ACTIVE,),
-    "DELETED_ONLY": (DELETED,),
-    "ALL": (ACTIVE, DELETED),
-}
 
 RESPONSE_WEIGHT = 3_500_000
 """About as many bytes of JSON as a page may have: a Lambda response ends at 6 MB. A token leads
@@ -45,28 +40,24 @@ def search_runs(message: m.SearchRuns, request: Request) -> dict[str, Any]:
     query = [sorted(set(message.experiment_ids)), message.filter, view, list(message.order_by)]
     position = paging.position_of(message.page_token, query)
     after = None if position is None else order.restore_key(position, ordering, fields.RUN)
-    searched = _experiments(message.experiment_ids, request)
-    if not searched:
-        return {}
+    searched = list(dict.fromkeys(map(experiment_id, message.experiment_ids)))
+
+    def accepts(experiment: Experiment) -> bool:
+        return experiment.workspace == request.workspace
 
     matches = predicate(comparisons, fields.RUN)
     key_of = order.sort_key(ordering, fields.RUN)
     if _is_newest_first(ordering):
         start = None if after is None else _start(after)
         page_items = run_pages.PAGE_ITEMS if comparisons else min(limit + 1, run_pages.PAGE_ITEMS)
-        found: Iterator[Record] = run_pages.newest_first(searched, STAGES[view], start, page_items)
+        found = run_pages.newest_first(searched, accepts, VIEW_STAGES[view], start, page_items)
         if comparisons:
             found = (read for read in found if matches(runs.outline(read)))
         rows = list(islice(found, limit + 1))
     else:
-        keyed = (
-            (key, read)
-            for read in run_pages.newest_first(searched, STAGES[view])
-            if matches(run := runs.outline(read))
-            and ((key := key_of(run)) > after if after is not None else (key := key_of(run)))
-        )
-        smallest = heapq.nsmallest(limit + 1, keyed, key=lambda pair: pair[0])
-        rows = [read for _, read in smallest]
+        found = run_pages.newest_first(searched, accepts, VIEW_STAGES[view])
+        keyed = _following(found, matches, key_of, after)
+        rows = [read for _, read in heapq.nsmallest(limit + 1, keyed, key=itemgetter(0))]
     page = _fitting(runs.entities(rows[:limit], model_inputs=False))
     answer: dict[str, Any] = {}
     if page:
@@ -76,14 +67,19 @@ def search_runs(message: m.SearchRuns, request: Request) -> dict[str, Any]:
     return answer
 
 
-def _experiments(experiment_ids: Sequence[str], request: Request) -> list[Experiment]:
-    """Those that exist in the workspace; unknown ids contribute nothing."""
-    distinct = list(dict.fromkeys(map(experiment_id, experiment_ids)))
-    return [
-        experiment
-        for experiment in experiments.find_many(distinct)
-        if experiment is not None and experiment.workspace == request.workspace
-    ]
+def _following(
+    found: Iterable[Record],
+    matches: Predicate,
+    key_of: order.SortKey,
+    after: order.Key | None,
+) -> Iterator[tuple[order.Key, Record]]:
+    """The runs that match and come after a key, each with its own key."""
+    for read in found:
+        run = runs.outline(read)
+        if matches(run):
+            key = key_of(run)
+            if after is None or key > after:
+                yield key, read
 
 
 def _is_newest_first(ordering: Sequence[grammar.OrderBy]) -> bool:

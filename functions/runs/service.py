@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mlcore import errors, ids, run_names
+from mlcore import errors, ids
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.keys import lsi3_run
 from mlcore.entities import ACTIVE, DELETED, Run
@@ -15,6 +15,7 @@ from mlcore.limits import runs as limits
 from mlcore.limits.experiments import experiment_id
 from mlcore.repos import experiments, runs
 from mlcore.repos.runs import RUN_NAME_TAG, Record
+from mlcore.run_names import generate
 from runs import messages as m
 from runs import responses
 
@@ -34,7 +35,7 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
             f"Current state is {experiment.lifecycle_stage}."
         )
     given, tags = limits.check_create_run(message.run_name, message.tags)
-    name = given or run_names.generate()
+    name = given or generate()
     run_id = ids.new_ulid()
     run = Run(
         run_id=run_id,
@@ -112,7 +113,7 @@ def set_tags(read: Record, tags: dict[str, str]) -> None:
 
 
 def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
-    read = runs.load(message.run_id or message.run_uuid)
+    read = runs.load(message.run_id)
     runs.check_active(read)
     if message.key not in read.document.texts("tags"):
         raise errors.ResourceDoesNotExist(

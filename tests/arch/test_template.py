@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pytest
 
-from mlcore.models.base import Item
+from indexer import app as indexer
+from mlcore.models.base import IndexedItem
+from mlcore.models.by_type import MODELS
 from tests.arch import project
 
 TABLE = project.resources("AWS::DynamoDB::Table")["Table"]
@@ -48,18 +51,29 @@ def test_table_has_the_seeds_keys_and_indexes() -> None:
 
 
 def test_table_has_the_models_keys_and_indexes() -> None:
-    attributes = {attribute.attr_name: attribute for attribute in Item.get_attributes().values()}
+    attributes = {
+        attribute.attr_name: attribute for attribute in IndexedItem.get_attributes().values()
+    }
     assert {
         "HASH": next(name for name, attribute in attributes.items() if attribute.is_hash_key),
         "RANGE": next(name for name, attribute in attributes.items() if attribute.is_range_key),
     } == _schema(TABLE["KeySchema"])
     assert {
-        index.Meta.index_name: {
-            "HASH" if attribute.is_hash_key else "RANGE": attribute.attr_name
-            for attribute in index._get_attributes().values()
-        }
-        for index in Item._indexes.values()
+        index.Meta.index_name: _schema(index._get_schema()["key_schema"])
+        for index in IndexedItem._indexes.values()
     } == _indexes("LocalSecondaryIndexes") | _indexes("GlobalSecondaryIndexes")
+
+
+def test_stream_filter_names_the_types_that_the_indexer_reads() -> None:
+    mapping = project.resources("AWS::Lambda::EventSourceMapping")["IndexerEventSourceMapping"]
+    named: set[str] = set()
+    for declared in mapping["FilterCriteria"]["Filters"]:
+        pattern = json.loads(declared["Pattern"])
+        image = "OldImage" if pattern["eventName"] == ["REMOVE"] else "NewImage"
+        named |= set(pattern["dynamodb"][image]["type"]["S"])
+    assert named == set(indexer._PROJECTORS)
+    assert named <= set(MODELS)
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 def test_every_index_holds_keys_only() -> None:

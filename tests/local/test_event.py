@@ -2,6 +2,7 @@
 
 import base64
 import json
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -23,7 +24,9 @@ from local.routes import Match
 MATCH = Match("ANY /a/{proxy+}", "F", {"proxy": "b"})
 
 
-def request(path="/a/b", query="", headers=(), body=b"", method="POST"):
+def request(
+    path: Any = "/a/b", query: Any = "", headers: Any = (), body: Any = b"", method: Any = "POST"
+) -> Any:
     return HttpRequest(method, path, query, headers, body, "HTTP/1.1", "10.0.0.1", "localhost")
 
 
@@ -45,7 +48,7 @@ def request(path="/a/b", query="", headers=(), body=b"", method="POST"):
         ({}, False),
     ],
 )
-def test_content_type_decides_between_text_and_base64(headers, text):
+def test_content_type_decides_between_text_and_base64(headers: Any, text: Any) -> None:
     assert is_text(headers) is text
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     event = from_http(request(headers=raw, body=b'{"a":1}'), MATCH)
@@ -53,10 +56,15 @@ def test_content_type_decides_between_text_and_base64(headers, text):
     assert event["body"] == ('{"a":1}' if text else base64.b64encode(b'{"a":1}').decode())
 
 
-def test_headers_are_joined_and_cookies_are_apart():
+def test_headers_are_joined_and_cookies_are_apart() -> None:
     event = from_http(
         request(
-            headers=[(b"x-a", b"1"), (b"x-a", b"2"), (b"cookie", b"a=1; b=2"), (b"host", b"h.net:80")]
+            headers=[
+                (b"x-a", b"1"),
+                (b"x-a", b"2"),
+                (b"cookie", b"a=1; b=2"),
+                (b"host", b"h.net:80"),
+            ]
         ),
         MATCH,
     )
@@ -66,13 +74,13 @@ def test_headers_are_joined_and_cookies_are_apart():
     assert event["requestContext"]["http"]["sourceIp"] == "10.0.0.1"
 
 
-def test_query_is_raw_and_joined():
+def test_query_is_raw_and_joined() -> None:
     event = from_http(request(query="a=1&a=%C3%A9&b=&c=x+y"), MATCH)
     assert event["rawQueryString"] == "a=1&a=%C3%A9&b=&c=x+y"
     assert event["queryStringParameters"] == {"a": "1,é", "b": "", "c": "x y"}
 
 
-def test_absent_parts_are_absent():
+def test_absent_parts_are_absent() -> None:
     event = from_http(request(), Match("$default", "F", {}))
     for name in ("body", "cookies", "queryStringParameters", "pathParameters"):
         assert name not in event
@@ -82,14 +90,16 @@ def test_absent_parts_are_absent():
     assert event["requestContext"]["stage"] == "$default"
 
 
-def test_path_is_decoded():
+def test_path_is_decoded() -> None:
     event = from_http(request(path="/a/b%20c%2Fd"), MATCH)
     assert event["rawPath"] == event["requestContext"]["http"]["path"] == "/a/b c/d"
 
 
 @given(st.binary(max_size=200), st.sampled_from(["text/plain", "application/octet-stream"]))
-def test_bodies_survive(body, kind):
-    event = json.loads(json.dumps(from_http(request(headers=[(b"content-type", kind.encode())], body=body), MATCH)))
+def test_bodies_survive(body: Any, kind: Any) -> None:
+    event = json.loads(
+        json.dumps(from_http(request(headers=[(b"content-type", kind.encode())], body=body), MATCH))
+    )
     got = event.get("body", "")
     if event["isBase64Encoded"]:
         assert base64.b64decode(got) == body
@@ -98,30 +108,34 @@ def test_bodies_survive(body, kind):
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()))
-def test_query_parameters_survive(parameters):
+def test_query_parameters_survive(parameters: Any) -> None:
     event = from_http(request(query=urlencode(parameters)), MATCH)
     assert event.get("queryStringParameters", {}) == parameters
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
-def test_paths_survive(path):
+def test_paths_survive(path: Any) -> None:
     assert from_http(request(path="/" + quote(path, safe="/")), MATCH)["rawPath"] == "/" + path
 
 
 @given(st.binary(max_size=300), st.integers(200, 599))
-def test_base64_answers_survive(body, status):
-    answer = {"statusCode": status, "body": base64.b64encode(body).decode(), "isBase64Encoded": True}
+def test_base64_answers_survive(body: Any, status: Any) -> None:
+    answer = {
+        "statusCode": status,
+        "body": base64.b64encode(body).decode(),
+        "isBase64Encoded": True,
+    }
     assert to_http(answer).body == body
     assert to_http(answer).status == status
 
 
-def test_answer_without_status_is_json():
+def test_answer_without_status_is_json() -> None:
     response = to_http({"a": [1, "é"]})
     assert (response.status, response.body) == (200, '{"a":[1,"é"]}'.encode())
     assert dict(response.headers)[b"content-type"] == b"application/json"
 
 
-def test_answer_headers_and_cookies():
+def test_answer_headers_and_cookies() -> None:
     response = to_http(
         {
             "statusCode": "201",
@@ -152,12 +166,12 @@ def test_answer_headers_and_cookies():
         object(),
     ],
 )
-def test_bad_answers(answer):
+def test_bad_answers(answer: Any) -> None:
     with pytest.raises(BadAnswer):
         to_http(answer)
 
 
-def test_sizes():
+def test_sizes() -> None:
     json_type = [(b"content-type", b"application/json")]
     assert not is_too_large(from_http(request(headers=json_type, body=b"x" * 6_000_000), MATCH))
     assert is_too_large(from_http(request(headers=json_type, body=b"x" * 6_291_456), MATCH))
@@ -165,5 +179,5 @@ def test_sizes():
     assert len(to_http({"statusCode": 200, "body": "x" * 6_000_000}).body) == 6_000_000
 
 
-def test_failures_have_api_gateways_body():
+def test_failures_have_api_gateways_body() -> None:
     assert failure(500, "Internal Server Error").body == b'{"message":"Internal Server Error"}'

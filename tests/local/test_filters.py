@@ -1,6 +1,7 @@
 """Lambda's filter patterns."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,18 @@ RECORD = {
     "eventName": "MODIFY",
     "dynamodb": {
         "Keys": {"PK": {"S": "E#1"}, "SK": {"S": "R#01#METRIC#a"}},
-        "NewImage": {"n": {"N": "5"}, "list": {"SS": ["a", "b"]}, "null": None, "flag": {"BOOL": True}},
+        "NewImage": {
+            "n": {"N": "5"},
+            "list": {"SS": ["a", "b"]},
+            "null": None,
+            "flag": {"BOOL": True},
+        },
         "SizeBytes": 120,
     },
 }
 
 
-def sk(rule):
+def sk(rule: Any) -> Any:
     return {"dynamodb": {"Keys": {"SK": {"S": [rule]}}}}
 
 
@@ -52,11 +58,11 @@ def sk(rule):
         ({"eventName": ["MODIFY"], "$or": [{"eventName": ["REMOVE"]}]}, False),
     ],
 )
-def test_patterns(pattern, expected):
+def test_patterns(pattern: Any, expected: Any) -> None:
     assert compile_filters([json.dumps(pattern)])(RECORD) is expected
 
 
-def test_several_patterns_are_alternatives():
+def test_several_patterns_are_alternatives() -> None:
     texts = [json.dumps(sk({"prefix": prefix})) for prefix in ("X", "R#")]
     assert compile_filters(texts)(RECORD)
     assert not compile_filters(texts[:1])(RECORD)
@@ -79,6 +85,6 @@ def test_several_patterns_are_alternatives():
         '{"$or": {}}',
     ],
 )
-def test_refused(text):
+def test_refused(text: Any) -> None:
     with pytest.raises(TemplateError):
         compile_filters([text])

@@ -1,6 +1,7 @@
 """API Gateway's route precedence."""
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ KEYS = [
         ("GET", "/", "$default", {}),
     ],
 )
-def test_precedence_whatever_the_order(method, path, key, values):
+def test_precedence_whatever_the_order(method: Any, path: Any, key: Any, values: Any) -> None:
     for shift in range(len(KEYS)):
         order = list(itertools.islice(itertools.cycle(KEYS), shift, shift + len(KEYS)))
         match = Router(RouteDefinition(one, "F") for one in order).match(method, path)
@@ -50,7 +51,7 @@ def test_precedence_whatever_the_order(method, path, key, values):
         assert (match.key, match.path_parameters) == (key, values)
 
 
-def test_no_route():
+def test_no_route() -> None:
     router = Router([RouteDefinition("GET /a/{proxy+}", "F")])
     assert router.match("GET", "/a") is None
     assert router.match("GET", "/a/") is None
@@ -58,9 +59,7 @@ def test_no_route():
     assert router.match("GET", "/a/b") == router.match("GET", "/a/b")
 
 
-@pytest.mark.parametrize(
-    "keys", [["GET"], ["GET a"], ["GET /{proxy+}/a"], ["GET /a", "GET /a"]]
-)
-def test_refused(keys):
+@pytest.mark.parametrize("keys", [["GET"], ["GET a"], ["GET /{proxy+}/a"], ["GET /a", "GET /a"]])
+def test_refused(keys: Any) -> None:
     with pytest.raises(TemplateError):
         Router(RouteDefinition(key, "F") for key in keys)

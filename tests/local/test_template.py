@@ -1,6 +1,7 @@
 """Reading templates."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,15 @@ FIXTURE = Path(__file__).parent / "fixtures/template.yaml"
 PRODUCT = Path(__file__).parents[2] / "template.yaml"
 
 
-def test_fixture():
+def test_fixture() -> None:
     template = read(FIXTURE, "some-table-name", "eu-west-1")
     echo = template.functions["EchoFunction"]
     assert echo.environment == {"TABLE_NAME": "some-table-name", "GREETING": "hello"}
-    assert (echo.handler, echo.timeout_seconds, echo.memory_mb) == ("fixture_echo.app.handler", 2, 1024)
+    assert (echo.handler, echo.timeout_seconds, echo.memory_mb) == (
+        "fixture_echo.app.handler",
+        2,
+        1024,
+    )
     assert echo.code == FIXTURE.parent / "functions"
     assert {route.key: route.function for route in template.routes} == {
         "GET /health": "EchoFunction",
@@ -32,10 +37,15 @@ def test_fixture():
     assert template.table["PointInTimeRecoverySpecification"] == {}
 
 
-def test_product():
+def test_product() -> None:
     template = read(PRODUCT, "mlflow-serverless", "us-east-1")
     router = Router(template.routes)
-    for path in ("/health", "/version", "/api/2.0/mlflow/runs/create", "/ajax-api/2.0/mlflow/unknown"):
+    for path in (
+        "/health",
+        "/version",
+        "/api/2.0/mlflow/runs/create",
+        "/ajax-api/2.0/mlflow/unknown",
+    ):
         match = router.match("GET", path)
         assert match is not None
         assert match.function in template.functions
@@ -63,7 +73,7 @@ def test_product():
         ({"Ref": "AWS::NoValue"}, NO_VALUE),
     ],
 )
-def test_intrinsic_functions(value, expected):
+def test_intrinsic_functions(value: Any, expected: Any) -> None:
     document = {
         "Parameters": {
             "P": {"Type": "String", "Default": "p"},
@@ -80,13 +90,13 @@ def test_intrinsic_functions(value, expected):
     assert resolver.resolve(value) == expected
 
 
-def test_unknown_function_is_named():
+def test_unknown_function_is_named() -> None:
     with pytest.raises(TemplateError, match="Fn::Cidr"):
         Resolver({}).resolve({"Fn::Cidr": []})
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1", "Resources: {}"])
-def test_not_a_template(tmp_path, text):
+def test_not_a_template(tmp_path: Any, text: Any) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(text)
     with pytest.raises(TemplateError):

@@ -12,6 +12,13 @@ from typing import NamedTuple
 ACTIVE = "active"
 DELETED = "deleted"
 
+VIEW_STAGES = {
+    "ACTIVE_ONLY": (ACTIVE,),
+    "DELETED_ONLY": (DELETED,),
+    "ALL": (ACTIVE, DELETED),
+}
+"""The lifecycle stages that each of MLflow's view types shows."""
+
 MAX_DOUBLE = 1.7976931348623157e308
 
 

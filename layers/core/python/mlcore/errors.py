@@ -3,7 +3,7 @@ statuses.
 
 Every error reaches the client as ``{"error_code", "message", "sqlstate", "error_class"}``, the last
 two only for the codes that MLflow classifies. Clients repeat 429 and 5xx for minutes, so a caller's
-mistake is never one of them (``INVALID_STATE`` excepted: its status is MLflow's).
+mistake is never one of them.
 """
 
 from __future__ import annotations
@@ -121,7 +121,10 @@ class RequestLimitExceeded(MlflowError):
 
 
 class InvalidState(_ServiceError):
+    """400 where MLflow's server says 500, which clients repeat for minutes."""
+
     error_code = "INVALID_STATE"
+    http_status = 400
     error_class = "CLIENT_INTERNAL_ERROR"
 
 

@@ -167,6 +167,6 @@ _ANIMALS: Final = [
 ]
 
 
-def new_run_name() -> str:
+def generate() -> str:
     """A random name, such as ``lively-otter-482``; not unique, and no secret."""
     return f"{random.choice(_ADJECTIVES)}-{random.choice(_ANIMALS)}-{random.randrange(1000)}"  # noqa: S311

@@ -85,7 +85,7 @@ _ARMOUR = [
     f"!{byte:02X}" if byte < 0x22 else f"~{byte:02X}" if byte > 0x7D else chr(byte)
     for byte in range(256)
 ]
-_ARMOURED = re.compile(r"[!~](..)|(.)", re.DOTALL)
+_ARMOURED = r"(?s)[!~](..)|(.)"  # compiled when first used: an import should not pay for it
 
 
 def inverted_id(text: str) -> str:
@@ -96,17 +96,12 @@ def inverted_id(text: str) -> str:
 def parse_inverted_id(text: str) -> str:
     armoured = text[:-1].translate(_MIRROR)
     return bytes(
-        int(code, 16) if code else ord(character) for code, character in _ARMOURED.findall(armoured)
+        int(code, 16) if code else ord(character)
+        for code, character in re.findall(_ARMOURED, armoured)
     ).decode()
 
 
-_SEPARATORS = re.compile("[#$]")
-_UP_TO_SEPARATORS = re.compile("[\0-$]")
-_ESCAPED = re.compile(r"\$(..)")
-
-
-def _code(match: re.Match[str]) -> str:
-    return f"${ord(match[0]):02x}"
+_ESCAPES = {code: f"${code:02x}" for code in range(ord("$") + 1)}
 
 
 def escape(text: str) -> str:
@@ -116,17 +111,18 @@ def escape(text: str) -> str:
     ends them they still do, unless one text continues the other with a character below ``#``
     (controls, space, ``!``, ``"``); where that order matters, :func:`escape_ordered` is used.
     """
-    return _SEPARATORS.sub(_code, text) if "#" in text or "$" in text else text
+    return text.replace("$", "$24").replace("#", "$23")
 
 
 def escape_ordered(text: str) -> str:
     """As :func:`escape`, and all below ``#`` too: what ``#`` ends has the order of the texts."""
-    return _UP_TO_SEPARATORS.sub(_code, text)
+    return text.translate(_ESCAPES)
 
 
 def unescape(text: str) -> str:
     """The text that :func:`escape` or :func:`escape_ordered` was given."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if "$" in text else text
+    first, *escaped = text.split("$")
+    return first + "".join([chr(int(part[:2], 16)) + part[2:] for part in escaped])
 
 
 def _double(bits: int) -> float:

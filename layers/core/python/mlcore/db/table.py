@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
-from mlcore.db import capacity
+from mlcore.db import capacity, failures
 from mlcore.db.client import client
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.keys import Key
@@ -34,15 +35,6 @@ BATCH_WRITE_ITEMS = 25
 PARALLEL_CALLS = 16
 BATCH_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 12
-
-
-class ConditionFailed(Exception):
-    """A condition did not hold; ``item`` is what the table holds instead, None when there is
-    nothing."""
-
-    def __init__(self, item: Raw | None) -> None:
-        super().__init__("condition failed")
-        self.item = item
 
 
 class TransactionFailed(Exception):
@@ -101,9 +93,7 @@ class Table:
             distinct[at : at + BATCH_GET_KEYS] for at in range(0, len(distinct), BATCH_GET_KEYS)
         ]
         found: dict[Key, Raw] = {}
-        for items in self.parallel(
-            [lambda chunk=chunk: self._batch_get(chunk) for chunk in chunks]
-        ):
+        for items in self.parallel([partial(self._batch_get, chunk) for chunk in chunks]):
             for item in items:
                 found[Key(item["PK"]["S"], item["SK"]["S"])] = item
         return [found.get(key) for key in keys]
@@ -209,7 +199,7 @@ class Table:
             requests[at : at + BATCH_WRITE_ITEMS]
             for at in range(0, len(requests), BATCH_WRITE_ITEMS)
         ]
-        self.parallel([lambda chunk=chunk: self._batch_write(chunk) for chunk in chunks])
+        self.parallel([partial(self._batch_write, chunk) for chunk in chunks])
 
     def transact(self, operations: Sequence[Put | Delete | Change], token: str) -> None:
         """TransactWriteItems: all or nothing, at most 100 operations.
@@ -227,7 +217,11 @@ class Table:
                 self._call("transact_write_items", TransactItems=items, ClientRequestToken=token)
                 return
             except ClientError as error:
-                reasons = error.response.get("CancellationReasons", [])
+                if failures.code(error) != "TransactionCanceledException":
+                    raise
+                reasons = cast("list[Raw]", error.response.get("CancellationReasons", []))
+                if any(reason.get("Code") == "ValidationError" for reason in reasons):
+                    raise failures.too_large() from error
                 failed = {
                     position: reason.get("Item")
                     for position, reason in enumerate(reasons)
@@ -322,7 +316,7 @@ class Table:
             answer: Raw = getattr(client(), operation)(**parameters)
         except ClientError as error:
             capacity.add(measurement, operation, {})
-            raise _translated(error) from error
+            raise failures.translated(error) from error
         except BotoCoreError as error:
             capacity.add(measurement, operation, {})
             raise errors.TemporarilyUnavailable(
@@ -330,36 +324,6 @@ class Table:
             ) from error
         capacity.add(measurement, operation, answer)
         return answer
-
-
-_THROTTLED = {
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "ThrottlingException",
-    "TransactionInProgressException",
-}
-
-
-def _translated(error: ClientError) -> Exception:
-    code = error.response.get("Error", {}).get("Code", "")
-    message = error.response.get("Error", {}).get("Message", "")
-    if code == "ConditionalCheckFailedException":
-        return ConditionFailed(error.response.get("Item"))
-    if code in _THROTTLED:
-        return errors.RequestLimitExceeded("The table is throttling requests. Try again later.")
-    if code == "ItemCollectionSizeLimitExceededException":
-        return errors.BadRequest(
-            "The experiment holds 10 GB, which is the most that one experiment can hold."
-        )
-    if code == "ValidationException" and "size" in message.lower():
-        return errors.InvalidParameterValue("The request would make an entity larger than 400 KB.")
-    if code == "TransactionConflictException":
-        return errors.TemporarilyUnavailable(
-            "The table is busy with conflicting writes. Try again."
-        )
-    if code in {"InternalServerError", "ServiceUnavailable", "InternalServerException"}:
-        return errors.TemporarilyUnavailable("The table is not available. Try again.")
-    return error
 
 
 def back_off(attempt: int) -> None:

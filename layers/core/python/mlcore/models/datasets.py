@@ -9,7 +9,7 @@ from mlcore.models.base import Item
 
 
 class Dataset(Item):
-    """A dataset; instead of a field that is too large, ``<field>_parts`` says where its parts are."""
+    """A dataset. In place of a field that is too large, ``<field>_parts`` counts its parts."""
 
     pattern = keys.DATASET
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.table import ConditionFailed, table
+from mlcore.db.expression import Condition, Raw, Update, string
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
 from mlcore.entities import Dataset
 from mlcore.ids import now_ms
 from mlcore.models.datasets import Dataset as DatasetItem
@@ -67,7 +69,7 @@ def ensure(experiment_id: str, datasets: Sequence[Dataset]) -> None:
     known = find_all(by_identity)
     table.parallel(
         [
-            lambda identity=identity, dataset=dataset: _create(identity, dataset)
+            partial(_create, identity, dataset)
             for identity, dataset in by_identity.items()
             if identity not in known
         ]
@@ -106,7 +108,7 @@ def add_contexts(experiment_id: str, used: Iterable[tuple[str, str, str | None]]
     ]
     table.parallel(
         [
-            lambda identity=identity, mark=mark: _add_context(identity, mark)
+            partial(_add_context, identity, mark)
             for identity, mark in dict.fromkeys(marks)
             if (identity, mark) not in _noted
         ]
@@ -134,24 +136,24 @@ def _create(identity: Identity, dataset: Dataset) -> None:
         source_type=dataset.source_type,
         updated_at=now_ms(),
         version=1,
-        **inline,
     )
+    large: Raw = {field: string(value) for field, value in inline.items()}
     table.batch_write(parts)
     absent = Condition()
     absent.require_absent("PK")
     try:
-        table.put({**model.serialize(), "contexts": {"M": {}}}, absent)
+        table.put({**model.serialize(), **large, "contexts": {"M": {}}}, absent)
     except ConditionFailed:
         return  # another writer was first; its fields stay
 
 
-def _parts(identity: Identity, dataset: Dataset) -> tuple[dict[str, str | int], list[Raw]]:
+def _parts(identity: Identity, dataset: Dataset) -> tuple[dict[str, str], list[Raw]]:
     """Attributes that hold the large fields or count their parts, and the parts.
 
     Part items carry a hash of their content in their key, so racing writers of different contents
     do not mix.
     """
-    inline: dict[str, str | int] = {}
+    inline: dict[str, str] = {}
     items: list[Raw] = []
     for field in PARTED_FIELDS:
         value = getattr(dataset, field)

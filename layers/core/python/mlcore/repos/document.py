@@ -17,11 +17,13 @@ them here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import ConditionFailed, table
+from mlcore.db.table import table
 from mlcore.ids import now_ms
 
 INLINE_BYTES = 300_000
@@ -72,7 +74,7 @@ def load(item: Raw, maps: Iterable[Map]) -> Document:
     by_name = {entry.attribute: entry for entry in maps}
     names = item.get("overflow", {}).get("S", "").split()
     found = table.parallel(
-        [lambda entry=by_name[name]: _read_outside(item["PK"]["S"], entry) for name in names]
+        [partial(_read_outside, item["PK"]["S"], by_name[name]) for name in names]
     )
     return Document(item, by_name, dict(zip(names, found, strict=True)))
 
@@ -219,11 +221,11 @@ def _write_outside(
     for attribute, texts in outside.items():
         entry = document.maps[attribute]
         for key, text in texts.items():
-            calls.append(lambda entry=entry, key=key, text=text: _put_outside(entry, key, text))
+            calls.append(partial(_put_outside, entry, key, text))
     for attribute, key in gone:
         if key in document.outside.get(attribute, {}):
             place = document.maps[attribute].place(key)
-            calls.append(lambda place=place: _drop(place))
+            calls.append(partial(_drop, place))
     table.parallel(calls)
 
 

@@ -15,7 +15,8 @@ from uuid import NAMESPACE_OID, uuid5
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
-from mlcore.db.table import Change, ConditionFailed, Delete, Put, TransactionFailed, table
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, Experiment
 from mlcore.ids import (
     DEFAULT_EXPERIMENT_ID,

@@ -19,7 +19,8 @@ from uuid import NAMESPACE_OID, uuid5
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
-from mlcore.db.table import ConditionFailed, Put, TransactionFailed, back_off, table
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Put, TransactionFailed, back_off, table
 from mlcore.entities import (
     ACTIVE,
     DELETED,

@@ -13,15 +13,16 @@ message, ``list[...]``, ``dict[str, ...]`` and ``Any`` (kept as it came) can be 
 compiled for a class at its first use.
 
 Decoding follows protobuf's JSON parser as MLflow's server uses it. Keys are read in the order of
-the JSON object, in snake_case or camelCase; unknown keys and unknown enum names are skipped, null
-means unset. At the first value that does not fit, parsing stops and what was read before it stays.
-Then ``checks`` look at the raw values under their snake_case names: :func:`required` always, the
-checks of types only if parsing stopped. Requests that make MLflow's server fail with 500 are
-answered with INVALID_PARAMETER_VALUE.
+the JSON object, in snake_case or camelCase; unknown keys are skipped, null means unset. Parsing
+stops at the first value that does not fit. Then ``checks`` look at the raw values under their
+snake_case names: :func:`required` always, the checks of types only if parsing stopped. MLflow's
+server goes on with what was read when no check minds, or fails with 500; both would lose what the
+caller sent, and are INVALID_PARAMETER_VALUE here.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple, Self, get_args, get_origin, get_type_hints
@@ -78,6 +79,8 @@ class Message:
                 "Invalid value supplied: a number is out of range." + SEE_DOCS
             )
         checking.run(cls.checks if checks is None else checks, data, stopped)
+        if stopped:
+            raise _misfit(data, plan)
         return message
 
     @classmethod
@@ -114,6 +117,8 @@ class Message:
 
     __hash__ = None  # type: ignore[assignment]
 
+
+MISFIT: Final = "It does not fit the type of the parameter."
 
 Store = Callable[[dict[str, Any], str, Any, list[bool]], None]
 """Puts a JSON value into the fields of a message piece by piece, so that what precedes a bad piece
@@ -203,11 +208,7 @@ def _field(cls: type[Message], name: str, hint: Any) -> Field:
             default, store = None, _store_message(message)
         else:
             kind = scalar(hint)
-            default = kind.default
-            if kind.enum:
-                store = _store_enum(kind.convert)
-            else:
-                convert = kind.convert
+            default, convert = kind.default, kind.convert
     if name not in cls.__dict__:
         setattr(cls, name, default)
     item = arguments[0] if origin is list else hint
@@ -244,6 +245,19 @@ def _fill(fields: dict[str, Any], data: Any, plan: _Plan, seen_alias: list[bool]
             fields[name] = convert(value)
         else:
             store(fields, name, value, seen_alias)  # type: ignore[misc]
+
+
+def _misfit(data: Any, plan: _Plan) -> InvalidParameterValue:
+    """What to say of a request in which no check minds the value that parsing stopped at."""
+    for key, value in data.items() if isinstance(data, dict) else ():
+        try:
+            _fill({}, {key: value}, plan, [])
+        except Stop:
+            shown = "" if isinstance(value, list | dict) else f" {json.dumps(value)}"
+            return InvalidParameterValue(
+                f"Invalid value{shown} for parameter '{key}' supplied: {MISFIT}{SEE_DOCS}"
+            )
+    return InvalidParameterValue(f"Invalid request body: {MISFIT}{SEE_DOCS}")
 
 
 def _not_an_object(data: Any, plan: _Plan) -> None:
@@ -293,9 +307,7 @@ def _store_scalars(kind: Scalar) -> Store:
         for item in value:
             if item is None:
                 raise Stop
-            converted = kind.convert(item)
-            if converted is not None or not kind.enum:
-                values.append(converted)
+            values.append(kind.convert(item))
 
     return store
 
@@ -321,15 +333,6 @@ def _store_map_of_messages(cls: type[Message]) -> Store:
         for key, item in value.items():
             message = values[string(key)] = cls.__new__(cls)
             _fill(message.__dict__, item, _plan(cls), seen_alias)
-
-    return store
-
-
-def _store_enum(convert: Convert) -> Store:
-    def store(fields: dict[str, Any], name: str, value: Any, _seen_alias: list[bool]) -> None:
-        known = convert(value)
-        if known is not None:
-            fields[name] = known
 
     return store
 

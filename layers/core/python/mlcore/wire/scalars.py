@@ -123,8 +123,8 @@ def _enum_converter(names: Enum) -> Convert:
     by_number = names.by_number
     known = frozenset(by_number.values())
 
-    def convert(value: Any) -> str | None:
-        """Its name; None for an unknown name, which the parser skips."""
+    def convert(value: Any) -> str:
+        """Its name, from its name or its number."""
         if isinstance(value, list | dict):
             raise Stop
         if value in known:
@@ -132,7 +132,7 @@ def _enum_converter(names: Enum) -> Convert:
         try:
             number = int(value)
         except ValueError:
-            return None
+            raise Stop from None
         if number not in by_number:
             raise Stop
         return by_number[number]

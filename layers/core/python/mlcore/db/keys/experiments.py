@@ -7,7 +7,7 @@ from mlcore.db.keys.pattern import Key, Pattern
 _EXP = "EXP#<experiment_id>"
 
 EXPERIMENT = Pattern("experiment", _EXP, "E#META", "an experiment with its tags")
-EXPERIMENT_TAG = Pattern("experiment_tag", _EXP, "E#TAG#<key>", "one tag", "both")
+EXPERIMENT_TAG = Pattern("experiment_tag", _EXP, "E#TAG#<key>", "one tag", "overflow")
 EXPERIMENT_NAME_REV = Pattern(
     "experiment_name_rev", _EXP, "E#NAME_REV", "the name reversed, for suffix search", "indexer"
 )
@@ -18,7 +18,7 @@ EXPERIMENT_NAME_LOCK = Pattern(
     "makes the name unique and finds the experiment consistently",
 )
 RUN = Pattern("run", _EXP, "R#<run_id>", "a run with its latest metrics, params and tags")
-RUN_METRIC = Pattern("run_metric", _EXP, "R#<run_id>#METRIC#<key>", "latest point", "both")
+RUN_METRIC = Pattern("run_metric", _EXP, "R#<run_id>#METRIC#<key>", "latest point", "overflow")
 RUN_METRIC_HISTORY = Pattern(
     "run_metric_history",
     _EXP,
@@ -32,13 +32,17 @@ RUN_METRIC_BATCH = Pattern(
     "R#<run_id>#MBATCH#<batch_id>",
     "points of many metrics that were logged together, until the indexer unpacks them",
 )
-RUN_PARAM = Pattern("run_param", _EXP, "R#<run_id>#PARAM#<key>", "one param", "both")
-RUN_TAG = Pattern("run_tag", _EXP, "R#<run_id>#TAG#<key>", "one tag", "both")
+RUN_PARAM = Pattern("run_param", _EXP, "R#<run_id>#PARAM#<key>", "one param", "overflow")
+RUN_TAG = Pattern("run_tag", _EXP, "R#<run_id>#TAG#<key>", "one tag", "overflow")
 RUN_INPUT = Pattern(
-    "run_input", _EXP, "R#<run_id>#INPUT#<name>#<digest>", "a dataset that the run used", "both"
+    "run_input", _EXP, "R#<run_id>#INPUT#<name>#<digest>", "a dataset that the run used", "overflow"
 )
 RUN_LOGGED_MODEL = Pattern(
-    "run_logged_model", _EXP, "R#<run_id>#LM#<model_name>", "a model that the run logged", "both"
+    "run_logged_model",
+    _EXP,
+    "R#<run_id>#LM#<model_name>",
+    "a model that the run logged",
+    "overflow",
 )
 RUN_REF = Pattern("run_ref", "RUN#<run_id>", "RUN#REF", "the run's experiment, read consistently")
 DATASET = Pattern("dataset", _EXP, "D#<dataset_hash>", "a dataset; the hash is of name and digest")

@@ -1,4 +1,4 @@
-"""Keys in the secondary indexes. LSI keys belong to META items alone, so a Query there never meets
+"""Keys in the secondary indexes; META items alone have LSI keys, so a Query there never meets
 a child.
 
 LSI1 to LSI3 end in the inverted id: read backwards they give newest first and, at one time, ids
@@ -117,8 +117,7 @@ def lsi4_run_prefix() -> str:
 
 
 def lsi4_run_name_prefix(run_name: str) -> str:
-    """Of the runs with exactly this name (of a name that is cut: with this name or a name of equal
-    hash)."""
+    """Of the runs with exactly this name."""
     return LSI4_RUN.sk.prefix(run_name)
 
 

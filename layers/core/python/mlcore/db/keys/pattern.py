@@ -16,7 +16,7 @@ another. A key is therefore for finding items: what they are called is read from
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ class IndexKey(NamedTuple):
     sk: str
 
 
-def _fitted(text: str, room: int) -> str:
+def _fitted(room: int, text: str) -> str:
     """The text if it has at most ``room`` bytes; else more: what fits of it, ``~`` and a hash."""
     if len(text) <= room and text.isascii():
         return text
@@ -62,19 +62,15 @@ def _fitted(text: str, room: int) -> str:
 
 
 def _escaped(room: int, text: str) -> str:
-    return _fitted(sortable.escape(text), room)
+    return _fitted(room, sortable.escape(text))
 
 
 def _ordered(room: int, text: str) -> str:
-    return _fitted(sortable.escape_ordered(text), room)
-
-
-def _verbatim(room: int, text: str) -> str:
-    return _fitted(text, room)
+    return _fitted(room, sortable.escape_ordered(text))
 
 
 def _inverted_id(text: str) -> str:
-    return sortable.inverted_id(_fitted(text, _ID_BYTES))
+    return sortable.inverted_id(_fitted(_ID_BYTES, text))
 
 
 def _same(text: str) -> str:
@@ -119,6 +115,9 @@ _FIXED = {
 _ORDERED = {"run_name", "trace_name", "value"}
 """Texts whose exact order is the purpose of their pattern."""
 
+_NEVER_OPEN = _ORDERED.union(_FIXED) - {"inv_run_id", "inv_trace_id"}
+"""Fields that hold no ``#`` even at the end of a key."""
+
 
 class Template:
     """One half of a key: ``EXP#<experiment_id>``, ``E#META``, ``<experiment_name>``."""
@@ -128,44 +127,37 @@ class Template:
     def __init__(self, text: str, limit: int) -> None:
         self.text = text
         self._segments = text.split("#")
-        names = [name[1:-1] if name[0] == "<" else "" for name in self._segments]
-        self.fields = tuple(name for name in names if name)
-        texts = sum(name not in _FIXED for name in self.fields)
-        last = names[-1]
-        self._open = (
-            bool(last) and last not in _ORDERED and (last not in _FIXED or last[:4] == "inv_")
-        )
-        literals = len(
-            "#".join(
-                "" if name else segment for name, segment in zip(names, self._segments, strict=True)
-            )
-        )
-        room = limit - literals - sum(_FIXED[name].size for name in self.fields if name in _FIXED)
-        room = room // texts - _TAIL if texts else 0
+        self.fields = tuple([name[1:-1] for name in self._segments if name[0] == "<"])
+        fixed = [_FIXED[name].size for name in self.fields if name in _FIXED]
+        literals = len(text) - sum([len(name) + 2 for name in self.fields])
+        texts = len(self.fields) - len(fixed)
+        room = (limit - literals - sum(fixed)) // texts - _TAIL if texts else 0
+        self._open = text[-1] == ">" and self.fields[-1] not in _NEVER_OPEN
         self._encoders: list[Callable[[Any], str]] = []
         self._decoders: list[Callable[[str], Any] | None] = []
-        for position, name in enumerate(names):
-            if not name:
+        self._formats: list[str] = []
+        """How the text begins when the first 0, 1, … fields are known; at last the whole text."""
+        beginning = ""
+        for position, segment in enumerate(self._segments):
+            separator = "#" if position else ""
+            if segment[0] != "<":
                 self._decoders.append(None)
+                beginning += separator + segment
                 continue
-            kind = _FIXED.get(name)
-            if kind is not None:
-                encode, decode = kind.encode, kind.decode
-            elif self._open and position == len(names) - 1:
-                encode, decode = partial(_verbatim, room), _same
+            self._formats.append(beginning + separator)
+            beginning += separator + "%s"
+            name = segment[1:-1]
+            if name in _FIXED:
+                encode, decode = _FIXED[name].encode, _FIXED[name].decode
             elif name in _ORDERED:
                 encode, decode = partial(_ordered, room), sortable.unescape
+            elif self._open and position == len(self._segments) - 1:
+                encode, decode = partial(_fitted, room), _same
             else:
                 encode, decode = partial(_escaped, room), sortable.unescape
             self._encoders.append(encode)
             self._decoders.append(decode)
-        # How the key begins when its first 0, 1, … fields are known; the last entry is the whole
-        # key.
-        pieces = [
-            "%s" if name else segment for name, segment in zip(names, self._segments, strict=True)
-        ]
-        starts = [position for position, name in enumerate(names) if name]
-        self._formats = ["#".join([*pieces[:start], ""]) for start in starts] + ["#".join(pieces)]
+        self._formats.append(beginning)
 
     def build(self, *values: Any) -> str:
         return self._formats[-1] % tuple(
@@ -173,15 +165,13 @@ class Template:
         )
 
     def prefix(self, *values: Any) -> str:
-        """How all keys begin that have these values in their first fields and anything in the next
-        ones."""
+        """How all keys begin whose first fields have these values."""
         return self._formats[len(values)] % tuple(
             [encode(value) for encode, value in zip(self._encoders, values, strict=False)]
         )
 
     def parse(self, text: str) -> dict[str, Any] | None:
-        """The fields by name, None if the text is of another pattern. A text that was cut stays
-        cut."""
+        """The fields by name, None if the text is of another pattern. What was cut stays cut."""
         parts = text.split("#", len(self._segments) - 1) if self._open else text.split("#")
         if len(parts) != len(self._segments):
             return None
@@ -194,11 +184,14 @@ class Template:
         return dict(zip(self.fields, values, strict=True))
 
 
+_template = cache(Template)
+
+
 class Pattern:
     """The key of one kind of item, or (``index`` is not empty) its key in a secondary index.
 
     ``name`` is also the value of the items' ``type`` attribute. ``writer`` is ``api``, ``indexer``,
-    or ``both`` for children that the API writes itself when their parent is full.
+    ``both``, or ``overflow``: the indexer, and the API for what its parent has no room for.
     """
 
     __slots__ = ("index", "meaning", "name", "pk", "sk", "writer")
@@ -210,8 +203,8 @@ class Pattern:
         self.index = index
         self.meaning = meaning
         self.writer = writer
-        self.pk = Template(pk, PARTITION_KEY_BYTES)
-        self.sk = Template(sk, SORT_KEY_BYTES)
+        self.pk = _template(pk, PARTITION_KEY_BYTES)
+        self.sk = _template(sk, SORT_KEY_BYTES)
 
     def __repr__(self) -> str:
         return f"Pattern({self.name}: {self.pk.text} / {self.sk.text})"
@@ -225,5 +218,4 @@ class Pattern:
 class Parsed(NamedTuple):
     pattern: Pattern
     fields: dict[str, Any]
-    """By the names in the pattern: int for numbers, float for doubles, else str (cut where the key
-    is)."""
+    """By the names in the pattern: int for numbers, float for doubles, else str."""

@@ -1,5 +1,4 @@
-"""Keys of the items that the indexer derives (ranks, full text, links), and of the markers that
-precede it."""
+"""Keys of the items that the indexer derives (ranks, full text, links) and of pending markers."""
 
 from __future__ import annotations
 
@@ -67,8 +66,7 @@ def rank_metric_prefix(key: str) -> str:
 
 
 def rank_metric_range(key: str, highest: float, lowest: float) -> tuple[str, str]:
-    """Inclusive bounds of the values from the highest to the lowest, in the order of the keys; NaN
-    is below -inf."""
+    """Inclusive bounds, in the order of the keys; NaN counts as below -inf."""
     return RANK_METRIC.sk.prefix(key, highest), RANK_METRIC.sk.prefix(key, lowest) + LAST
 
 

@@ -1,5 +1,4 @@
-"""Keys of a registered model's partition. The name is the partition key, which makes it unique
-without a lock."""
+"""Keys of a registered model's partition; being its key, a name is unique without a lock."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ _RM = "RM#<model_name>"
 
 REGISTERED_MODEL = Pattern("registered_model", _RM, "M#META", "a registered model with its tags")
 MODEL_VERSION = Pattern("model_version", _RM, "M#V#<version>", "a version with its tags")
-MODEL_TAG = Pattern("model_tag", _RM, "M#TAG#<key>", "one tag", "both")
+MODEL_TAG = Pattern("model_tag", _RM, "M#TAG#<key>", "one tag", "overflow")
 MODEL_ALIAS = Pattern("model_alias", _RM, "M#ALIAS#<alias>", "the version that an alias names")
 
 REGISTRY_PATTERNS = (REGISTERED_MODEL, MODEL_VERSION, MODEL_TAG, MODEL_ALIAS)

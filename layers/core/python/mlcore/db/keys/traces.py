@@ -7,7 +7,7 @@ from mlcore.db.keys.pattern import Key, Pattern
 _EXP = "EXP#<experiment_id>"
 
 TRACE = Pattern("trace", _EXP, "T#<trace_id>", "a trace's info with its tags and metadata")
-TRACE_TAG = Pattern("trace_tag", _EXP, "T#<trace_id>#TAG#<key>", "one tag", "both")
+TRACE_TAG = Pattern("trace_tag", _EXP, "T#<trace_id>#TAG#<key>", "one tag", "overflow")
 TRACE_SPANS = Pattern("trace_spans", _EXP, "T#<trace_id>#SPANS", "the spans, serialised")
 TRACE_REF = Pattern(
     "trace_ref", "TRACE#<trace_id>", "TRACE#REF", "the trace's experiment, read consistently"

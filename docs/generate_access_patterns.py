@@ -1,0 +1,399 @@
+"""Writes docs/access-patterns.md from key patterns and models; ``--check`` only compares."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.keys import Pattern
+from mlcore.models.by_type import MODELS
+
+PATH = Path(__file__).with_name("access-patterns.md")
+
+INTRODUCTION = """\
+# Access patterns
+
+Generated from `mlcore.db.keys` and `mlcore.models` by `docs/generate_access_patterns.py`; a test
+keeps it true.
+
+One table, partition key `PK`, sort key `SK`; five local indexes (`PK`, `lsiNsk`) and five global
+ones (`gsiNpk`, `gsiNsk`), all KEYS_ONLY and sparse. Reads of the table and of local indexes are
+strongly consistent; global indexes may lag.
+
+In the patterns below, numbers are padded to one length, `<inv_value>` is ordered descending with
+NaN last, and `<inv_run_id>` and `<inv_trace_id>` are ordered descending. Ids, and texts that
+something follows, are escaped (`#` is `$23`, `$` is `$24`; in names and values that are there to be
+sorted, so is all that sorts before them); a text that ends its key is written as it is. What would
+pass DynamoDB's limits (2,048 bytes for a partition key, 1,024 for a sort key) is cut and ends in
+`~` and a hash. So a key finds an item, and the item's attributes say what it is called.
+
+Every item also has `type` (its name in the first column), `version`, `updated_at` (ms) and, when it
+expires, `ttl` (s).
+"""
+
+
+class Access(NamedTuple):
+    """An access pattern: the pattern of its key, and the functions that serve it."""
+
+    operation: str
+    pattern: str
+    functions: tuple[str, ...]
+    mechanism: str
+
+
+ACCESS: dict[str, tuple[Access, ...]] = {
+    "Experiments": (
+        Access("Get experiment by id", "experiment", ("experiment",), "GetItem"),
+        Access(
+            "Get experiment by name, consistently",
+            "experiment_name_lock",
+            ("experiment_name_lock",),
+            "GetItem, then GetItem of the experiment",
+        ),
+        Access("Get experiment by name", "gsi3_experiment", ("gsi3_experiment",), "Query"),
+        Access("List experiments in workspace", "gsi2_experiment", ("gsi2_experiment",), "Query"),
+        Access("List experiments by name", "gsi5_experiment", ("gsi5_experiment",), "Query"),
+        Access(
+            "Create or rename experiment",
+            "experiment_name_lock",
+            ("experiment", "experiment_name_lock"),
+            "TransactWriteItems: the lock makes the name unique",
+        ),
+        Access("Delete/restore experiment", "experiment", ("experiment",), "UpdateItem"),
+        Access(
+            "Set experiment tag",
+            "experiment_tag",
+            ("experiment", "experiment_tag"),
+            "UpdateItem of the experiment; the tag's item follows from it",
+        ),
+        Access(
+            "List tags of experiment",
+            "experiment_tag",
+            ("experiment_tag_prefix",),
+            "Query, begins_with",
+        ),
+        Access(
+            "Search experiment names by their end",
+            "experiment_name_rev",
+            ("experiment_name_rev",),
+            "GetItem",
+        ),
+        Access("Search experiments (FTS)", "gsi2_fts", ("gsi2_fts", "gsi2_fts_prefix"), "Query"),
+    ),
+    "Runs": (
+        Access(
+            "Get run by id, consistently",
+            "run_ref",
+            ("run_ref", "run"),
+            "GetItem (remembered), then GetItem of the run",
+        ),
+        Access("Get run by id", "gsi1_run", ("gsi1_run", "run"), "Query, then GetItem"),
+        Access("List runs in experiment", "run", ("run_prefix",), "Query, begins_with"),
+        Access("Filter runs by lifecycle", "lsi1_run", ("lsi1_run_prefix",), "Query, begins_with"),
+        Access("Sort runs by start time", "lsi2_run", ("lsi2_run_prefix",), "Query, begins_with"),
+        Access("Filter runs by status", "lsi3_run", ("lsi3_run_prefix",), "Query, begins_with"),
+        Access(
+            "Sort runs by name",
+            "lsi4_run",
+            ("lsi4_run_prefix", "lsi4_run_name_prefix"),
+            "Query, begins_with",
+        ),
+        Access(
+            "Sort runs by metric",
+            "lsi5_run",
+            ("lsi5_run_prefix", "lsi5_run_range"),
+            "Query, begins_with or BETWEEN",
+        ),
+        Access("Create run", "run", ("run", "run_ref"), "TransactWriteItems"),
+        Access("Update, delete, restore run", "run", ("run",), "UpdateItem"),
+    ),
+    "Run data": (
+        Access(
+            "Log metrics, params, tags (log batch)",
+            "run",
+            ("run",),
+            "UpdateItem of the run's maps; the items below follow from it",
+        ),
+        Access(
+            "Latest metrics of run",
+            "run_metric",
+            ("run_metric", "run_child_prefix"),
+            "Query, begins_with",
+        ),
+        Access(
+            "Log metric history of one key",
+            "run_metric_history",
+            ("run_metric_history",),
+            "PutItem, one for all points of a request",
+        ),
+        Access(
+            "Log metric history of many keys",
+            "run_metric_batch",
+            ("run_metric_batch",),
+            "PutItem; the indexer unpacks it",
+        ),
+        Access(
+            "Get metric history",
+            "run_metric_history",
+            ("run_metric_batch_prefix", "run_metric_history_prefix"),
+            "two Queries, begins_with, in this order",
+        ),
+        Access(
+            "Get all params of run",
+            "run_param",
+            ("run_param", "run_child_prefix"),
+            "Query, begins_with",
+        ),
+        Access(
+            "Get all tags of run", "run_tag", ("run_tag", "run_child_prefix"), "Query, begins_with"
+        ),
+        Access(
+            "Inputs of run", "run_input", ("run_input", "run_child_prefix"), "Query, begins_with"
+        ),
+    ),
+    "Search and ranking": (
+        Access(
+            "Search runs by metric value",
+            "rank_metric",
+            ("rank_metric_prefix", "rank_metric_range"),
+            "Query, begins_with or BETWEEN; greatest first",
+        ),
+        Access(
+            "Search runs by param value",
+            "rank_param",
+            ("rank_param_prefix", "rank_param_value_prefix"),
+            "Query, begins_with",
+        ),
+        Access("Full-text search in experiment", "fts", ("fts_prefix",), "Query, begins_with"),
+        Access("Full-text search, global", "gsi2_fts", ("gsi2_fts",), "Query"),
+        Access(
+            "Full-text index cleanup",
+            "fts_rev",
+            ("fts_rev_prefix", "fts"),
+            "Query, begins_with, then BatchWriteItem deletes",
+        ),
+        Access(
+            "What the indexer has not seen yet",
+            "pending",
+            ("pending_prefix",),
+            "Query, begins_with, before any index",
+        ),
+    ),
+    "Traces": (
+        Access(
+            "Get trace by id, consistently",
+            "trace_ref",
+            ("trace_ref", "trace"),
+            "GetItem (remembered), then GetItem of the trace",
+        ),
+        Access("Get trace by id", "gsi1_trace", ("gsi1_trace", "trace"), "Query, then GetItem"),
+        Access("List traces in experiment", "trace", ("trace_prefix",), "Query, begins_with"),
+        Access("Sort traces by time", "lsi2_trace", ("lsi2_trace_prefix",), "Query, begins_with"),
+        Access(
+            "Filter traces by status", "lsi3_trace", ("lsi3_trace_prefix",), "Query, begins_with"
+        ),
+        Access("Sort traces by name", "lsi4_trace", ("lsi4_trace_prefix",), "Query, begins_with"),
+        Access("Set trace tag", "trace_tag", ("trace", "trace_tag"), "UpdateItem of the trace"),
+        Access("Tags of trace", "trace_tag", ("trace_tag_prefix",), "Query, begins_with"),
+        Access("Get trace spans", "trace_spans", ("trace_spans",), "GetItem"),
+        Access(
+            "Create trace and spans",
+            "trace",
+            ("trace", "trace_spans", "trace_ref"),
+            "TransactWriteItems",
+        ),
+    ),
+    "Datasets": (
+        Access("Create dataset", "dataset", ("dataset", "dataset_part"), "PutItem, parts first"),
+        Access("Get dataset", "dataset", ("dataset",), "BatchGetItem (remembered)"),
+        Access("List datasets in experiment", "dataset", ("dataset_prefix",), "Query, begins_with"),
+        Access("Link dataset to run", "dataset_link", ("dataset_link",), "PutItem"),
+        Access(
+            "List datasets of run", "dataset_link", ("dataset_link_prefix",), "Query, begins_with"
+        ),
+    ),
+    "Logged models": (
+        Access("Log model to run", "run_logged_model", ("run", "run_logged_model"), "UpdateItem"),
+        Access(
+            "List logged models of run",
+            "run_logged_model",
+            ("run_child_prefix",),
+            "Query, begins_with",
+        ),
+    ),
+    "Model registry": (
+        Access(
+            "Create registered model",
+            "registered_model",
+            ("registered_model",),
+            "PutItem with condition",
+        ),
+        Access("Get registered model", "registered_model", ("registered_model",), "GetItem"),
+        Access("Get model by name", "gsi3_model", ("gsi3_model",), "Query"),
+        Access("List registered models", "gsi5_model", ("gsi5_model",), "Query"),
+        Access(
+            "Create model version",
+            "model_version",
+            ("registered_model", "model_version"),
+            "TransactWriteItems",
+        ),
+        Access("Get model version", "model_version", ("model_version",), "GetItem"),
+        Access(
+            "List model versions", "model_version", ("model_version_prefix",), "Query, begins_with"
+        ),
+        Access("Set model tag", "model_tag", ("registered_model", "model_tag"), "UpdateItem"),
+        Access("Tags of model", "model_tag", ("model_tag_prefix",), "Query, begins_with"),
+        Access("Set model alias", "model_alias", ("model_alias",), "PutItem"),
+        Access("Get model by alias", "model_alias", ("model_alias", "model_version"), "2 GetItem"),
+        Access("Aliases of model", "model_alias", ("model_alias_prefix",), "Query, begins_with"),
+    ),
+    "Authentication and authorization": (
+        Access("Create user", "user", ("user",), "PutItem with condition"),
+        Access("Get or authenticate user", "user", ("user",), "GetItem"),
+        Access(
+            "Grant or check experiment permission",
+            "experiment_permission",
+            ("experiment_permission",),
+            "PutItem, GetItem",
+        ),
+        Access(
+            "List experiment permissions of user",
+            "experiment_permission",
+            ("experiment_permission_prefix",),
+            "Query, begins_with",
+        ),
+        Access(
+            "List permissions for experiment",
+            "gsi4_experiment_permission",
+            ("gsi4_experiment_permission",),
+            "Query",
+        ),
+        Access(
+            "Grant or check registry permission",
+            "model_permission",
+            ("model_permission",),
+            "PutItem, GetItem",
+        ),
+        Access(
+            "List registry permissions of user",
+            "model_permission",
+            ("model_permission_prefix",),
+            "Query, begins_with",
+        ),
+        Access(
+            "List permissions for model",
+            "gsi4_model_permission",
+            ("gsi4_model_permission",),
+            "Query",
+        ),
+    ),
+    "Workspace and configuration": (
+        Access("Get, create, update workspace", "workspace", ("workspace",), "GetItem, PutItem"),
+        Access("Get or set config value", "config", ("config",), "GetItem, PutItem"),
+        Access("List all config", "config", ("config_prefix",), "Query, begins_with"),
+    ),
+}
+
+WRITERS = {
+    "api": "API",
+    "indexer": "indexer",
+    "both": "API and indexer",
+    "overflow": "indexer; API when the parent is full",
+}
+
+
+def markdown() -> str:
+    """The text of docs/access-patterns.md."""
+    return "\n".join([INTRODUCTION, *_items(), *_indexes(), *_access()])
+
+
+def _items() -> Iterator[str]:
+    yield "## Items\n"
+    yield _row("type", "PK", "SK", "what", "written by", "indexes", "attributes")
+    yield _row(*["---"] * 7)
+    for pattern in keys.PATTERNS.values():
+        model = MODELS[pattern.name]
+        common = {*MODELS["config"].get_attributes()} - {"key", "value"}
+        attributes = [
+            name
+            for name in model.get_attributes()
+            if name not in common and name[:3] not in {"lsi", "gsi"}
+        ]
+        module = model.__module__.rpartition(".")[2]
+        yield _row(
+            f"`{pattern.name}`",
+            f"`{pattern.pk.text}`",
+            f"`{pattern.sk.text}`",
+            f"`{module}.{model.__name__}`: {pattern.meaning}",
+            WRITERS[pattern.writer],
+            " ".join(_indexes_of(pattern)) or "–",
+            " ".join(f"`{name}`" for name in attributes) or "–",
+        )
+    yield ""
+
+
+def _indexes() -> Iterator[str]:
+    yield "## Indexes\n"
+    yield _row("index", "partition key", "sort key", "gives", "function")
+    yield _row(*["---"] * 5)
+    for pattern in keys.INDEXES.values():
+        yield _row(
+            pattern.index,
+            f"`{pattern.pk.text}`",
+            f"`{pattern.sk.text}`",
+            pattern.meaning,
+            _signature(pattern.name),
+        )
+    yield ""
+
+
+def _access() -> Iterator[str]:
+    yield "## Access patterns\n"
+    for group, accesses in ACCESS.items():
+        yield f"### {group}\n"
+        yield _row("operation", "key", "functions of `mlcore.db.keys`", "mechanism")
+        yield _row(*["---"] * 4)
+        for access in accesses:
+            pattern = {**keys.PATTERNS, **keys.INDEXES}[access.pattern]
+            yield _row(
+                access.operation,
+                _place(pattern),
+                ", ".join(map(_signature, access.functions)),
+                access.mechanism,
+            )
+        yield ""
+
+
+def _place(pattern: Pattern) -> str:
+    pk, sk = f"`{pattern.pk.text}`", f"`{pattern.sk.text}`"
+    return f"{pattern.index}: {pk}, {sk}" if pattern.index else f"{pk}, {sk}"
+
+
+def _indexes_of(pattern: Pattern) -> list[str]:
+    entity = {"registered_model": "model"}.get(pattern.name, pattern.name)
+    return [index.index for name, index in keys.INDEXES.items() if name.partition("_")[2] == entity]
+
+
+def _signature(function: str) -> str:
+    parameters = inspect.signature(getattr(keys, function)).parameters
+    return f"`{function}({', '.join(parameters)})`"
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the file, or says whether it is as it should be."""
+    if "--check" in arguments:
+        return int(PATH.read_text(encoding="utf-8") != markdown())
+    PATH.write_text(markdown(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+"""What failures of DynamoDB become: a failed condition, an error that the caller sees, or a
+defect."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from botocore.exceptions import ClientError
+
+from mlcore import errors
+from mlcore.db.expression import Raw
+
+
+class ConditionFailed(Exception):
+    """A condition did not hold; ``item`` is what the table holds instead, None when there is
+    nothing."""
+
+    def __init__(self, item: Raw | None) -> None:
+        super().__init__("condition failed")
+        self.item = item
+
+
+_THROTTLED = {
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+    "TransactionInProgressException",
+}
+
+
+def code(error: ClientError) -> str:
+    return error.response.get("Error", {}).get("Code", "")
+
+
+def too_large() -> errors.InvalidParameterValue:
+    return errors.InvalidParameterValue("The request would make an entity larger than 400 KB.")
+
+
+def translated(error: ClientError) -> Exception:
+    name = code(error)
+    message = error.response.get("Error", {}).get("Message", "")
+    if name == "ConditionalCheckFailedException":
+        return ConditionFailed(cast("Raw | None", error.response.get("Item")))
+    if name in _THROTTLED:
+        return errors.RequestLimitExceeded("The table is throttling requests. Try again later.")
+    if name == "ItemCollectionSizeLimitExceededException":
+        return errors.BadRequest(
+            "The experiment holds 10 GB, which is the most that one experiment can hold."
+        )
+    if name == "ValidationException" and "size" in message.lower():
+        return too_large()
+    if name == "TransactionConflictException":
+        return errors.TemporarilyUnavailable(
+            "The table is busy with conflicting writes. Try again."
+        )
+    if name in {"InternalServerError", "ServiceUnavailable", "InternalServerException"}:
+        return errors.TemporarilyUnavailable("The table is not available. Try again.")
+    return error

@@ -1,0 +1,1 @@
+"""The product from outside: real clients of several versions against the local runner."""

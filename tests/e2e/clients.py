@@ -1,0 +1,58 @@
+"""Virtual environments with old MLflow clients, made once and kept in .tools/clients; owns the pins."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.engines import ROOT
+from tests.servers import environment
+
+# What these clients need besides themselves: 2.9 imports pkg_resources, which newer setuptools lost;
+# OpenTelemetry 1.34 breaks the tracing modules that 2.22 and 3.1 import.
+PINS = {
+    "2.9.2": ("setuptools==80.9.0",),
+    "2.22.1": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
+    "3.1.4": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
+}
+FOLDER = ROOT / ".tools" / "clients"
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Workers of one test run make an environment once; the others wait."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def python(version: str) -> Path:
+    """The interpreter that imports mlflow-skinny of this version."""
+    folder = FOLDER / version
+    interpreter = folder / "bin" / "python"
+    wanted = "\n".join((f"mlflow-skinny=={version}", *PINS[version]))
+    done = folder / "installed.txt"
+    with _alone(FOLDER / f"{version}.lock"):
+        if done.exists() and done.read_text() == wanted:
+            return interpreter
+        uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        assert uv, "uv is installed by `make setup`"
+        for command in (
+            ["venv", "--quiet", "--clear", "--python", _interpreter(), str(folder)],
+            ["pip", "install", "--quiet", "--python", str(interpreter), *wanted.splitlines()],
+        ):
+            subprocess.run([uv, *command], check=True, cwd=FOLDER, env=environment())
+        done.write_text(wanted)
+    return interpreter
+
+
+def _interpreter() -> str:
+    """Python 3.11: the newest that all of these clients support. Else the one that runs the tests."""
+    return "3.11" if sys.version_info[:2] != (3, 11) and shutil.which("python3.11") else sys.executable

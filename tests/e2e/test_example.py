@@ -1,0 +1,31 @@
+"""examples/train.py works as its own documentation says, and quietly."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engines import ROOT
+from tests.servers import Server, environment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+def test_train(product: Server, tmp_path: Path) -> None:
+    for _ in range(2):  # the second time the experiment is there
+        run = subprocess.run(
+            [sys.executable, str(ROOT / "examples" / "train.py")],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            cwd=tmp_path,
+            env=environment(MLFLOW_TRACKING_URI=product.url, MLFLOW_HTTP_REQUEST_MAX_RETRIES="1"),
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert "best run: " in run.stdout, run.stdout
+        for word in ("WARNING", "Warning", "ERROR", "Traceback"):
+            assert word not in run.stderr, run.stderr

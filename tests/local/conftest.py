@@ -1,0 +1,162 @@
+"""The runner as a process of its own, and the engine without the runner."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.config import Config
+
+from local.cloudformation import Resolver, load
+from local.engine import Engine, EngineFailed, executable
+from local.engine_file import EngineFile
+from local.folder import DataFolder
+from local.table import ensure
+
+ROOT = Path(__file__).resolve().parents[2]
+FIXTURE = Path(__file__).parent / "fixtures/template.yaml"
+TABLE = "mlflow-serverless"
+
+
+class Local:
+    """A running runner; its output is in ``log``."""
+
+    def __init__(self, folder: Path, *arguments: str, ready: bool = True, **environ: str) -> None:
+        self.log = folder / f"runner-{time.monotonic_ns()}.log"
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "TABLE_NAME"))}
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "local",
+                    "--port=0",
+                    f"--template={FIXTURE}",
+                    *arguments,
+                ],
+                cwd=ROOT,
+                env={**clean, **environ},
+                stdout=output,
+                stderr=output,
+            )
+        self.port = 0
+        if ready:
+            self._wait()
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + 20
+        while "\nready\n" not in self.output:
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
+            time.sleep(0.02)
+        line = next(x for x in self.output.splitlines() if x.startswith("mlflow-serverless "))
+        self.port = int(line.rpartition(":")[2])
+
+    def value(self, name: str) -> str:
+        """What the start-up lines say of ``data`` or ``engine``."""
+        line = next(x for x in self.output.splitlines() if x.startswith(f"  {name} "))
+        return line.split()[1]
+
+    def request(
+        self, method: str, path: str, body: bytes | str | None = None, **headers: str
+    ) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(
+                method, path, body, {k.replace("_", "-"): v for k, v in headers.items()}
+            )
+            answer = connection.getresponse()
+            return answer.status, answer.read(), answer.headers
+        finally:
+            connection.close()
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Sends a signal and answers the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(20)
+
+
+@pytest.fixture
+def local(tmp_path: Any) -> Any:
+    """Starts runners; ends those that still run."""
+    started: list[Local] = []
+
+    def start(*arguments: str, **options: Any) -> Local:
+        started.append(Local(tmp_path, *arguments, **options))
+        return started[-1]
+
+    try:
+        executable()
+    except EngineFailed as error:
+        pytest.skip(str(error))
+    yield start
+    for runner in started:
+        if runner.process.poll() is None:
+            runner.process.kill()
+            runner.process.wait()
+
+
+class RunningEngine:
+    """The engine with an empty table, its clients and its stream."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = DataFolder(folder)
+        self.engine = Engine(self.folder)
+        self.dynamodb = self.client("dynamodb")
+        document = load(FIXTURE)
+        self.properties = Resolver(document).resolve(document["Resources"]["Table"]["Properties"])
+        self.stream = ensure(self.dynamodb, TABLE, self.properties)
+        self.file = EngineFile(self.folder.database, TABLE)
+        self.file.index_stream()
+
+    def client(self, service: str) -> Any:
+        return botocore.session.get_session().create_client(
+            service,
+            region_name="us-east-1",
+            endpoint_url=self.engine.endpoint,
+            aws_access_key_id="x",
+            aws_secret_access_key="x",
+            config=Config(parameter_validation=False),
+        )
+
+    def put(self, name: str, **attributes: str) -> None:
+        item = {key: {"S": value} for key, value in attributes.items()}
+        self.dynamodb.put_item(TableName=TABLE, Item={"PK": {"S": "P"}, "SK": {"S": name}, **item})
+
+    def close(self) -> None:
+        self.engine.stop()
+        self.folder.close()
+
+
+@pytest.fixture
+def engine(tmp_path: Any) -> Any:
+    try:
+        executable()
+    except EngineFailed as error:
+        pytest.skip(str(error))
+    running = RunningEngine(tmp_path / "data")
+    yield running
+    running.close()
+
+
+def eventually(condition: Any, seconds: float = 10.0) -> Any:
+    """Waits until the condition is true and answers its value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, "it never became true"
+        time.sleep(0.01)

@@ -1,0 +1,186 @@
+"""Retry, bisect and giving up, without a stream."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import local.batch
+from local.batch import Batch, BatchQueue, DeadLetters
+from local.template import StreamMapping
+
+
+@pytest.fixture(autouse=True)
+def _no_backoff(monkeypatch: Any) -> None:
+    monkeypatch.setattr(local.batch, "FIRST_BACKOFF_SECONDS", 0.0)
+
+
+def mapping(**changes: Any) -> Any:
+    values = {
+        "name": "M",
+        "function": "F",
+        "patterns": (),
+        "batch_size": 10,
+        "batching_window_seconds": 0.0,
+        "starting_position": "TRIM_HORIZON",
+        "maximum_retry_attempts": 2,
+        "maximum_record_age_seconds": -1,
+        "bisect": True,
+        "report_batch_item_failures": True,
+    }
+    return StreamMapping(**{**values, **changes})
+
+
+def records(count: Any, created: Any = 0.0) -> Any:
+    return [
+        {"dynamodb": {"SequenceNumber": str(n), "ApproximateCreationDateTime": created}}
+        for n in range(1, count + 1)
+    ]
+
+
+class Function:
+    """Stops at the first record that it dislikes, by report or by exception.
+
+    Remembers what it saw.
+    """
+
+    def __init__(self, poison: Any = (), raises: Any = False) -> None:
+        self.poison = set(poison)
+        self.raises = raises
+        self.processed: list[int] = []
+        self.calls: list[list[int]] = []
+
+    def __call__(self, event: Any) -> Any:
+        numbers = [int(r["dynamodb"]["SequenceNumber"]) for r in event["Records"]]
+        self.calls.append(numbers)
+        for number in numbers:
+            if number in self.poison:
+                if self.raises:
+                    raise ValueError(number)
+                return {"batchItemFailures": [{"itemIdentifier": str(number)}]}
+            self.processed.append(number)
+        return {"batchItemFailures": []}
+
+
+def drain(function: Any, count: Any, end: Any = None, **changes: Any) -> Any:
+    done, dropped = [], []
+    queue = BatchQueue(
+        mapping(**changes),
+        function,
+        lambda number: done.append(int(number)),
+        lambda batch, condition: dropped.append((batch.records, condition)),
+    )
+    queue.add(records(count), str(end or count))
+    for _ in range(10_000):
+        if not queue:
+            break
+        queue.step()
+    assert not queue
+    return done, [[int(r["dynamodb"]["SequenceNumber"]) for r in batch] for batch, _ in dropped]
+
+
+def test_batches_and_the_end_behind_the_last_match() -> None:
+    function = Function()
+    done, dropped = drain(function, 25, end=40)
+    assert [len(call) for call in function.calls] == [10, 10, 5]
+    assert (done, dropped) == ([10, 20, 40], [])
+
+
+def test_nothing_matched_is_processed_at_once() -> None:
+    function = Function()
+    assert drain(function, 0, end=7) == ([7], [])
+    assert function.calls == []
+
+
+@given(
+    st.integers(1, 30),
+    st.sets(st.integers(1, 30), max_size=4),
+    st.booleans(),
+    st.integers(1, 12),
+    st.integers(0, 3),
+)
+def test_only_poison_is_given_up_and_order_is_kept(
+    count: int, poison: set[int], raises: bool, size: int, retries: int
+) -> None:
+    local.batch.FIRST_BACKOFF_SECONDS = 0.0
+    poison = {number for number in poison if number <= count}
+    function = Function(poison, raises)
+    done, dropped = drain(function, count, batch_size=size, maximum_retry_attempts=retries)
+    assert dropped == [[number] for number in sorted(poison)]
+    assert done == sorted(done)
+    assert done[-1] == count
+    first_seen = list(dict.fromkeys(function.processed))
+    assert first_seen == [number for number in range(1, count + 1) if number not in poison]
+    for number in poison:
+        assert sum(call == [number] for call in function.calls) >= retries
+
+
+def test_without_bisect_the_rest_of_the_batch_is_given_up() -> None:
+    function = Function({3})
+    done, dropped = drain(function, 10, bisect=False)
+    assert dropped == [[3, 4, 5, 6, 7, 8, 9, 10]]
+    assert function.calls == [list(range(1, 11)), *[list(range(3, 11))] * 2]
+    assert done == [2, 10]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"batchItemFailures": [{"itemIdentifier": ""}]},
+        {"batchItemFailures": [{"itemIdentifier": None}]},
+        {"batchItemFailures": [{"itemIdentifier": "99"}]},
+        {"batchItemFailures": [{"wrong": "1"}]},
+        {"batchItemFailures": ["1"]},
+    ],
+)
+def test_an_invalid_report_fails_the_whole_batch(answer: Any) -> None:
+    assert drain(lambda event: answer, 2, bisect=False) == ([2], [[1, 2]])
+
+
+@pytest.mark.parametrize(
+    "answer", [None, {}, "", {"batchItemFailures": []}, {"batchItemFailures": None}, {"a": 1}]
+)
+def test_an_empty_report_is_success(answer: Any) -> None:
+    assert drain(lambda event: answer, 2) == ([2], [])
+
+
+def test_reports_count_only_where_the_template_asks_for_them() -> None:
+    function = Function({1})
+    assert drain(function, 2, report_batch_item_failures=False) == ([2], [])
+
+
+def test_age_ends_retries_but_never_the_first_try() -> None:
+    function = Function({1}, raises=True)
+    _, dropped = drain(function, 1, maximum_retry_attempts=-1, maximum_record_age_seconds=60)
+    assert dropped == [[1]]
+    assert len(function.calls) == 1
+
+
+def test_backoff_grows(monkeypatch: Any) -> None:
+    monkeypatch.setattr(local.batch, "FIRST_BACKOFF_SECONDS", 0.1)
+    monkeypatch.setattr("time.monotonic", lambda: 100.0)
+    queue = BatchQueue(mapping(maximum_retry_attempts=-1), Function({1}), print, print)
+    queue.add(records(1), "1")
+    waits = []
+    for _ in range(9):
+        queue.step()
+        waits.append(round(queue.waits(100.0), 3))
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
+
+
+def test_dead_letters(tmp_path: Any) -> None:
+    path = tmp_path / "d.jsonl"
+    letters = DeadLetters(path)
+    letters.write(
+        mapping(), "arn", "shard", Batch(records(3, 5.0), "3", 4), "RetryAttemptsExhausted"
+    )
+    letters.write(mapping(), "arn", "shard", Batch(records(1), "1", 1), "RecordAgeExceeded")
+    first, second = (json.loads(line) for line in path.read_text().splitlines())
+    assert first["requestContext"]["condition"] == "RetryAttemptsExhausted"
+    assert first["requestContext"]["approximateInvokeCount"] == 4
+    info = first["DDBStreamBatchInfo"]
+    assert (info["startSequenceNumber"], info["endSequenceNumber"]) == ("1", "3")
+    assert (info["batchSize"], info["shardId"], info["streamArn"]) == (3, "shard", "arn")
+    assert second["DDBStreamBatchInfo"]["batchSize"] == 1

@@ -1,0 +1,293 @@
+"""The runner as its users meet it: a process with a command line, a port, a folder and signals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ROOT, eventually
+
+
+def gone(pid: Any) -> Any:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+def engine_pid(folder: Any) -> Any:
+    return json.loads((Path(folder) / "engine.json").read_text())["pid"]
+
+
+def test_serves_and_ends_cleanly(local: Any) -> None:
+    began = time.monotonic()
+    runner = local("--ephemeral")
+    assert time.monotonic() - began < 10
+    assert runner.request("GET", "/health")[:2] == (200, b"OK")
+    folder = Path(runner.value("data"))
+    pid = engine_pid(folder)
+    assert f"export MLFLOW_TRACKING_URI=http://127.0.0.1:{runner.port}" in runner.output
+    assert runner.end(signal.SIGTERM) == 0
+    assert not folder.exists()
+    assert gone(pid)
+    assert "GET /health 200" in runner.output
+
+
+def test_requests_become_events_and_answers(local: Any) -> None:
+    runner = local("--ephemeral", "--no-indexer")
+    status, body, headers = runner.request(
+        "POST", "/echo/x%20y?q=1", '{"é":1}'.encode(), Content_Type="application/json", X_Up="U"
+    )
+    assert (status, headers["content-type"]) == (200, "application/json")
+    got = json.loads(body)
+    assert got["event"]["rawPath"] == "/echo/x y"
+    assert got["event"]["pathParameters"] == {"proxy": "x y"}
+    assert got["event"]["body"] == '{"é":1}'
+    assert got["event"]["headers"]["x-up"] == "U"
+    assert got["function"] == "EchoFunction"
+    assert 1000 < got["remaining"] <= 2000
+    assert got["greeting"] == "hello"
+    assert got["environment"]["TABLE_NAME"] == "mlflow-serverless"
+    assert got["environment"]["POWERTOOLS_METRICS_DISABLED"] == "true"
+
+    assert runner.request("GET", "/nothing")[:2] == (404, b'{"message":"Not Found"}')
+    internal = (500, b'{"message":"Internal Server Error"}')
+    for action in ("raise", "exit", "broken", "large?bytes=6291456", "sleep?seconds=3"):
+        assert runner.request("GET", f"/echo/{action}")[:2] == internal, action
+    assert "ValueError: as asked" in runner.output
+    assert "timed out after 2 s" in runner.output
+    assert runner.request("GET", "/echo/binary")[1] == b"\x00\xff"
+    status, body, headers = runner.request("GET", "/echo/cookies")
+    assert (status, body, headers.get_all("set-cookie")) == (204, b"", ["a=1", "b=2; Path=/"])
+    assert runner.request("HEAD", "/echo/x")[:2] == (200, b"")
+    large = b"x" * (6 * 1024 * 1024 + 1)
+    for size in (len(large), 5_000_000):
+        status, body, _ = runner.request("POST", "/echo/x", large[:size])
+        assert (status, body) == (413, b'{"message":"Request Entity Too Large"}')
+    assert runner.request("GET", "/echo/x?" + "q" * 11_000)[0] == 431
+    assert len(runner.request("GET", "/echo/large?bytes=6000000")[1]) == 6_000_000
+
+
+def test_stream_reaches_the_function(local: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "data"
+    runner = local(f"--data={folder}")
+    for name, body in (("a", "1"), ("bad", "poison"), ("b", "2")):
+        assert runner.request("PUT", f"/items/{name}", body, Content_Type="text/plain")[0] == 200
+    eventually(lambda: runner.request("GET", "/items/b?kind=COPY")[1] == b"2")
+    assert runner.request("GET", "/items/a?kind=COPY")[1] == b"1"
+    assert runner.request("GET", "/items/bad?kind=COPY")[0] == 404
+    assert len((folder / "dead-letters.jsonl").read_text().splitlines()) == 1
+    assert runner.end(signal.SIGINT) == 0
+
+    quiet = local(f"--data={folder}", "--no-indexer")
+    assert quiet.request("PUT", "/items/c", "3", Content_Type="text/plain")[0] == 200
+    time.sleep(0.5)
+    assert quiet.request("GET", "/items/c?kind=COPY")[0] == 404
+    assert quiet.end() == 0
+
+    again = local(f"--data={folder}")
+    eventually(lambda: again.request("GET", "/items/c?kind=COPY")[1] == b"3")
+    assert len((folder / "dead-letters.jsonl").read_text().splitlines()) == 1
+    assert again.end() == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends the engine only on Linux")
+def test_sigkill_keeps_the_data_and_ends_the_engine(local: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "data"
+    runner = local(f"--data={folder}")
+    stop = threading.Event()
+    acknowledged: list[str] = []
+
+    def write() -> None:
+        while not stop.is_set():
+            name = str(len(acknowledged))
+            try:
+                if (
+                    runner.request("PUT", f"/items/{name}", name, Content_Type="text/plain")[0]
+                    == 200
+                ):
+                    acknowledged.append(name)
+            except OSError:
+                return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    eventually(lambda: len(acknowledged) > 50)
+    pid = engine_pid(folder)
+    runner.end(signal.SIGKILL)
+    stop.set()
+    writer.join()
+    eventually(lambda: gone(pid), 5)
+    again = local(f"--data={folder}")
+    for name in acknowledged:
+        assert again.request("GET", f"/items/{name}")[1] == name.encode()
+    eventually(lambda: again.request("GET", f"/items/{acknowledged[-1]}?kind=COPY")[0] == 200)
+    assert again.end() == 0
+
+
+def test_an_abandoned_engine_is_ended_first(local: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "data"
+    runner = local(f"--data={folder}")
+    record = (folder / "engine.json").read_text()
+    command = Path(f"/proc/{engine_pid(folder)}/cmdline").read_text().split("\0")[:-1]
+    assert runner.end() == 0
+    orphan = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        pid = json.loads(record)["pid"]
+        (folder / "engine.json").write_text(record.replace(str(pid), str(orphan.pid)))
+        reaper = threading.Thread(target=orphan.wait)
+        reaper.start()
+        again = local(f"--data={folder}")
+        reaper.join(5)
+        assert orphan.returncode is not None
+        assert again.end() == 0
+    finally:
+        if orphan.poll() is None:
+            orphan.kill()
+            orphan.wait()
+
+
+def test_an_unrelated_process_is_never_ended(local: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        (folder / "engine.json").write_text(json.dumps({"pid": other.pid, "port": 1}))
+        assert local(f"--data={folder}").end() == 0
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_two_runners_do_not_share_a_folder(local: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "data"
+    runner = local(f"--data={folder}")
+    second = local(f"--data={folder}", ready=False)
+    assert second.process.wait(10) == 1
+    assert f"in use by another runner (process {runner.process.pid})" in second.output
+    assert runner.request("GET", "/health")[0] == 200
+
+
+def test_a_killed_ephemeral_run_is_cleaned_by_the_next(local: Any) -> None:
+    runner = local("--ephemeral")
+    folder = Path(runner.value("data"))
+    runner.end(signal.SIGKILL)
+    assert folder.exists()
+    assert local("--ephemeral").end() == 0
+    assert not folder.exists()
+
+
+def test_the_users_engine_is_used(local: Any, engine: Any) -> None:
+    credentials = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}
+    runner = local(
+        "--ephemeral",
+        AWS_ENDPOINT_URL_DYNAMODB=engine.engine.endpoint,
+        TABLE_NAME="another-table-name",
+        **credentials,
+    )
+    assert "from AWS_ENDPOINT_URL_DYNAMODB" in runner.output
+    assert runner.request("PUT", "/items/a", "1", Content_Type="text/plain")[0] == 200
+    eventually(lambda: runner.request("GET", "/items/a?kind=COPY")[1] == b"1")
+    assert runner.end() == 0
+    item = engine.dynamodb.get_item(
+        TableName="another-table-name", Key={"PK": {"S": "P"}, "SK": {"S": "ITEM#a"}}
+    )["Item"]
+    assert item["body"] == {"S": "1"}
+
+
+def test_sigterm_finishes_running_requests(local: Any) -> None:
+    runner = local("--ephemeral")
+    answers = []
+    request = threading.Thread(
+        target=lambda: answers.append(runner.request("GET", "/echo/sleep?seconds=1")[0])
+    )
+    request.start()
+    time.sleep(0.4)
+    assert runner.end() == 0
+    request.join()
+    assert answers == [200]
+
+
+def test_sigterm_during_the_start_leaves_nothing(local: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "data"
+    runner = local(f"--data={folder}", ready=False)
+    eventually((folder / "engine.json").exists)
+    pid = engine_pid(folder)
+    assert runner.end() == 0
+    assert gone(pid)
+    assert "Traceback" not in runner.output
+
+
+def test_impatient_signals_do_not_interrupt_the_end(local: Any) -> None:
+    runner = local("--ephemeral")
+    folder = Path(runner.value("data"))
+    while runner.process.poll() is None:
+        runner.process.send_signal(signal.SIGTERM)
+        time.sleep(0.02)
+    assert runner.process.returncode == 0
+    assert not folder.exists()
+
+
+def test_the_runner_ends_when_the_engine_dies(local: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "data"
+    runner = local(f"--data={folder}")
+    os.kill(engine_pid(folder), signal.SIGKILL)
+    assert runner.process.wait(15) == 1
+    assert "the DynamoDB engine ended with code -9" in runner.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "code", "message"),
+    [
+        (["--auth"], {}, 2, "--auth is not available yet"),
+        (["--workspaces"], {}, 2, "--workspaces is not available yet"),
+        (["--ephemeral", "--data=x"], {}, 2, "not allowed with"),
+        (["--port=70000"], {}, 2, "0 to 65535"),
+        (["--ephemeral"], {"TABLE_NAME": "short"}, 1, "11 characters or more"),
+        (["--ephemeral"], {"MLFLOW_SERVERLESS_ENGINE": "/absent"}, 1, "run make setup"),
+        (["--ephemeral", "--template=/absent.yaml"], {}, 1, "/absent.yaml"),
+        (["--data=/proc/nothing"], {}, 1, "cannot use the folder"),
+        (["--ephemeral", "--host=192.0.2.1"], {}, 1, "cannot listen on 192.0.2.1"),
+    ],
+)
+def test_refusals(local: Any, arguments: Any, environ: Any, code: Any, message: Any) -> None:
+    runner = local(*arguments, ready=False, **environ)
+    assert runner.process.wait(10) == code
+    assert message in runner.output
+    assert "Traceback" not in runner.output
+
+
+def test_a_taken_port_is_named(local: Any) -> None:
+    runner = local("--ephemeral")
+    second = local("--ephemeral", f"--port={runner.port}", ready=False)
+    assert second.process.wait(10) == 1
+    assert f"cannot listen on 127.0.0.1:{runner.port}" in second.output
+
+
+def test_help_is_short() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "local", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name in (
+        "--port",
+        "--host",
+        "--data",
+        "--ephemeral",
+        "--auth",
+        "--no-indexer",
+        "--workspaces",
+    ):
+        assert name in shown

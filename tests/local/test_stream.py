@@ -1,0 +1,240 @@
+"""The poller against the real engine."""
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import local.batch
+from local.batch import DeadLetters
+from local.checkpoints import Checkpoints
+from local.stream import StreamPoller, stream_client
+
+from .conftest import TABLE, eventually
+from .test_batch import mapping
+
+
+@pytest.fixture(autouse=True)
+def _short_backoff(monkeypatch: Any) -> None:
+    monkeypatch.setattr(local.batch, "FIRST_BACKOFF_SECONDS", 0.005)
+
+
+@pytest.fixture
+def poll(engine: Any) -> Any:
+    """Starts pollers on the engine's stream; stops them at the end."""
+    pollers = []
+    client = stream_client(engine.client)
+
+    def start(invoke: Any, *, hint: bool = True, **changes: Any) -> Any:
+        poller = StreamPoller(
+            mapping(**changes),
+            client=client,
+            stream=engine.stream,
+            invoke=invoke,
+            checkpoints=Checkpoints(engine.folder.checkpoints),
+            dead_letters=DeadLetters(engine.folder.dead_letters),
+            written_at=engine.file.written_at if hint else None,
+        )
+        pollers.append(poller)
+        poller.start()
+        return poller
+
+    yield start
+    for poller in pollers:
+        poller.stop()
+
+
+def names(event: Any) -> Any:
+    return [record["dynamodb"]["Keys"]["SK"]["S"] for record in event["Records"]]
+
+
+def test_records_come_in_order_in_lambdas_form(engine: Any, poll: Any) -> None:
+    events: list[Any] = []
+    poll(events.append)
+    for number in range(35):
+        engine.put(f"{number:03}", body="é")
+    engine.dynamodb.delete_item(TableName=TABLE, Key={"PK": {"S": "P"}, "SK": {"S": "000"}})
+    eventually(lambda: len([r for event in events for r in event["Records"]]) == 36)
+    assert [name for event in events for name in names(event)] == [
+        *(f"{number:03}" for number in range(35)),
+        "000",
+    ]
+    assert max(len(event["Records"]) for event in events) <= 10
+    first = json.loads(json.dumps(events[0]))["Records"][0]
+    assert first["eventName"] == "INSERT"
+    assert first["eventSource"] == "aws:dynamodb"
+    assert first["eventSourceARN"] == engine.stream
+    assert first["dynamodb"]["NewImage"]["body"] == {"S": "é"}
+    assert isinstance(first["dynamodb"]["ApproximateCreationDateTime"], int | float)
+    assert events[-1]["Records"][-1]["eventName"] == "REMOVE"
+
+
+def test_filter_hides_records_and_moves_the_checkpoint(engine: Any, poll: Any) -> None:
+    events: list[Any] = []
+    pattern = json.dumps({"dynamodb": {"Keys": {"SK": {"S": [{"prefix": "A#"}]}}}})
+    poller = poll(events.append, patterns=(pattern,))
+    for number in range(4):
+        engine.put(f"A#{number}")
+        engine.put(f"B#{number}")
+    eventually(lambda: poller.processed() == 8)
+    assert [name for event in events for name in names(event)] == ["A#0", "A#1", "A#2", "A#3"]
+
+
+def test_poison_is_isolated_and_written_down(engine: Any, poll: Any) -> None:
+    seen: list[Any] = []
+
+    def invoke(event: Any) -> Any:
+        for record in event["Records"]:
+            name = record["dynamodb"]["Keys"]["SK"]["S"]
+            if name == "3":
+                number = record["dynamodb"]["SequenceNumber"]
+                return {"batchItemFailures": [{"itemIdentifier": number}]}
+            seen.append(name)
+        return None
+
+    for number in range(6):
+        engine.put(str(number))
+    poll(invoke)
+    eventually(lambda: len(seen) >= 5)
+    assert seen == ["0", "1", "2", "4", "5"]
+    (letter,) = map(json.loads, engine.folder.dead_letters.read_text().splitlines())
+    assert letter["DDBStreamBatchInfo"]["batchSize"] == 1
+    assert letter["DDBStreamBatchInfo"]["startSequenceNumber"] == "4"
+    assert letter["requestContext"]["approximateInvokeCount"] == 3
+
+
+def test_transient_failures_lose_nothing(engine: Any, poll: Any) -> None:
+    seen, calls = [], []
+
+    def invoke(event: Any) -> None:
+        calls.append(event)
+        if len(calls) % 3:
+            raise TimeoutError("not now")
+        seen.extend(names(event))
+
+    for number in range(30):
+        engine.put(f"{number:02}")
+    poll(invoke, maximum_retry_attempts=-1)
+    eventually(lambda: len(seen) == 30, 30)
+    assert seen == [f"{number:02}" for number in range(30)]
+
+
+def test_restart_goes_on_at_the_checkpoint(engine: Any, poll: Any) -> None:
+    first: list[Any] = []
+    second: list[Any] = []
+    poller = poll(first.append)
+    for number in range(5):
+        engine.put(str(number))
+    eventually(lambda: poller.processed() == 5)
+    poller.stop()
+    for number in range(5, 8):
+        engine.put(str(number))
+    poll(second.append)
+    eventually(lambda: len([r for event in second for r in event["Records"]]) == 3)
+    assert [name for event in second for name in names(event)] == ["5", "6", "7"]
+
+
+def test_an_unreadable_checkpoint_file_starts_over(engine: Any, poll: Any) -> None:
+    engine.put("0")
+    engine.folder.checkpoints.write_text("{")
+    events: list[Any] = []
+    poll(events.append)
+    eventually(lambda: events)
+    assert names(events[0]) == ["0"]
+
+
+def test_trimmed_records_do_not_stop_the_poller(engine: Any, poll: Any) -> None:
+    events: list[Any] = []
+    poller = poll(events.append)
+    for number in range(5):
+        engine.put(str(number))
+    eventually(lambda: poller.processed() == 5)
+    poller.stop()
+    later = time.time() + 2 * 24 * 3600
+    assert engine.file.trim_stream(3, now=time.time()) == 0
+    assert engine.file.trim_stream(3, now=later) == 3
+    assert engine.file.trim_stream(99, now=later) == 1, "the newest stays"
+    engine.put("5")
+    again: list[Any] = []
+    poll(again.append)
+    eventually(lambda: again)
+    assert names(again[0]) == ["5"]
+
+
+@pytest.mark.parametrize("hint", [True, False])
+def test_latency_is_small(engine: Any, poll: Any, hint: bool) -> None:
+    arrived = threading.Event()
+    poll(lambda event: arrived.set(), hint=hint)
+    waits = []
+    for number in range(5):
+        time.sleep(0.2)
+        arrived.clear()
+        began = time.monotonic()
+        engine.put(str(number))
+        assert arrived.wait(5)
+        waits.append(time.monotonic() - began)
+    assert sorted(waits)[2] < 0.2
+
+
+def test_a_quiet_stream_is_hardly_read(engine: Any, poll: Any) -> None:
+    reads: list[Any] = []
+    poller = poll(lambda event: None)
+    poller.client.meta.events.register(
+        "before-call.dynamodb-streams.GetRecords", lambda **_: reads.append(1)
+    )
+    engine.put("0")
+    eventually(lambda: poller.processed() == 1)
+    time.sleep(0.3)
+    reads.clear()
+    time.sleep(1)
+    assert len(reads) <= 1
+
+
+class FakeStreams:
+    """Two shards, the second the child of the first.
+
+    The child's records may come only after the parent's.
+    """
+
+    def __init__(self) -> None:
+        self.pages = {"parent": [["1", "2"], []], "child": [["3"]]}
+        self.lost = True
+
+    def describe_stream(self, **request: Any) -> Any:
+        if "ExclusiveStartShardId" not in request:
+            shards = [{"ShardId": "child", "ParentShardId": "parent"}]
+            return {"StreamDescription": {"Shards": shards, "LastEvaluatedShardId": "child"}}
+        return {"StreamDescription": {"Shards": [{"ShardId": "parent", "ParentShardId": "gone"}]}}
+
+    def get_shard_iterator(self, **request: Any) -> Any:
+        return {"ShardIterator": f"{request['ShardId']} 0"}
+
+    def get_records(self, **request: Any) -> Any:
+        shard, _, page = request["ShardIterator"].partition(" ")
+        pages = self.pages[shard]
+        records = [{"dynamodb": {"SequenceNumber": number}} for number in pages[int(page)]]
+        more = int(page) + 1 < len(pages)
+        return {
+            "Records": records,
+            **({"NextShardIterator": f"{shard} {int(page) + 1}"} if more else {}),
+        }
+
+
+def test_a_child_shard_waits_for_its_parent(tmp_path: Any) -> None:
+    seen: list[Any] = []
+    poller = StreamPoller(
+        mapping(),
+        client=FakeStreams(),
+        stream="arn",
+        invoke=lambda event: seen.extend(
+            record["dynamodb"]["SequenceNumber"] for record in event["Records"]
+        ),
+        checkpoints=Checkpoints(tmp_path / "c.json"),
+        dead_letters=DeadLetters(tmp_path / "d.jsonl"),
+    )
+    poller.start()
+    eventually(lambda: len(seen) == 3)
+    poller.stop()
+    assert seen == ["1", "2", "3"]

@@ -1,0 +1,417 @@
+import ast
+import math
+import re
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mlcore.db import keys
+from mlcore.db.keys.pattern import Pattern, Template
+
+ROOT = Path(__file__).parents[3]
+ALL = {**keys.PATTERNS, **keys.INDEXES}
+TEMPLATES = {
+    (template.text, limit): template
+    for pattern in ALL.values()
+    for template, limit in ((pattern.pk, 2048), (pattern.sk, 1024))
+}
+
+INTEGERS = {"step", "ts", "time", "version", "number"}
+DOUBLES = {"double", "inv_value"}
+NASTY = st.text('#$%~! "\0\x1f\x7fab{}|é😀', min_size=1, max_size=12)
+SHORT = NASTY | st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+"""Of at most 48 bytes, 36 of which an escape may treble: what is always kept whole."""
+
+LONG = st.builds(
+    lambda start, character, count, end: start + character * count + end,
+    SHORT,
+    st.sampled_from(["a", "#", "$", "é", "漢", "😀", "\0"]),
+    st.integers(0, 600),
+    SHORT,
+)
+
+
+def values(
+    fields: tuple[str, ...], texts: st.SearchStrategy[str]
+) -> st.SearchStrategy[tuple[Any, ...]]:
+    def strategy(field: str) -> st.SearchStrategy[Any]:
+        if field in INTEGERS:
+            return st.integers(-(2**63), 2**63 - 1)
+        return st.floats() if field in DOUBLES else texts
+
+    return st.tuples(*map(strategy, fields))
+
+
+def same(first: object, second: object) -> bool:
+    """Equal to the last bit: -0.0 is not 0.0, NaN is NaN."""
+    return repr(first) == repr(second)
+
+
+few = settings(max_examples=25)  # of each of the many templates
+
+
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=lambda template: template.text)
+class TestEveryTemplate:
+    @few
+    @given(data=st.data())
+    def test_what_is_not_cut_comes_back(self, template: Template, data: st.DataObject) -> None:
+        given_values = data.draw(values(template.fields, st.text("#$a é", max_size=16) | SHORT))
+        built = template.build(*given_values)
+        parsed = template.parse(built)
+        assert parsed is not None
+        assert tuple(parsed) == template.fields
+        for field, value in zip(template.fields, given_values, strict=True):
+            kept = len(str(value).encode()) <= 21  # an escaped id of 21 bytes has 63
+            assert not kept or same(parsed[field], value)
+
+    @few
+    @given(data=st.data())
+    def test_no_text_makes_a_key_too_long(self, template: Template, data: st.DataObject) -> None:
+        limit = next(limit for text, limit in TEMPLATES if text == template.text)
+        built = template.build(*data.draw(values(template.fields, LONG)))
+        assert len(built.encode()) <= limit
+
+    @few
+    @given(data=st.data())
+    def test_different_values_make_different_keys(
+        self, template: Template, data: st.DataObject
+    ) -> None:
+        strategy = values(template.fields, SHORT | LONG | st.sampled_from(["a" * 1500, "a" * 1501]))
+        first, second = data.draw(strategy), data.draw(strategy)
+        assert (template.build(*first) == template.build(*second)) == same(first, second)
+
+    @few
+    @given(data=st.data())
+    def test_a_prefix_selects_exactly_what_has_its_fields(
+        self, template: Template, data: st.DataObject
+    ) -> None:
+        strategy = values(
+            template.fields, st.sampled_from(["a", "a#b", "a$", "a#", "", "a b"]) | LONG
+        )
+        first, second = data.draw(strategy), data.draw(strategy)
+        for count in range(len(template.fields)):
+            prefix = template.prefix(*first[:count])
+            assert template.build(*first).startswith(prefix)
+            selected = template.build(*second).startswith(prefix)
+            assert selected == same(first[:count], second[:count])
+
+
+def test_a_cut_text_keeps_its_beginning_and_is_marked() -> None:
+    name = "漢字" * 250
+    pk = keys.registered_model(name + "x" * 600).pk
+    assert pk.startswith("RM#" + name)
+    assert re.fullmatch("x+~[0-9a-f]{32}", pk.removeprefix("RM#" + name))
+
+
+def test_the_longest_names_of_mlflow_are_kept_whole_in_partition_keys() -> None:
+    for character in ("a", "#", "漢", "😀"):
+        name = character * 500
+        assert keys.registered_model(name).pk == "RM#" + name
+        assert keys.gsi3_experiment(name, "1").pk == "EXPNAME#" + name
+
+
+def test_a_name_that_looks_like_a_cut_one_is_not_taken_for_it() -> None:
+    for build in (keys.run_metric, keys.run_param):
+        cut = build("1", "r", "k" * 2000).sk
+        impostor = cut.removeprefix("R#r#").split("#", 1)[1]
+        assert build("1", "r", impostor).sk != cut
+
+
+CASES = {
+    "experiment": (keys.experiment("1"), "EXP#1", "E#META"),
+    "experiment_tag": (keys.experiment_tag("1", "a#b"), "EXP#1", "E#TAG#a#b"),
+    "experiment_name_rev": (keys.experiment_name_rev("1"), "EXP#1", "E#NAME_REV"),
+    "experiment_name_lock": (
+        keys.experiment_name_lock("w#", "a#b"),
+        "EXPNAME#w$23#a#b",
+        "EXPNAME#LOCK",
+    ),
+    "run": (keys.run("1", "r"), "EXP#1", "R#r"),
+    "run_metric": (keys.run_metric("1", "r", "val loss"), "EXP#1", "R#r#METRIC#val loss"),
+    "run_metric_history": (
+        keys.run_metric_history("1", "r", "a/b", 3, -1, "s"),
+        "EXP#1",
+        "R#r#MHIST#a/b#00000000000000000003#-9999999999999999999#s",
+    ),
+    "run_metric_batch": (keys.run_metric_batch("1", "r", "b"), "EXP#1", "R#r#MBATCH#b"),
+    "run_param": (keys.run_param("1", "r", "k"), "EXP#1", "R#r#PARAM#k"),
+    "run_tag": (keys.run_tag("1", "r", "k"), "EXP#1", "R#r#TAG#k"),
+    "run_input": (keys.run_input("1", "r", "d#s", "0#1"), "EXP#1", "R#r#INPUT#d$23s#0#1"),
+    "run_logged_model": (keys.run_logged_model("1", "r", "out:m"), "EXP#1", "R#r#LM#out:m"),
+    "run_ref": (keys.run_ref("r"), "RUN#r", "RUN#REF"),
+    "dataset": (keys.dataset("1", "h"), "EXP#1", "D#h"),
+    "dataset_part": (
+        keys.dataset_part("1", "h", "schema:x", 2),
+        "EXP#1",
+        "D#h#PART#schema:x#00000000000000000002",
+    ),
+    "trace": (keys.trace("1", "tr#1"), "EXP#1", "T#tr$231"),
+    "trace_tag": (keys.trace_tag("1", "t", "a#b"), "EXP#1", "T#t#TAG#a#b"),
+    "trace_spans": (keys.trace_spans("1", "t"), "EXP#1", "T#t#SPANS"),
+    "trace_ref": (keys.trace_ref("t"), "TRACE#t", "TRACE#REF"),
+    "dataset_link": (keys.dataset_link("1", "r", "n", "d"), "EXP#1", "DLINK#r#n#d"),
+    "rank_metric": (
+        keys.rank_metric("1", "m", 0.5, "r"),
+        "EXP#1",
+        "RANK#m#m#401fffffffffffff#r",
+    ),
+    "rank_param": (keys.rank_param("1", "p", "a b", "r"), "EXP#1", "RANK#p#p#a$20b#r"),
+    "fts": (keys.fts("1", "word", "a#", "run", "r"), "EXP#1", "FTS#word#a$23#run#r"),
+    "fts_rev": (keys.fts_rev("1", "run", "r", "word", "a#"), "EXP#1", "FTS_REV#run#r#word#a#"),
+    "pending": (keys.pending("1", "run", "r"), "EXP#1", "PENDING#run#r"),
+    "registered_model": (keys.registered_model("a#b"), "RM#a#b", "M#META"),
+    "model_version": (keys.model_version("n", 3), "RM#n", "M#V#00000000000000000003"),
+    "model_tag": (keys.model_tag("n", "k"), "RM#n", "M#TAG#k"),
+    "model_alias": (keys.model_alias("n", "a"), "RM#n", "M#ALIAS#a"),
+    "workspace": (keys.workspace("w"), "WORKSPACE#w", "WS#META"),
+    "user": (keys.user("u"), "USER#u", "U#META"),
+    "experiment_permission": (keys.experiment_permission("u", "1"), "USER#u", "U#PERM#1"),
+    "model_permission": (keys.model_permission("u", "n#"), "USER#u", "U#RPERM#n#"),
+    "config": (keys.config("ttl_policy"), "CONFIG", "CFG#ttl_policy"),
+    "gsi1_run": (keys.gsi1_run("r", "1"), "RUN#r", "EXP#1"),
+    "gsi1_trace": (keys.gsi1_trace("t", "1"), "TRACE#t", "EXP#1"),
+    "gsi2_experiment": (keys.gsi2_experiment("w", "1"), "WS#w", "EXP#1"),
+    "gsi2_fts": (keys.gsi2_fts("a#", "word", "run", "r"), "FTS#a#", "word#run#r"),
+    "gsi3_experiment": (keys.gsi3_experiment("a#b", "1"), "EXPNAME#a#b", "EXP#1"),
+    "gsi3_model": (keys.gsi3_model("a#b"), "RMNAME#a#b", "RM#a#b"),
+    "gsi4_experiment_permission": (
+        keys.gsi4_experiment_permission("1", "u"),
+        "EXPPERM#1",
+        "USER#u",
+    ),
+    "gsi4_model_permission": (keys.gsi4_model_permission("n", "u"), "RMPERM#n", "USER#u"),
+    "gsi5_experiment": (keys.gsi5_experiment("w", "a#b"), "WS#w#EXP", "a#b"),
+    "gsi5_model": (keys.gsi5_model("a#b"), "RM_LIST", "a#b"),
+}
+
+TIME = "00000000000000000005"
+LOCAL_CASES = {
+    "lsi1_run": (
+        keys.lsi1_run("active", 5, "01"),
+        keys.lsi1_run_prefix("active"),
+        f"ACTIVE#R#{TIME}#nm~",
+    ),
+    "lsi2_run": (keys.lsi2_run(5, "01"), keys.lsi2_run_prefix(), f"R#{TIME}#nm~"),
+    "lsi3_run": (
+        keys.lsi3_run("RUNNING", 5, "01"),
+        keys.lsi3_run_prefix("RUNNING"),
+        f"RUNNING#R#{TIME}#nm~",
+    ),
+    "lsi4_run": (keys.lsi4_run("a b", "01"), keys.lsi4_run_prefix(), "R#a$20b#01"),
+    "lsi5_run": (
+        keys.lsi5_run("m", 0.5, "01"),
+        keys.lsi5_run_prefix("m"),
+        "R#m#bfe0000000000000#nm~",
+    ),
+    "lsi2_trace": (keys.lsi2_trace(5, "01"), keys.lsi2_trace_prefix(), f"T#{TIME}#nm~"),
+    "lsi3_trace": (
+        keys.lsi3_trace("OK", 5, "01"),
+        keys.lsi3_trace_prefix("OK"),
+        f"OK#T#{TIME}#nm~",
+    ),
+    "lsi4_trace": (keys.lsi4_trace("t", "01"), keys.lsi4_trace_prefix(), "T#t#01"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_functions_build_their_pattern(name: str) -> None:
+    built, pk, sk = CASES[name]
+    assert built == (pk, sk)
+    assert ALL[name].parse(pk, sk) is not None
+    if name in keys.PATTERNS:
+        parsed = keys.parse(pk, sk)
+        assert parsed.pattern.name == name
+
+
+@pytest.mark.parametrize("name", LOCAL_CASES)
+def test_functions_of_local_indexes_build_their_pattern(name: str) -> None:
+    built, prefix, expected = LOCAL_CASES[name]
+    assert built == expected
+    assert built.startswith(prefix)
+    assert ALL[name].sk.parse(built) is not None
+
+
+def test_every_pattern_has_a_function() -> None:
+    assert {*CASES, *LOCAL_CASES} == set(ALL)
+
+
+@given(st.data())
+def test_an_item_key_is_of_one_pattern_only(data: st.DataObject) -> None:
+    pattern = data.draw(st.sampled_from(list(keys.PATTERNS.values())))
+    pk = pattern.pk.build(*data.draw(values(pattern.pk.fields, NASTY)))
+    sk = pattern.sk.build(*data.draw(values(pattern.sk.fields, NASTY)))
+    assert keys.parse(pk, sk).pattern is pattern
+    for other in keys.PATTERNS.values():
+        if other is not pattern:
+            assert other.parse(pk, sk) is None
+
+
+@pytest.mark.parametrize(
+    ("pk", "sk"), [("", ""), ("EXP#1", "X#1"), ("EXP#1", "R"), ("EXP#1", "R#1#NO#2")]
+)
+def test_a_key_of_no_pattern_is_refused(pk: str, sk: str) -> None:
+    with pytest.raises(ValueError, match="no pattern"):
+        keys.parse(pk, sk)
+
+
+def test_fields_are_parsed_to_their_types() -> None:
+    fields = keys.parse(*keys.rank_metric("1", "a#b", -math.inf, "r")).fields
+    assert fields == {"experiment_id": "1", "key": "a#b", "inv_value": -math.inf, "run_id": "r"}
+    assert keys.parse(*keys.model_version("n", 7)).fields == {"model_name": "n", "version": 7}
+
+
+def test_experiment_of_a_partition() -> None:
+    assert keys.experiment_id_of(keys.experiment("a#b").pk) == "a#b"
+    assert keys.experiment("1").pk.startswith(keys.EXPERIMENT_PK)
+    with pytest.raises(ValueError, match="experiment"):
+        keys.experiment_id_of("RM#x")
+
+
+NAMES = st.lists(SHORT | LONG, min_size=2, max_size=2)
+
+
+@given(NAMES, st.sampled_from(["a", "b"]), st.sampled_from(["a", "b"]))
+def test_names_have_their_order_in_lsi4(names: list[str], first_id: str, second_id: str) -> None:
+    first, second = names
+    assume(first[:250] != second[:250] or first == second)
+    assume(max(len(name.encode()) for name in names) < 240)
+    ordered = keys.lsi4_run(first, first_id) < keys.lsi4_run(second, second_id)
+    assert ordered == ((first, first_id) < (second, second_id))
+
+
+@given(st.tuples(SHORT, SHORT))
+def test_values_have_their_order_in_rank_param(texts: tuple[str, str]) -> None:
+    first, second = texts
+    ordered = keys.rank_param("1", "k", first, "r").sk < keys.rank_param("1", "k", second, "r").sk
+    assert ordered == (first < second)
+
+
+TIMES = st.tuples(st.integers(-(2**63), 2**63 - 1), SHORT)
+
+
+@given(TIMES, TIMES)
+def test_local_indexes_read_backwards_are_newest_first_and_ids_ascending(
+    first: tuple[int, str], second: tuple[int, str]
+) -> None:
+    (first_time, first_id), (second_time, second_id) = first, second
+    assume(max(len(first_id.encode()), len(second_id.encode())) <= 21)
+    before = (-first_time, first_id) < (-second_time, second_id)
+    assert (keys.lsi2_run(first_time, first_id) > keys.lsi2_run(second_time, second_id)) == before
+    assert (
+        keys.lsi1_run("active", first_time, first_id)
+        > keys.lsi1_run("active", second_time, second_id)
+    ) == before
+
+
+NUMBERS = st.floats(allow_nan=False)
+
+
+@given(NUMBERS, NUMBERS, NUMBERS, SHORT)
+def test_ranges_hold_what_lies_between(
+    first: float, second: float, value: float, run_id: str
+) -> None:
+    low, high = sorted((first + 0.0, second + 0.0))
+    inside = low <= value + 0.0 <= high
+    start, end = keys.lsi5_run_range("m", low, high)
+    assert (start <= keys.lsi5_run("m", value + 0.0, run_id) <= end) == inside
+    start, end = keys.rank_metric_range("m", high, low)
+    assert (start <= keys.rank_metric("1", "m", value + 0.0, run_id).sk <= end) == inside
+
+
+def test_no_index_key_is_empty_even_without_a_name() -> None:
+    assert keys.lsi4_run("", "r") == "R##r"
+    assert keys.lsi4_run_name_prefix("") == "R##"
+
+
+def test_prefixes_of_runs_and_traces() -> None:
+    assert keys.run_prefix() == "R#"
+    assert keys.run_prefix("r") == "R#r#"
+    assert keys.trace_prefix() == "T#"
+    assert keys.trace_prefix("t") == "T#t#"
+    for kind in ("METRIC", "MHIST", "MBATCH", "PARAM", "TAG", "INPUT", "LM"):
+        assert keys.run_child_prefix("r", kind) == f"R#r#{kind}#"
+
+
+PREFIXES = {
+    keys.experiment_tag_prefix(): "E#TAG#",
+    keys.run_metric_batch_prefix("r"): "R#r#MBATCH#",
+    keys.run_metric_history_prefix("r", "a#"): "R#r#MHIST#a$23#",
+    keys.dataset_prefix(): "D#",
+    keys.trace_tag_prefix("t"): "T#t#TAG#",
+    keys.dataset_link_prefix("r"): "DLINK#r#",
+    keys.rank_metric_prefix("a b"): "RANK#m#a b#",
+    keys.rank_param_prefix("a b"): "RANK#p#a b#",
+    keys.rank_param_value_prefix("a", "b c"): "RANK#p#a#b$20c#",
+    keys.fts_prefix("word", "a"): "FTS#word#a#",
+    keys.fts_rev_prefix("run", "r"): "FTS_REV#run#r#",
+    keys.gsi2_fts_prefix("word", "run"): "word#run#",
+    keys.pending_prefix("run"): "PENDING#run#",
+    keys.model_version_prefix(): "M#V#",
+    keys.model_tag_prefix(): "M#TAG#",
+    keys.model_alias_prefix(): "M#ALIAS#",
+    keys.experiment_permission_prefix(): "U#PERM#",
+    keys.model_permission_prefix(): "U#RPERM#",
+    keys.config_prefix(): "CFG#",
+}
+
+
+def test_prefixes_are_spelled_as_their_patterns() -> None:
+    assert list(PREFIXES) == list(PREFIXES.values())
+
+
+def test_the_place_where_texts_are_cut_never_changes() -> None:
+    """Stored items would no longer be found: a change here needs a migration of the table."""
+    cut = [
+        template.build(
+            *(0 if field in INTEGERS | DOUBLES else "k" * 3000 for field in template.fields)
+        )
+        for template in TEMPLATES.values()
+    ]
+    lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
+    assert lengths["EXP#<experiment_id>"] == 101
+    assert lengths["R#<run_id>#METRIC#<key>"] == 1024
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "a3fe00fc58b56396"
+
+
+def table_of_docstring() -> dict[str, tuple[str, str, str]]:
+    assert keys.__doc__
+    found = {}
+    index, pk = "", ""
+    for line in keys.__doc__.splitlines():
+        if re.match(r"    \S", line):
+            index, _, pk = line.strip().rpartition(" ")
+        elif re.match(r"        \S", line):
+            sk, name = line.split()
+            found[name] = (index, pk, sk)
+    return found
+
+
+def test_the_docstring_is_the_table_of_patterns() -> None:
+    def row(pattern: Pattern) -> tuple[str, str, str]:
+        return (pattern.index, pattern.pk.text, pattern.sk.text)
+
+    assert table_of_docstring() == {name: row(pattern) for name, pattern in ALL.items()}
+
+
+def test_nobody_else_spells_a_key() -> None:
+    beginnings = {
+        text.split("#", 1)[0] + "#" for text, _ in TEMPLATES if re.match(r"[A-Z_]+#", text)
+    }
+    spelled = re.compile("|".join(map(re.escape, sorted(beginnings))))
+    folder = ROOT / "layers/core/python/mlcore/db/keys"
+    for path in [*(ROOT / "layers").rglob("*.py"), *(ROOT / "functions").rglob("*.py")]:
+        if folder in path.parents:
+            continue
+        tree = ast.parse(path.read_text())
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in docstrings
+            ):
+                assert not spelled.match(node.value), f"{path}:{node.lineno} spells a key"
