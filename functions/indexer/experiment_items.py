@@ -10,8 +10,6 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.repos import experiments
 
-MAPS = ("tags",)
-
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """One BatchGetItem for the experiments of the records, then the writes for all of them."""
@@ -19,11 +17,11 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
         experiment_id = (new or old or {})["experiment_id"]["S"]
-        differing = projections.changes(old, new, MAPS)
+        differing = projections.changes(old, new, experiments.MAPS)
         changed.setdefault(experiment_id, set()).update(differing)
     wanted = [experiment_id for experiment_id, differing in changed.items() if differing]
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in wanted])
     writes.apply(
-        projections.children(item, experiments.maps(experiment_id), changed[experiment_id])
+        projections.children(item, (experiment_id,), experiments.MAPS, changed[experiment_id])
         for experiment_id, item in zip(wanted, items, strict=True)
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.repos.document import Map
+from mlcore.repos.document import Maps, Owner
 
 Changes = set[tuple[str, str]]
 """(map attribute, key) pairs."""
@@ -39,18 +39,17 @@ def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
     return found
 
 
-def children(current: Raw | None, maps: Iterable[Map], changed: Changes) -> Writes:
+def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) -> Writes:
     """The child items for the changed keys, given the source item as it is now."""
-    by_name = {entry.attribute: entry for entry in maps}
     puts: list[Raw] = []
     deletes: list[Key] = []
     for attribute, key in sorted(changed):
-        entry = by_name[attribute]
+        entry = maps[attribute]
         value = _content(current, attribute).get(key)
         if value is not None:
-            puts.append(entry.child(key, value["S"]))
+            puts.append(entry.child(entry.place(owner, key), key, value["S"]))
         else:
-            deletes.append(entry.place(key))
+            deletes.append(entry.place(owner, key))
     return Writes(puts, deletes)
 
 

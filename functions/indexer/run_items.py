@@ -10,8 +10,6 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.repos import run_children
 
-MAPS = ("metrics", "params", "tags", "inputs", "model_inputs", "model_outputs")
-
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """One BatchGetItem for the runs of the records, then the writes for all of them."""
@@ -20,10 +18,10 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         old, new = record.get("OldImage"), record.get("NewImage")
         image = new or old or {}
         run = (image["experiment_id"]["S"], image["run_id"]["S"])
-        changed.setdefault(run, set()).update(projections.changes(old, new, MAPS))
+        changed.setdefault(run, set()).update(projections.changes(old, new, run_children.MAPS))
     wanted = [run for run, differing in changed.items() if differing]
     items = table.batch_get([keys.run(*run) for run in wanted])
     writes.apply(
-        projections.children(item, run_children.maps(*run), changed[run])
+        projections.children(item, run, run_children.MAPS, changed[run])
         for run, item in zip(wanted, items, strict=True)
     )

@@ -14,7 +14,7 @@ import json
 import multiprocessing
 import sys
 import time
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 SHARED_KEYS = 3
@@ -27,6 +27,12 @@ class Tracking:
         self._host = urlsplit(url).netloc
         self._connection = http.client.HTTPConnection(self._host, timeout=120)
         self.errors: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
 
     def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body)
@@ -66,9 +72,10 @@ def batch(writer: int, number: int, metrics: int) -> dict[str, Any]:
 
 
 def write(url: str, run_id: str, writer: int, batches: int, metrics: int) -> list[str]:
-    tracking = Tracking(url)
-    for number in range(batches):
-        tracking.call("POST", "runs/log-batch", {"run_id": run_id, **batch(writer, number, metrics)})
+    with Tracking(url) as tracking:
+        for number in range(batches):
+            body = {"run_id": run_id, **batch(writer, number, metrics)}
+            tracking.call("POST", "runs/log-batch", body)
     return tracking.errors
 
 
@@ -107,20 +114,20 @@ def check(tracking: Tracking, run_id: str, processes: int, batches: int, metrics
 
 def hammer(url: str, processes: int = 8, batches: int = 200, metrics: int = 10) -> list[str]:
     """The errors and differences; empty when all is well."""
-    tracking = Tracking(url)
-    name = f"hammer {time.time_ns()}"
-    experiment = tracking.call("POST", "experiments/create", {"name": name})["experiment_id"]
-    body = {"experiment_id": experiment, "run_name": "hammered", "start_time": 1}
-    run_id = tracking.call("POST", "runs/create", body)["run"]["info"]["run_id"]
-    began = time.perf_counter()
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        work = [(url, run_id, writer, batches, metrics) for writer in range(processes)]
-        errors = [error for found in pool.starmap(write, work) for error in found]
-    seconds = time.perf_counter() - began
-    faults = check(tracking, run_id, processes, batches, metrics)
-    total = processes * batches
-    print(f"{total} batches in {seconds:.1f} s, {total * metrics / seconds:.0f} metrics/s")
-    return [*errors, *tracking.errors, *faults]
+    with Tracking(url) as tracking:
+        body = {"name": f"hammer {time.time_ns()}"}
+        experiment = tracking.call("POST", "experiments/create", body)["experiment_id"]
+        body = {"experiment_id": experiment, "run_name": "hammered", "start_time": 1}
+        run_id = tracking.call("POST", "runs/create", body)["run"]["info"]["run_id"]
+        began = time.perf_counter()
+        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            work = [(url, run_id, writer, batches, metrics) for writer in range(processes)]
+            errors = [error for found in pool.starmap(write, work) for error in found]
+        seconds = time.perf_counter() - began
+        faults = check(tracking, run_id, processes, batches, metrics)
+        total = processes * batches
+        print(f"{total} batches in {seconds:.1f} s, {total * metrics / seconds:.0f} metrics/s")
+        return [*errors, *tracking.errors, *faults]
 
 
 def main() -> int:

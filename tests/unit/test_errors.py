@@ -24,7 +24,7 @@ SERVICE = ("XXM00", "CLIENT_INTERNAL_ERROR")
         (e.MethodNotAllowed, 405, "ENDPOINT_NOT_FOUND", (USER, "RESOURCE_NOT_FOUND")),
         (e.ResourceConflict, 409, "RESOURCE_CONFLICT", None),
         (e.RequestLimitExceeded, 429, "REQUEST_LIMIT_EXCEEDED", None),
-        (e.InvalidState, 500, "INVALID_STATE", SERVICE),
+        (e.InvalidState, 400, "INVALID_STATE", SERVICE),
         (e.InternalError, 500, "INTERNAL_ERROR", SERVICE),
         (e.NotImplementedRpc, 501, "NOT_IMPLEMENTED", None),
         (e.TemporarilyUnavailable, 503, "TEMPORARILY_UNAVAILABLE", SERVICE),

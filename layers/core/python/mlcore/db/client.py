@@ -23,6 +23,9 @@ ATTEMPTS = 3
 
 POOL_CONNECTIONS = 32
 
+USER_AGENT = "mlflow-serverless"
+"""Given, because botocore would compose its own anew for each request."""
+
 _OPERATIONS = (
     "BatchGetItem",
     "BatchWriteItem",
@@ -48,6 +51,7 @@ def client() -> Any:
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
             max_pool_connections=POOL_CONNECTIONS,
             tcp_keepalive=True,
+            user_agent=USER_AGENT,
         ),
     )
     for operation in _OPERATIONS:

@@ -58,6 +58,10 @@ class Update:
         place = self._path(path)
         self._conditions.append(f"(attribute_not_exists({place}) OR {place}<{self._value(value)})")
 
+    def require_less(self, path: Path, value: Raw) -> None:
+        """There is something, and it is less."""
+        self._conditions.append(f"{self._path(path)}<{self._value(value)}")
+
     def require_absent_or_equal(self, path: Path, value: Raw) -> None:
         place = self._path(path)
         self._conditions.append(f"(attribute_not_exists({place}) OR {place}={self._value(value)})")

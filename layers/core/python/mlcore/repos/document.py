@@ -7,8 +7,11 @@ the item. Beyond, a new key goes to a child item of its own that is marked ``out
 item's ``overflow``
 attribute makes readers look there. A key never moves back, and is never in both places:
 
-* a write that spills requires the item's ``version`` to be the one it read;
-* a write that does not spill requires ``overflow`` to be unchanged.
+* a write that spills is a transaction over both places, and requires the item's ``version`` to be
+  the one it read;
+* a write that does not spill requires ``overflow`` to be unchanged;
+* once a map has overflowed, no key is added to it: new ones go outside, and a key in the map is
+  written only where it still is.
 
 Child items *without* the mark are projections that the indexer makes of the maps; nothing reads
 them here.
@@ -30,14 +33,26 @@ INLINE_BYTES = 300_000
 """Room is left for the other attributes, for values that grow in place and for racing writers'
 estimates."""
 
+ALWAYS_FITS = 8
+"""Bytes by which a value in its map may grow even so: the mark of a NaN moves no metric out."""
+
+MOVES_TOGETHER = 90
+BYTES_TOGETHER = 1_000_000
+"""What one transaction moves: DynamoDB takes 100 items and 4 MB, and an outside text counts
+twice."""
+
 Texts = Mapping[str, str]
 
 REPLACE = "replace"
 """The last write wins (tags)."""
 KEEP = "keep"
-"""A value never changes (params)."""
+"""A value never changes (params, inputs, models)."""
 LATER = "later"
 """The greater text wins (latest metrics)."""
+
+
+Owner = tuple[str, ...]
+"""The ids that the keys of a META item's children are made of, such as (experiment id, run id)."""
 
 
 class Map(NamedTuple):
@@ -45,19 +60,29 @@ class Map(NamedTuple):
 
     attribute: str
     rule: str
-    prefix: str
-    """Sort-key prefix of its child items."""
-    child: Callable[[str, str], Raw]
-    """(key, text) → the child item."""
-    place: Callable[[str], Key]
-    """key → where its child item is."""
+    prefix: Callable[[Owner], str]
+    """Sort-key prefix of the child items."""
+    place: Callable[[Owner, str], Key]
+    """Where the child item of a key is."""
+    child: Callable[[Key, str, str], Raw]
+    """(place, key, text) → the child item."""
+
+
+Maps = Mapping[str, Map]
+"""By attribute, in the order in which they may fill an item."""
 
 
 class Document(NamedTuple):
     item: Raw
-    maps: Mapping[str, Map]
+    owner: Owner
+    maps: Maps
     outside: Mapping[str, Mapping[str, str]]
     """Texts that live in child items only, by map and key."""
+
+    @property
+    def overflowed(self) -> list[str]:
+        """The maps that have texts outside."""
+        return self.item.get("overflow", {}).get("S", "").split()
 
     def texts(self, attribute: str) -> dict[str, str]:
         """Everything of one map, wherever it lives."""
@@ -69,23 +94,23 @@ class Document(NamedTuple):
         return Key(self.item["PK"]["S"], self.item["SK"]["S"])
 
 
-def load(item: Raw, maps: Iterable[Map]) -> Document:
+def load(item: Raw, owner: Owner, maps: Maps) -> Document:
     """The document of a META item; a further Query for each map that overflowed."""
-    by_name = {entry.attribute: entry for entry in maps}
-    names = item.get("overflow", {}).get("S", "").split()
-    found = table.parallel(
-        [partial(_read_outside, item["PK"]["S"], by_name[name]) for name in names]
-    )
-    return Document(item, by_name, dict(zip(names, found, strict=True)))
+    if "overflow" not in item:
+        return Document(item, owner, maps, {})
+    names = item["overflow"]["S"].split()
+    pk = item["PK"]["S"]
+    found = table.parallel([partial(_read_outside, pk, maps[name].prefix(owner)) for name in names])
+    return Document(item, owner, maps, dict(zip(names, found, strict=True)))
 
 
-def initial(maps: Iterable[Map], contents: Mapping[str, Texts]) -> tuple[Raw, list[Raw]]:
+def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Raw, list[Raw]]:
     """Attributes of a new META item, and the child items that must be written before it."""
     attributes: Raw = {}
     children: list[Raw] = []
     overflowed = []
     size = 0
-    for entry in maps:
+    for entry in maps.values():
         inline: Raw = {}
         for key, text in contents.get(entry.attribute, {}).items():
             weight = _weight(key, text)
@@ -93,7 +118,7 @@ def initial(maps: Iterable[Map], contents: Mapping[str, Texts]) -> tuple[Raw, li
                 inline[key] = string(text)
                 size += weight
             else:
-                children.append(_outside(entry, key, text))
+                children.append(_outside(owner, entry, key, text))
                 if entry.attribute not in overflowed:
                     overflowed.append(entry.attribute)
         attributes[entry.attribute] = {"M": inline}
@@ -124,39 +149,98 @@ def write(
     Raises:
         ConditionFailed: the item is not as it was read; read again and decide again.
     """
+    inline, outside, size = _placed(document, sets)
+    gone = list(removals)
+    present = {name: document.item[name]["M"] for name in document.maps}
+    moves = [
+        _Move((name, key), _outside(document.maps[name], key, text))
+        for name, texts in outside.items()
+        for key, text in texts.items()
+    ]
+    moves += [_Move(path, None) for path in gone if path[1] in document.outside.get(path[0], {})]
+    first, *later = _groups(moves)
+    leaving = [
+        path for path in (*gone, *(move.path for move in first)) if path[1] in present[path[0]]
+    ]
+
+    def update_by(setting: Callable[..., None]) -> Update:
+        update = Update()
+        setting(document, inline, leaving, update)
+        _account(document, list(outside), size, update, exclusive=bool(moves))
+        complete(update)
+        return update
+
+    update = update_by(_set_each)
+    if not update.fits():
+        update = update_by(_set_whole)
+    if not moves:
+        table.update(document.key, update)
+        return
+    _move(document, update, first)
+    for number_done, group in enumerate(later, start=1):
+        update = Update()
+        touch(update)
+        for move in group:
+            if move.path[1] in present[move.path[0]]:
+                update.remove(move.path)
+        version = int(document.item["version"]["N"]) + number_done
+        update.require_equal("version", number(version))
+        _move(document, update, group)
+
+
+class _Move(NamedTuple):
+    path: tuple[str, str]
+    item: Raw | None
+    """The child item to put; None to delete it."""
+
+
+def _placed(
+    document: Document, sets: Mapping[str, Texts]
+) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]], int]:
+    """What is written into the maps, what outside, and the size of the maps then."""
     inline: dict[str, dict[str, str]] = {}
     outside: dict[str, dict[str, str]] = {}
-    room = INLINE_BYTES - int(document.item["bytes"]["N"])
-    if room < sum(_weight(key, text) for texts in sets.values() for key, text in texts.items()):
-        room = INLINE_BYTES - _size(document)
+    size = _size(document)
     for attribute, texts in sets.items():
         present = document.item[attribute]["M"]
         elsewhere = document.outside.get(attribute, {})
+        full = attribute in document.overflowed
         for key, text in texts.items():
-            growth = _weight(key, text) - (_weight(key, present[key]["S"]) if key in present else 0)
-            if key not in elsewhere and (growth <= room or (key in present and growth <= 0)):
-                inline.setdefault(attribute, {})[key] = text
-                room -= growth
+            old = _weight(key, present[key]["S"]) if key in present else 0
+            growth = _weight(key, text) - old
+            if key in present:
+                stays = key not in elsewhere and growth <= max(INLINE_BYTES - size, ALWAYS_FITS)
             else:
-                outside.setdefault(attribute, {})[key] = text
-    gone = list(removals)
-    leaving = [
-        (attribute, key)
-        for attribute, keys in (*outside.items(), *((name, (key,)) for name, key in gone))
-        for key in keys
-        if key in document.item[attribute]["M"]
+                stays = not full and size + growth <= INLINE_BYTES
+            (inline if stays else outside).setdefault(attribute, {})[key] = text
+            size += growth if stays else -old
+    return inline, outside, size
+
+
+def _groups(moves: Sequence[_Move]) -> list[list[_Move]]:
+    """Moves that one transaction takes; one empty group if there are none."""
+    groups: list[list[_Move]] = [[]]
+    weight = 0
+    for move in moves:
+        moved = 0 if move.item is None else len(move.item["text"]["S"].encode())
+        if groups[-1] and (len(groups[-1]) == MOVES_TOGETHER or weight + moved > BYTES_TOGETHER):
+            groups.append([])
+            weight = 0
+        groups[-1].append(move)
+        weight += moved
+    return groups
+
+
+def _move(document: Document, update: Update, moves: Sequence[_Move]) -> None:
+    """Nobody sees the update without what it moves. Raises ConditionFailed."""
+    operations = [
+        Delete(document.maps[attribute].place(key)) if item is None else Put(item)
+        for (attribute, key), item in moves
     ]
-    update = Update()
-    _set_each(document, inline, leaving, update)
-    _account(document, outside, INLINE_BYTES - room, update)
-    complete(update)
-    if not update.fits():
-        update = Update()
-        _set_whole(document, inline, leaving, update)
-        _account(document, outside, INLINE_BYTES - room, update)
-        complete(update)
-    table.update(document.key, update)
-    _write_outside(document, outside, gone)
+    try:
+        table.transact([Change(document.key, update), *operations], token=new_ulid())
+    except TransactionFailed as failed:
+        raise ConditionFailed(failed.items.get(0)) from failed
 
 
 def _set_each(
@@ -168,12 +252,16 @@ def _set_each(
     """Each key on its own, so that writers of different keys never meet."""
     for attribute, texts in inline.items():
         rule = document.maps[attribute].rule
+        full = attribute in document.overflowed
         for key, text in texts.items():
             path = (attribute, key)
             if rule == LATER:
-                update.require_absent_or_less(path, string(text))
+                require = update.require_less if full else update.require_absent_or_less
+                require(path, string(text))
             elif rule == KEEP:
                 update.require_absent(path)
+            elif full:
+                update.require_exists(path)
             update.set(path, string(text))
     for path in leaving:
         update.remove(path)
@@ -198,62 +286,33 @@ def _set_whole(
     update.require_equal("version", document.item["version"])
 
 
-def _account(document: Document, outside: Mapping[str, Texts], size: int, update: Update) -> None:
+def _account(
+    document: Document, outside: Sequence[str], size: int, update: Update, *, exclusive: bool
+) -> None:
     """The item's version, its size, and which of its maps have texts outside."""
     touch(update)
-    update.add("bytes", size - int(document.item["bytes"]["N"]))
-    known = document.item.get("overflow", {}).get("S", "")
-    added = [name for name in outside if name not in known.split()]
-    if outside:
+    update.set("bytes", number(size))
+    known = document.overflowed
+    added = [name for name in outside if name not in known]
+    if exclusive:
         update.require_equal("version", document.item["version"])
     elif known:
-        update.require_equal("overflow", string(known))
+        update.require_equal("overflow", document.item["overflow"])
     else:
         update.require_absent("overflow")
     if added:
-        update.set("overflow", string(" ".join([*known.split(), *added])))
+        update.set("overflow", string(" ".join([*known, *added])))
 
 
-def _write_outside(
-    document: Document, outside: Mapping[str, Texts], gone: Iterable[tuple[str, str]]
-) -> None:
-    calls: list[Callable[[], None]] = []
-    for attribute, texts in outside.items():
-        entry = document.maps[attribute]
-        for key, text in texts.items():
-            calls.append(partial(_put_outside, entry, key, text))
-    for attribute, key in gone:
-        if key in document.outside.get(attribute, {}):
-            place = document.maps[attribute].place(key)
-            calls.append(partial(_drop, place))
-    table.parallel(calls)
+def _outside(owner: Owner, entry: Map, key: str, text: str) -> Raw:
+    child = entry.child(entry.place(owner, key), key, text)
+    return {**child, "outside": {"BOOL": True}, "text": string(text)}
 
 
-def _drop(place: Key) -> None:
-    table.delete(place)
-
-
-def _put_outside(entry: Map, key: str, text: str) -> None:
-    condition = Condition()
-    if entry.rule == LATER:
-        condition.require_absent_or_less("text", string(text))
-    elif entry.rule == KEEP:
-        condition.require_absent_or_equal("text", string(text))
-    try:
-        table.put(_outside(entry, key, text), condition if entry.rule != REPLACE else None)
-    except ConditionFailed:
-        if entry.rule == KEEP:
-            raise
-
-
-def _outside(entry: Map, key: str, text: str) -> Raw:
-    return {**entry.child(key, text), "outside": {"BOOL": True}, "text": string(text)}
-
-
-def _read_outside(pk: str, entry: Map) -> dict[str, str]:
+def _read_outside(pk: str, prefix: str) -> dict[str, str]:
     return {
         item["key"]["S"]: item["text"]["S"]
-        for item in table.query_all(pk, prefix=entry.prefix)
+        for item in table.query_all(pk, prefix=prefix)
         if "outside" in item
     }
 

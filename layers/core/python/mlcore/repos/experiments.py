@@ -110,7 +110,7 @@ def create(experiment: Experiment) -> None:
     """
     place = keys.experiment(experiment.experiment_id)
     attributes, children = document.initial(
-        maps(experiment.experiment_id), {"tags": experiment.tags}
+        (experiment.experiment_id,), MAPS, {"tags": experiment.tags}
     )
     gsi2pk, gsi2sk = keys.gsi2_experiment(experiment.workspace, experiment.experiment_id)
     gsi3pk, gsi3sk = keys.gsi3_experiment(experiment.name, experiment.experiment_id)
@@ -236,7 +236,7 @@ def delete_tag(read: Record, key: str) -> None:
 
 def record(item: Raw) -> Record:
     experiment_id = item["experiment_id"]["S"]
-    loaded = document.load(item, maps(experiment_id))
+    loaded = document.load(item, (experiment_id,), MAPS)
     experiment = Experiment(
         experiment_id=experiment_id,
         name=item["name"]["S"],
@@ -251,17 +251,20 @@ def record(item: Raw) -> Record:
     return Record(experiment, loaded)
 
 
-def maps(experiment_id: str) -> tuple[document.Map, ...]:
-    """The map attributes of ``E#META``."""
+def _tag(place: keys.Key, key: str, value: str) -> Raw:
+    return dict(ExperimentTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize())
 
-    def place(key: str) -> keys.Key:
-        return keys.experiment_tag(experiment_id, key)
 
-    def child(key: str, value: str) -> Raw:
-        at = place(key)
-        return dict(ExperimentTag(PK=at.pk, SK=at.sk, key=key, value=value).serialize())
-
-    return (document.Map("tags", document.REPLACE, keys.experiment_tag_prefix(), child, place),)
+MAPS: document.Maps = {
+    "tags": document.Map(
+        "tags",
+        document.REPLACE,
+        lambda _: keys.experiment_tag_prefix(),
+        lambda owner, key: keys.experiment_tag(owner[0], key),
+        _tag,
+    )
+}
+"""The map attributes of ``E#META``; the owner of its children is (experiment id,)."""
 
 
 def _found(experiment_id: str, item: Raw | None) -> Experiment | None:

@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 
-from mlcore.db.sortable import double, int64_hex, parse_double, parse_int64_hex
+from mlcore.db.sortable import double, int64_hex, parse_point
 from mlcore.entities import Metric, recency
 
 _NAN_MARK = "N"
@@ -28,8 +28,8 @@ def latest_text(metric: Metric) -> str:
 
 
 def parse_latest(key: str, text: str) -> Metric:
-    value = math.nan if text.endswith(_NAN_MARK) else parse_double(text[32:48])
-    return Metric(key, value, parse_int64_hex(text[16:32]), parse_int64_hex(text[:16]))
+    step, timestamp, value = parse_point(text[:48])
+    return Metric(key, math.nan if len(text) > 48 else value, timestamp, step)
 
 
 def latest_of(metrics: Iterable[Metric]) -> dict[str, Metric]:

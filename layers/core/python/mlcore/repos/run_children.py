@@ -12,9 +12,6 @@ from mlcore.entities import Dataset, DatasetInput, Tag
 from mlcore.models.runs import RunInput, RunLoggedModel, RunMetric, RunParam, RunTag
 from mlcore.repos import datasets, document, points
 
-_Child = Callable[[keys.Key, str, str], Raw]
-_Place = Callable[[str, str, str], keys.Key]
-
 
 class DatasetReference(NamedTuple):
     """A dataset input as the run item holds it: the dataset's identity and the input's tags."""
@@ -22,31 +19,6 @@ class DatasetReference(NamedTuple):
     name: str
     digest: str
     tags: tuple[Tag, ...]
-
-
-def maps(experiment_id: str, run_id: str) -> tuple[document.Map, ...]:
-    """The map attributes of a run item, in the order in which they may fill it."""
-
-    def entry(attribute: str, rule: str, kind: str, child: _Child, place: _Place) -> document.Map:
-        kind, _, begin = kind.partition("/")
-        prefix = keys.run_child_prefix(run_id, kind) + begin
-
-        def at(key: str) -> keys.Key:
-            return place(experiment_id, run_id, key)
-
-        def item(key: str, text: str) -> Raw:
-            return child(at(key), key, text)
-
-        return document.Map(attribute, rule, prefix, item, at)
-
-    return (
-        entry("metrics", document.LATER, "METRIC", _metric, keys.run_metric),
-        entry("params", document.KEEP, "PARAM", _param, keys.run_param),
-        entry("tags", document.REPLACE, "TAG", _tag, keys.run_tag),
-        entry("inputs", document.REPLACE, "INPUT", _input, _input_place),
-        entry("model_inputs", document.REPLACE, "LM/in:", _model, _model_place("in")),
-        entry("model_outputs", document.REPLACE, "LM/out:", _model, _model_place("out")),
-    )
 
 
 def input_key(name: str, digest: str) -> str:
@@ -137,8 +109,40 @@ def _model(place: keys.Key, key: str, text: str) -> Raw:
     return dict(RunLoggedModel(PK=place.pk, SK=place.sk, key=key, value=text).serialize())
 
 
-def _model_place(direction: str) -> _Place:
+def _entry(
+    attribute: str,
+    rule: str,
+    kind: str,
+    place: Callable[[str, str, str], keys.Key],
+    child: Callable[[keys.Key, str, str], Raw],
+) -> document.Map:
+    kind, _, begin = kind.partition("/")
+
+    def prefix(owner: document.Owner) -> str:
+        return keys.run_child_prefix(owner[1], kind) + begin
+
+    def at(owner: document.Owner, key: str) -> keys.Key:
+        return place(owner[0], owner[1], key)
+
+    return document.Map(attribute, rule, prefix, at, child)
+
+
+def _model_place(direction: str) -> Callable[[str, str, str], keys.Key]:
     def place(experiment_id: str, run_id: str, model_id: str) -> keys.Key:
         return keys.run_logged_model(experiment_id, run_id, f"{direction}:{model_id}")
 
     return place
+
+
+MAPS: document.Maps = {
+    entry.attribute: entry
+    for entry in (
+        _entry("metrics", document.LATER, "METRIC", keys.run_metric, _metric),
+        _entry("params", document.KEEP, "PARAM", keys.run_param, _param),
+        _entry("tags", document.REPLACE, "TAG", keys.run_tag, _tag),
+        _entry("inputs", document.REPLACE, "INPUT", _input_place, _input),
+        _entry("model_inputs", document.REPLACE, "LM/in:", _model_place("in"), _model),
+        _entry("model_outputs", document.REPLACE, "LM/out:", _model_place("out"), _model),
+    )
+}
+"""The map attributes of a run item; the owner of a run's children is (experiment id, run id)."""

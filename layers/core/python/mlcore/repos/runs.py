@@ -101,15 +101,15 @@ def missing(run_id: str) -> errors.ResourceDoesNotExist:
 
 
 def record(item: Raw, experiment: Experiment) -> Record:
-    maps = run_children.maps(experiment.experiment_id, item["run_id"]["S"])
-    return Record(experiment, document.load(item, maps))
+    owner = (experiment.experiment_id, item["run_id"]["S"])
+    return Record(experiment, document.load(item, owner, run_children.MAPS))
 
 
 def create(run: Run, experiment: Experiment) -> None:
     """One transaction: the run and its location. Sent twice, it makes one run."""
     place = keys.run(run.experiment_id, run.run_id)
-    maps = run_children.maps(run.experiment_id, run.run_id)
-    attributes, children = document.initial(maps, {"tags": run.tags})
+    owner = (run.experiment_id, run.run_id)
+    attributes, children = document.initial(owner, run_children.MAPS, {"tags": run.tags})
     start = run.start_time or 0
     gsi1pk, gsi1sk = keys.gsi1_run(run.run_id, run.experiment_id)
     model = RunItem(

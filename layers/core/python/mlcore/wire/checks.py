@@ -90,15 +90,7 @@ def _expect(holds: bool, text: str | None = None) -> None:
 _TYPE_CHECKS: Final = frozenset((string, intlike, floatlike, boolean, array, item_type_string))
 
 
-def run(checks: Mapping[str, tuple[Check, ...]], data: Any, stopped: bool) -> None:
-    if not isinstance(data, dict):
-        if not isinstance(data, str | list) or any(
-            parameter in data or required in steps for parameter, steps in checks.items()
-        ):
-            raise InvalidParameterValue(
-                f"The request body must be a JSON object, got '{type(data).__name__}'." + SEE_DOCS
-            )
-        return
+def run(checks: Mapping[str, tuple[Check, ...]], data: Mapping[str, Any], stopped: bool) -> None:
     for parameter, steps in checks.items():
         if parameter in data:
             value = data[parameter]

@@ -15,9 +15,9 @@ compiled for a class at its first use.
 Decoding follows protobuf's JSON parser as MLflow's server uses it. Keys are read in the order of
 the JSON object, in snake_case or camelCase; unknown keys are skipped, null means unset. Parsing
 stops at the first value that does not fit. Then ``checks`` look at the raw values under their
-snake_case names: :func:`required` always, the checks of types only if parsing stopped. MLflow's
-server goes on with what was read when no check minds, or fails with 500; both would lose what the
-caller sent, and are INVALID_PARAMETER_VALUE here.
+snake_case names: :func:`required` always, the checks of types only if parsing stopped. Where no
+check minds, MLflow's server goes on with what it read so far or fails with 500; here such a value is
+INVALID_PARAMETER_VALUE, since the caller would never learn that it was lost.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, get_args, get_origin,
 from mlcore.errors import InvalidParameterValue
 from mlcore.wire import checks as checking
 from mlcore.wire.checks import SEE_DOCS, Check
-from mlcore.wire.scalars import Convert, Scalar, Stop, scalar, string
-
-_EXTENSION: Final = re.compile(r"\[[a-zA-Z0-9\._]*\]$")
+from mlcore.wire.scalars import Convert, Stop, scalar, string
 
 
 class Message:
@@ -59,28 +57,26 @@ class Message:
             checks: instead of the class's own.
 
         Raises:
-            InvalidParameterValue: a check failed, one field has two spellings, or ``data`` is no
-            object.
+            InvalidParameterValue: a check failed, a value does not fit its field, one field has two
+            spellings, or ``data`` is no object.
         """
+        if not isinstance(data, dict):
+            raise InvalidParameterValue(
+                f"The request body must be a JSON object, got '{type(data).__name__}'." + SEE_DOCS
+            )
         plan = _plan(cls)
         message = cls.__new__(cls)
-        stopped = overflow = False
+        stop: Stop | None = None
         seen_alias: list[bool] = []
         try:
             _fill(message.__dict__, data, plan, seen_alias)
-        except Stop:
-            stopped = True
-        except OverflowError:
-            stopped = overflow = True
-        if stopped or seen_alias:
+        except Stop as misfit:
+            stop = misfit
+        if stop or seen_alias:
             _reject_two_spellings(data, plan)
-        if overflow:
-            raise InvalidParameterValue(
-                "Invalid value supplied: a number is out of range." + SEE_DOCS
-            )
-        checking.run(cls.checks if checks is None else checks, data, stopped)
-        if stopped:
-            raise _misfit(data, plan)
+        checking.run(cls.checks if checks is None else checks, data, stop is not None)
+        if stop:
+            raise _misfit(stop)
         return message
 
     @classmethod
@@ -121,8 +117,7 @@ class Message:
 MISFIT: Final = "It does not fit the type of the parameter."
 
 Store = Callable[[dict[str, Any], str, Any, list[bool]], None]
-"""Puts a JSON value into the fields of a message piece by piece, so that what precedes a bad piece
-stays."""
+"""Puts a JSON value into the fields of a message; raises Stop."""
 
 
 class Field(NamedTuple):
@@ -134,7 +129,6 @@ class Field(NamedTuple):
     """The annotation; of a list, that of its items."""
     message: type[Message] | None
     repeated: bool
-    enum: bool
     convert: Convert | None
     store: Store | None
 
@@ -193,7 +187,9 @@ def _field(cls: type[Message], name: str, hint: Any) -> Field:
     if origin is list:
         default = _New(list)
         message = _message_type(arguments[0])
-        store = _store_messages(message) if message else _store_scalars(scalar(arguments[0]))
+        store = (
+            _store_messages(message) if message else _store_scalars(scalar(arguments[0]).convert)
+        )
     elif origin is dict:
         default = _New(dict)
         map_value = _message_type(arguments[1])
@@ -212,8 +208,7 @@ def _field(cls: type[Message], name: str, hint: Any) -> Field:
     if name not in cls.__dict__:
         setattr(cls, name, default)
     item = arguments[0] if origin is list else hint
-    is_enum = message is None and origin is not dict and scalar(item).enum
-    return Field(name, json_name, item, message, origin is list, is_enum, convert, store)
+    return Field(name, json_name, item, message, origin is list, convert, store)
 
 
 def _message_type(hint: Any) -> type[Message] | None:
@@ -224,55 +219,37 @@ def _message_type(hint: Any) -> type[Message] | None:
 
 
 def _fill(fields: dict[str, Any], data: Any, plan: _Plan, seen_alias: list[bool]) -> None:
-    """Reads a JSON value into the fields of a message."""
+    """Reads a JSON object into the fields of a message."""
     if data.__class__ is not dict:
-        _not_an_object(data, plan)
-        return
-    by_name = plan.by_name
-    for key, value in data.items():
-        known = by_name.get(key)
-        if known is None:
-            known = plan.by_json_name.get(key)
-            if known is None:
-                if _EXTENSION.match(key):
-                    raise Stop
-                continue
-            seen_alias.append(True)
-        name, convert, store = known
-        if value is None:
-            fields.pop(name, None)
-        elif convert is not None:
-            fields[name] = convert(value)
-        else:
-            store(fields, name, value, seen_alias)  # type: ignore[misc]
-
-
-def _misfit(data: Any, plan: _Plan) -> InvalidParameterValue:
-    """What to say of a request in which no check minds the value that parsing stopped at."""
-    for key, value in data.items() if isinstance(data, dict) else ():
-        try:
-            _fill({}, {key: value}, plan, [])
-        except Stop:
-            shown = "" if isinstance(value, list | dict) else f" {json.dumps(value)}"
-            return InvalidParameterValue(
-                f"Invalid value{shown} for parameter '{key}' supplied: {MISFIT}{SEE_DOCS}"
-            )
-    return InvalidParameterValue(f"Invalid request body: {MISFIT}{SEE_DOCS}")
-
-
-def _not_an_object(data: Any, plan: _Plan) -> None:
-    """What protobuf's parser makes of a string or list where an object belongs: it looks at the
-    parts as keys."""
-    if not isinstance(data, str | list):
         raise Stop
-    for key in data:
-        if (
-            not isinstance(key, str)
-            or key in plan.by_name
-            or key in plan.by_json_name
-            or _EXTENSION.match(key)
-        ):
-            raise Stop
+    by_name = plan.by_name
+    key = value = None
+    try:
+        for key, value in data.items():
+            known = by_name.get(key)
+            if known is None:
+                known = plan.by_json_name.get(key)
+                if known is None:
+                    continue
+                seen_alias.append(True)
+            name, convert, store = known
+            if value is None:
+                fields.pop(name, None)
+            elif convert is not None:
+                fields[name] = convert(value)
+            else:
+                store(fields, name, value, seen_alias)  # type: ignore[misc]
+    except Stop as stop:
+        stop.within(key, value)
+        raise
+
+
+def _misfit(stop: Stop) -> InvalidParameterValue:
+    """What to say of a request in which no check minds the value that parsing stopped at."""
+    shown = "" if isinstance(stop.value, list | dict) else f" {json.dumps(stop.value)}"
+    return InvalidParameterValue(
+        f"Invalid value{shown} for parameter '{stop.path}' supplied: {MISFIT}{SEE_DOCS}"
+    )
 
 
 def _store_message(cls: type[Message]) -> Store:
@@ -286,47 +263,37 @@ def _store_message(cls: type[Message]) -> Store:
 def _store_messages(cls: type[Message]) -> Store:
     def store(fields: dict[str, Any], name: str, value: Any, seen_alias: list[bool]) -> None:
         if value.__class__ is not list:
-            fields.pop(name, None)
             raise Stop
         messages = fields[name] = []
         plan, new, fill, append = _plan(cls), cls.__new__, _fill, messages.append
         for item in value:
             message = new(cls)
-            append(message)
             fill(message.__dict__, item, plan, seen_alias)
+            append(message)
 
     return store
 
 
-def _store_scalars(kind: Scalar) -> Store:
+def _store_scalars(convert: Convert) -> Store:
     def store(fields: dict[str, Any], name: str, value: Any, _seen_alias: list[bool]) -> None:
-        if value.__class__ is not list:
-            fields.pop(name, None)
+        if value.__class__ is not list or None in value:
             raise Stop
-        values = fields[name] = []
-        for item in value:
-            if item is None:
-                raise Stop
-            values.append(kind.convert(item))
+        fields[name] = [convert(item) for item in value]
 
     return store
 
 
 def _store_map(convert: Convert) -> Store:
     def store(fields: dict[str, Any], name: str, value: Any, _seen_alias: list[bool]) -> None:
-        fields.pop(name, None)
         if value.__class__ is not dict:
             raise Stop
-        values = fields[name] = {}
-        for key, item in value.items():
-            values[string(key)] = convert(item)
+        fields[name] = {string(key): convert(item) for key, item in value.items()}
 
     return store
 
 
 def _store_map_of_messages(cls: type[Message]) -> Store:
     def store(fields: dict[str, Any], name: str, value: Any, seen_alias: list[bool]) -> None:
-        fields.pop(name, None)
         if value.__class__ is not dict:
             raise Stop
         values = fields[name] = {}

@@ -18,6 +18,18 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 class Stop(Exception):
     """A value does not fit its field: parsing ends here."""
 
+    path: str = ""
+    """The field, below the fields of the messages it is in."""
+    value: Any = None
+    """Its JSON value."""
+
+    def within(self, key: str, value: Any) -> None:
+        """Called by each message that the value is in, the innermost first."""
+        if not self.path:
+            self.path, self.value = key, value
+        else:
+            self.path = f"{key}.{self.path}"
+
 
 class Enum:
     """Names and numbers of a protobuf enum."""
@@ -37,15 +49,13 @@ def enum(**numbers: int) -> Enum:
 class Scalar(NamedTuple):
     convert: Convert
     default: Any
-    enum: bool = False
-    """``convert`` answers None for a name that must be skipped."""
 
 
 def scalar(hint: Any) -> Scalar:
     """How to read the field type that an annotation names."""
     for extra in get_args(hint):
         if isinstance(extra, Enum):
-            return Scalar(_enum_converter(extra), None, enum=True)
+            return Scalar(_enum_converter(extra), None)
     if hint == Int32:
         return Scalar(_int32, 0)
     known: dict[Any, Scalar] = {
@@ -109,7 +119,7 @@ def _double(value: Any) -> float:
         raise Stop
     try:
         return float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise Stop from None
 
 
@@ -131,7 +141,7 @@ def _enum_converter(names: Enum) -> Convert:
             return value  # type: ignore[no-any-return]
         try:
             number = int(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             raise Stop from None
         if number not in by_number:
             raise Stop
