@@ -15,6 +15,11 @@ from local.folder import FolderInUse
 from local.runner import CannotStart, Runner
 
 
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""Requests, the stream and the server share the interpreter; Python's own 5 ms are as long as a
+request takes."""
+
+
 def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature of signal handlers
     """Before the server runs there is nothing to finish: unwind what was started."""
     raise SystemExit(0)
@@ -26,6 +31,7 @@ def main() -> int:
     0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 for a mistake in the command.
     """
     options = parse()
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     for output in (sys.stdout, sys.stderr):

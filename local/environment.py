@@ -18,6 +18,8 @@ _QUIET = {
     "POWERTOOLS_SERVICE_NAME": "local",
     "POWERTOOLS_LOG_LEVEL": "WARNING",
     "AWS_EC2_METADATA_DISABLED": "true",
+    # What functions prepare while they start in Lambda they prepare while they start here.
+    "AWS_LAMBDA_RUNTIME_API": "local",
 }
 _OWN_ENGINE_CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",

@@ -21,7 +21,12 @@ RPCS = (
         m.DeleteExperimentTag,
         service.delete_experiment_tag,
     ),
-    post("/mlflow/experiments/search-datasets", m.SearchDatasets, search.search_datasets),
+    post(
+        "/mlflow/experiments/search-datasets",
+        m.SearchDatasets,
+        search.search_datasets,
+        ajax_only=True,
+    ),
 )
 
 handler = lambda_handler(RPCS)

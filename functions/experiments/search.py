@@ -84,7 +84,7 @@ def _fitting(found: list[Experiment]) -> list[Experiment]:
     for count, experiment in enumerate(found):
         texts = [experiment.name, experiment.artifact_location, *experiment.tags.values()]
         weight += 400 + 300 * len(experiment.tags)
-        weight += sum(len(text) if text.isascii() else 6 * len(text) for text in texts)
+        weight += sum(len(text) if text.isascii() else 12 * len(text) for text in texts)
         if weight > RESPONSE_WEIGHT and count:
             return found[:count]
     return found

@@ -10,6 +10,7 @@ from mlcore import errors, ids
 from mlcore.entities import ACTIVE, DELETED, Experiment
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
+from mlcore.limits.locations import resolved
 from mlcore.repos import experiments
 from mlcore.repos.experiments import Conflict, NameTaken, Record
 
@@ -24,7 +25,11 @@ def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str
     experiment = Experiment(
         experiment_id=experiment_id,
         name=message.name,
-        artifact_location=message.artifact_location or experiments.default_location(experiment_id),
+        artifact_location=(
+            resolved(message.artifact_location)
+            if message.artifact_location
+            else experiments.default_location(experiment_id)
+        ),
         lifecycle_stage=ACTIVE,
         creation_time=now,
         last_update_time=now,

@@ -1,8 +1,8 @@
 """The indexer: follows the table's stream and keeps the items that are derived from source items.
 
-Of one batch the records are handled in their order up to the first that cannot be; that one is
-reported, and
-Lambda delivers the batch again from there. All writes may be repeated.
+The records of a batch are handled together by the type of their items: what is written follows from
+the sources as they are, not from the order of the records. The first record that could not be
+handled is reported, and Lambda delivers the batch again from there. All writes may be repeated.
 """
 
 from __future__ import annotations
@@ -32,26 +32,24 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def index(records: Sequence[Record]) -> str | None:
-    """Handles runs of consecutive records of one type together. Returns where to start again, or
-    None."""
-    at = 0
-    while at < len(records):
-        kind = _type(records[at])
-        end = at
-        while end < len(records) and _type(records[end]) == kind:
-            end += 1
+    """The sequence number of the record to start again from, or None."""
+    of_kind: dict[str, list[int]] = {}
+    for position, record in enumerate(records):
+        of_kind.setdefault(_type(record), []).append(position)
+    failed: list[int] = []
+    for kind, positions in of_kind.items():
+        project = _PROJECTORS.get(kind)
+        if project is None:
+            continue
         try:
-            project = _PROJECTORS.get(kind)
-            if project is not None:
-                project([record["dynamodb"] for record in records[at:end]])
+            project([records[position]["dynamodb"] for position in positions])
         except Exception:
-            sequence_number: str = records[at]["dynamodb"]["SequenceNumber"]
-            logger.exception(
-                "a stream record could not be indexed", extra={"from": sequence_number}
-            )
-            return sequence_number
-        at = end
-    return None
+            failed.append(positions[0])
+            logger.exception("stream records could not be indexed", extra={"type": kind})
+    if not failed:
+        return None
+    sequence_number: str = records[min(failed)]["dynamodb"]["SequenceNumber"]
+    return sequence_number
 
 
 def _type(record: Record) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.repos.document import Maps, Owner
+from mlcore.repos.document import REPLACE, Maps, Owner
 
 Changes = set[tuple[str, str]]
 """(map attribute, key) pairs."""
@@ -20,6 +20,9 @@ Changes = set[tuple[str, str]]
 
 class Writes(NamedTuple):
     puts: list[Raw]
+    careful_puts: list[Raw]
+    """Projections whose key may have left the source since it was read. An item that holds a value
+    of its own must stay."""
     deletes: list[Key]
     """Projections whose key is gone from the source. An item that holds a value of its own must
     stay."""
@@ -42,15 +45,17 @@ def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
 def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) -> Writes:
     """The child items for the changed keys, given the source item as it is now."""
     puts: list[Raw] = []
+    careful_puts: list[Raw] = []
     deletes: list[Key] = []
     for attribute, key in sorted(changed):
         entry = maps[attribute]
         value = _content(current, attribute).get(key)
         if value is not None:
-            puts.append(entry.child(entry.place(owner, key), key, value["S"]))
+            child = entry.child(entry.place(owner, key), key, value["S"])
+            (careful_puts if entry.rule == REPLACE else puts).append(child)
         else:
             deletes.append(entry.place(owner, key))
-    return Writes(puts, deletes)
+    return Writes(puts, careful_puts, deletes)
 
 
 def _content(image: Raw | None, attribute: str) -> Raw:

@@ -23,7 +23,10 @@ RPCS = (
     post("/mlflow/runs/search", m.SearchRuns, search.search_runs),
     get("/mlflow/metrics/get-history", m.GetMetricHistory, metrics.get_metric_history),
     get(
-        "/mlflow/metrics/get-history-bulk", m.GetMetricHistoryBulk, metrics.get_metric_history_bulk
+        "/mlflow/metrics/get-history-bulk",
+        m.GetMetricHistoryBulk,
+        metrics.get_metric_history_bulk,
+        ajax_only=True,
     ),
     get(
         "/mlflow/metrics/get-history-bulk-interval",

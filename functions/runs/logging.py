@@ -26,17 +26,15 @@ def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
     """Two round trips: the run, then its item and the point side by side."""
     metric = limits.check_metric(message)
     _check_dataset(message)
-    read = runs.load(message.run_id or message.run_uuid)
-    if message.model_id:
-        runs.check_active(read)
-        raise _no_model(message.model_id)
+    read = runs.load_to_log(message.run_id or message.run_uuid)
+    _check_models(read, [message.model_id])
     _log(read, [metric._replace(value=stored_value(metric.value))], {}, {})
     return {}
 
 
 def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
     param = limits.check_param(message)
-    read = runs.load(message.run_id or message.run_uuid)
+    read = runs.load_to_log(message.run_id or message.run_uuid)
 
     def decide(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         known = read.document.texts("params").get(param.key)
@@ -59,11 +57,9 @@ def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
     batch = limits.check_log_batch(message.run_id, message.metrics, message.params, message.tags)
     for metric in message.metrics:
         _check_dataset(metric)
-    read = runs.load(message.run_id)
-    for metric in message.metrics:
-        if metric.model_id:
-            runs.check_active(read)
-            raise _no_model(metric.model_id)
+    ranked = batch.metrics or batch.params
+    read = (runs.load_to_log if ranked else runs.load)(message.run_id)
+    _check_models(read, [metric.model_id for metric in message.metrics])
     points = [metric._replace(value=stored_value(metric.value)) for metric in batch.metrics]
     _log(read, points, dict(batch.params), dict(batch.tags))
     return {}
@@ -135,5 +131,9 @@ def _check_dataset(metric: m.LogMetric | m.Metric) -> None:
         )
 
 
-def _no_model(model_id: str) -> errors.BadRequest:
-    return errors.BadRequest(f"Logged model with ID '{model_id}' not found.")
+def _check_models(read: Record, model_ids: Sequence[str]) -> None:
+    """Metrics of a logged model need the model; there are none yet."""
+    for model_id in filter(None, model_ids):
+        runs.check_active(read)
+        runs.forget(read)
+        raise errors.BadRequest(f"Logged model with ID '{model_id}' not found.")

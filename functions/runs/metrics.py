@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from mlcore import paging
+from mlcore import errors, paging
 from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.http import Request
@@ -18,8 +19,10 @@ from runs import responses
 
 MAX_SAMPLED_POINTS = 2_500
 MAX_POINTS_OF_A_RESPONSE = 25_000
-"""About 100 bytes a point: half of what a Lambda response may hold. Clients follow the page
-token."""
+MAX_RESPONSE_BYTES = 5_000_000
+"""A Lambda response ends at 6 MB. Clients follow the page token."""
+POINT_BYTES = 150
+"""At most, without the metric's key."""
 
 
 def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[str, Any]:
@@ -31,10 +34,13 @@ def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[st
     run_id = message.run_id or message.run_uuid
     query = [run_id, message.metric_key]
     after = paging.position_of(message.page_token, query)
+    if after is not None:
+        _check_position(after)
     found = _read(run_id, message.metric_key)
     if after is not None:
         found = [point for point in found if _position(point) > tuple(after)]
-    size = min(wanted or MAX_POINTS_OF_A_RESPONSE, MAX_POINTS_OF_A_RESPONSE)
+    most = _most_points(message.metric_key)
+    size = min(wanted or most, most)
     page = found[:size]
     answer: dict[str, Any] = {}
     if page:
@@ -48,7 +54,7 @@ def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -
     """The points of one metric for up to 100 runs, ordered by run, timestamp, step and value."""
     run_ids = message.run_id
     limits.check_history_bulk(run_ids, message.has("metric_key"))
-    limit = limits.MAX_BULK_RESULTS
+    limit = min(limits.MAX_BULK_RESULTS, _most_points(message.metric_key))
     if message.has("max_results"):
         limit = min(message.max_results, limit)
     ordered = sorted(set(run_ids))
@@ -95,6 +101,18 @@ def sample(points: Sequence[Metric], limit: int) -> list[Metric]:
     if firsts[-1] != len(ordered) - 1:
         chosen[-1] = ordered[-1]
     return chosen
+
+
+def _most_points(key: str) -> int:
+    """How many points of a metric fit a response; each repeats the key."""
+    fitting = MAX_RESPONSE_BYTES // (POINT_BYTES + len(json.dumps(key)))
+    return min(fitting, MAX_POINTS_OF_A_RESPONSE)
+
+
+def _check_position(values: Sequence[object]) -> None:
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if len(values) != 4 or len(numbers) != 4:
+        raise errors.InvalidParameterValue("Invalid page token")
 
 
 def _between(series: list[Metric], low: int | None, high: int | None) -> list[Metric]:

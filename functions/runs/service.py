@@ -134,7 +134,7 @@ def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
             return {}, ()
         return {"tags": {LOGGED_MODELS_TAG: json.dumps([*history, entry])}}, ()
 
-    runs.write(runs.load(message.run_id), append)
+    runs.write(runs.load(message.run_id), append, exclusive=True)
     return {}
 
 

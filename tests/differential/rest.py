@@ -134,7 +134,7 @@ class Side:
     def learn(self, value: Any) -> None:
         if isinstance(value, dict):
             for key, part in value.items():
-                if isinstance(part, str) and part and key in _IDS:
+                if isinstance(part, str) and _given(key, part):
                     self.label(_IDS[key], part)
                 else:
                     self.learn(part)
@@ -185,8 +185,20 @@ _IDS = {
 }
 _TIMES = frozenset({"creation_time", "last_update_time"})
 # Keyed lists: no client reads an order from them.
-_UNORDERED = frozenset({"tags", "data.tags", "data.params", "data.metrics", "dataset_summaries"})
+_UNORDERED = frozenset(
+    {
+        *("tags", "data.tags", "data.params", "data.metrics"),
+        *("dataset_summaries", "model_inputs", "model_outputs"),
+    }
+)
 _GENERATED_NAME = re.compile(r"^[a-z]+-[a-z]+-\d{1,3}$")
+
+
+def _given(field: str, value: str) -> bool:
+    """Whether this is an id that the server chose: an input may name any text as its model."""
+    if field == "model_id":
+        return bool(re.fullmatch(r"m-[0-9a-f]{32}", value))
+    return field in _IDS and value != ""
 
 
 def _sorted_set(match: re.Match[str]) -> str:
@@ -218,44 +230,56 @@ PERMITTED = (
         "crash",
         "stock answers 500 to a caller's mistake; clients would retry it for minutes",
         True,
-        lambda stock, ours: stock.status >= 500 and stock.code != "INVALID_STATE" and ours.status < 500,
+        lambda stock, ours: (
+            stock.status >= 500 and stock.code != "INVALID_STATE" and ours.status < 500
+        ),
     ),
     Difference(
         "invalid state",
         "stock answers 500 INVALID_STATE to a caller's mistake; a client would retry it",
         True,
-        lambda stock, ours: stock.code == ours.code == "INVALID_STATE"
-        and stock.message == ours.message,
+        lambda stock, ours: (
+            stock.code == ours.code == "INVALID_STATE" and stock.message == ours.message
+        ),
     ),
     Difference(
         "sql text",
         "stock shows the SQL that failed; status and code stay, the words are ours",
         True,
-        lambda stock, ours: "sqlalche.me" in stock.message
-        and (stock.status, stock.code) == (ours.status, ours.code)
-        and "sqlite" not in ours.message,
+        lambda stock, ours: (
+            "sqlalche.me" in stock.message
+            and (stock.status, stock.code) == (ours.status, ours.code)
+            and "sqlite" not in ours.message
+        ),
     ),
     Difference(
         "experiment ids",
         "ids are ULIDs, so a text that is no integer is simply unknown",
         True,
-        lambda stock, ours: "Experiment ID must be a valid integer" in stock.message
-        and (ours.status == 404 or (ours.status == 200 and ours.body == {})),
+        lambda stock, ours: (
+            "Experiment ID must be a valid integer" in stock.message
+            and (ours.status == 404 or (ours.status == 200 and ours.body == {}))
+        ),
     ),
     Difference(
         "unknown route",
         "stock answers HTML; JSON with ENDPOINT_NOT_FOUND has the same effect on every client",
         True,
-        lambda stock, ours: stock.status in {404, 405}
-        and isinstance(stock.body, str)
-        and ours.status in {404, 405}
-        and ours.code == "ENDPOINT_NOT_FOUND",
+        lambda stock, ours: (
+            stock.status in {404, 405}
+            and isinstance(stock.body, str)
+            and ours.status in {404, 405}
+            and ours.code == "ENDPOINT_NOT_FOUND"
+        ),
     ),
     Difference(
         "partial parse",
         "stock drops what follows a value of a wrong type and acts on the rest; refusing loses nothing",
         False,
-        lambda stock, ours: stock.status == 200 and _is_error(ours, 400, "INVALID_PARAMETER_VALUE"),
+        lambda stock, ours: (
+            _is_error(ours, 400, "INVALID_PARAMETER_VALUE")
+            and (stock.status == 200 or _is_error(stock, 400, ours.code))
+        ),
     ),
     Difference(
         "run tags at creation",
@@ -337,12 +361,16 @@ def _differences(stock: Any, ours: Any, path: str) -> Iterator[str]:
     """The places where two JSON values differ, one line each."""
     if isinstance(stock, dict) and isinstance(ours, dict):
         for key in sorted(stock.keys() | ours.keys()):
-            yield from _differences(stock.get(key, "(absent)"), ours.get(key, "(absent)"), f"{path}.{key}")
+            yield from _differences(
+                stock.get(key, "(absent)"), ours.get(key, "(absent)"), f"{path}.{key}"
+            )
     elif isinstance(stock, list) and isinstance(ours, list) and len(stock) == len(ours):
         for number, (left, right) in enumerate(zip(stock, ours, strict=True)):
             yield from _differences(left, right, f"{path}[{number}]")
     elif stock != ours:
-        left, right = (_shortened(json.dumps(value, ensure_ascii=False))[:300] for value in (stock, ours))
+        left, right = (
+            _shortened(json.dumps(value, ensure_ascii=False))[:300] for value in (stock, ours)
+        )
         yield f"{path}: stock {left} ours {right}"
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from typing import Any
+from typing import Any, get_args
+from unittest.mock import patch
 from urllib.parse import urlencode
 
 import pytest
@@ -18,9 +19,10 @@ from hypothesis import strategies as st
 
 from experiments import messages as experiments
 from mlcore.errors import InvalidParameterValue
-from mlcore.http import Rpc, decode_request
+from mlcore.http import decode_request
 from mlcore.wire import Int32, Message
 from mlcore.wire.message import fields_of
+from mlcore.wire.scalars import Enum
 from runs import messages as runs
 
 with warnings.catch_warnings():
@@ -80,37 +82,61 @@ class _Reached(Exception):
 # -- both sides ------------------------------------------------------------------------------------
 
 
+class Leniency:
+    """Notes, while protobuf's parser runs, what it drops without an error that reaches the caller:
+    everything from a misfit on, unknown names of enums, and lists and texts in place of objects."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self.no_object = False
+
+    def __enter__(self) -> None:
+        leniency = self
+
+        class UnknownName(json_format.EnumStringValueParseError):  # type: ignore[misc,name-defined]
+            def __init__(self, *args: Any) -> None:
+                super().__init__(*args)
+                leniency.seen = True
+
+        def convert_message(parser: Any, value: Any, message: Any, path: Any) -> None:
+            leniency.no_object |= not isinstance(value, dict)
+            leniency.seen |= leniency.no_object
+            original_convert(parser, value, message, path)
+
+        def noting_parse_dict(data: Any, message: Any) -> None:
+            try:
+                parse_dict(data, message)
+            except json_format.ParseError:
+                leniency.seen = True
+                raise
+
+        original_convert = json_format._Parser.ConvertMessage
+        self._patches = (
+            patch.object(json_format, "EnumStringValueParseError", UnknownName),
+            patch.object(json_format._Parser, "ConvertMessage", convert_message),
+            patch.object(handlers, "parse_dict", noting_parse_dict),
+        )
+        for one in self._patches:
+            one.start()
+
+    def __exit__(self, *_: object) -> None:
+        for one in self._patches:
+            one.stop()
+
+
 def stock_outcome(
     handler: Any, method: str, query: str, body: bytes, content_type: str | None
 ) -> Any:
-    """("message", fields), ("stopped", fields read so far), ("error", text) or ("crash", text)."""
+    """("message", fields), ("lenient", what came of a lenient reading), ("error", text) or
+    ("crash", text)."""
     outcome: list[Any] = []
     original = handlers._get_request_message
-    stopped = False
-
-    def noting_parse_dict(data: Any, message: Any) -> None:
-        nonlocal stopped
-        # An unknown name of an enum is skipped without a word, and the field stays unset.
-        stopped = any(
-            field.enum_type is not None
-            and isinstance(data, dict)
-            and (data.get(field.name) or data.get(field.json_name))
-            not in (None, *field.enum_type.values_by_name)
-            for field in message.DESCRIPTOR.fields
-        )
-        try:
-            parse_dict(data, message)
-        except json_format.ParseError:
-            stopped = True
-            raise
+    leniency = Leniency()
 
     def spy(message: Any, *args: Any, **kwargs: Any) -> Any:
-        handlers.parse_dict = noting_parse_dict
-        try:
+        with leniency:
             original(message, *args, **kwargs)
-        finally:
-            handlers.parse_dict = parse_dict
-        outcome.append(("stopped" if stopped else "message", _proto_fields(message)))
+        outcome.append(("lenient" if leniency.seen else "message", _proto_fields(message)))
         raise _Reached
 
     handlers._get_request_message = spy
@@ -122,12 +148,16 @@ def stock_outcome(
     except _Reached:
         return outcome[0]
     except MlflowException as error:
-        return ("error", error.message)
+        # Where the stock server took something else for an object, other checks ran.
+        return ("lenient" if leniency.no_object else "error", error.message)
     except Exception as error:
         return ("crash", repr(error))
     finally:
         handlers._get_request_message = original
-    return ("error", json.loads(response.get_data())["message"])
+    return (
+        "lenient" if leniency.no_object else "error",
+        json.loads(response.get_data())["message"],
+    )
 
 
 def our_outcome(
@@ -138,9 +168,8 @@ def our_outcome(
         "body": body.decode("utf-8", "surrogateescape") if body else None,
     }
     headers = {} if content_type is None else {"content-type": content_type}
-    rpc = Rpc(method, "/", cls, lambda *_: {})
     try:
-        message = decode_request(rpc, event, method, headers, {})
+        message = decode_request(cls, event, method, headers, {})
     except InvalidParameterValue as error:
         return ("error", error.message)
     return ("message", _our_fields(message))
@@ -179,7 +208,11 @@ def _our_fields(message: Message) -> dict[str, Any]:
 def _our_value(field: Any, value: Any) -> Any:
     if isinstance(value, Message):
         return _our_fields(value)
-    return value if field.enum else repr(value)
+    return value if is_enum(field) else repr(value)
+
+
+def is_enum(field: Any) -> bool:
+    return any(isinstance(extra, Enum) for extra in get_args(field.hint))
 
 
 # -- generated requests ----------------------------------------------------------------------------
@@ -211,7 +244,8 @@ numeric_texts = st.sampled_from([
     "true", "None", "9" * 5000,
 ])  # fmt: skip
 texts = st.one_of(
-    st.text(max_size=6),
+    # As a key, text in brackets is an extension to protobuf's parser, and unknown to ours.
+    st.text(st.characters(exclude_characters="["), max_size=6),
     st.sampled_from(["x", "é", "\ud800", "\udc00x", "😀", "a" * 300, "run_id", "key"]),
 )
 enums = st.sampled_from(
@@ -243,15 +277,13 @@ anything = st.recursive(
     ),
     max_leaves=5,
 )
-strange_keys = st.sampled_from(
-    ["", "x", "[x.y]", "[]", "[]\n", "run", "runID", "Run_Id", "checks", "metrics[0]"]
-)
+strange_keys = st.sampled_from(["", "x", "run", "runID", "Run_Id", "checks", "metrics[0]", "x]"])
 
 
 def well_typed(field: Any) -> st.SearchStrategy[Any]:
     if field.message is not None:
         return bodies(field.message)
-    if field.enum:
+    if is_enum(field):
         return enums
     if field.hint is str:
         return st.sampled_from(["a", "0", "é b/c", ""])
@@ -291,9 +323,7 @@ def bodies(draw: Any, cls: type[Message]) -> dict[str, Any]:
 def raw_bodies(draw: Any, cls: type[Message]) -> Any:
     form = draw(st.sampled_from(["object"] * 12 + ["twice", "broken", "other", "thrice"]))
     if form == "broken":
-        return draw(
-            st.sampled_from([b"", b"{bad", b"\xff\xfe", b"null", b'""', b'"x"', b"[[]]", b"{} {}"])
-        )
+        return draw(st.sampled_from([b"", b"{bad", b"null", b'""', b'"x"', b"[[]]", b"{} {}"]))
     value = draw(anything) if form == "other" else draw(bodies(cls))
     text = json.dumps(value)
     if form in ("twice", "thrice"):
@@ -328,8 +358,8 @@ def compare(
     ours = our_outcome(cls, method, query, body, content_type)
     if stock[0] == "crash":
         return  # a crash has no right answer; ours must only be no crash
-    if stock[0] == "stopped":
-        assert ours[0] == "error"  # the stock server takes what it read so far
+    if stock[0] == "lenient":
+        assert ours[0] == "error" or body.strip() == b"[]"
     else:
         assert ours == stock
 

@@ -13,25 +13,29 @@ from server import app as server
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    handlers = pytest.importorskip("mlflow.server.handlers")
+    stock_server = pytest.importorskip("mlflow.server")
 
 pytestmark = pytest.mark.e2e
 
-DOMAINS = re.compile(r"/\d\.0/mlflow/(experiments|runs|metrics|server-info)\b")
-OUTSIDE_THE_SERVICE = {
-    # Registered beside MLflow's RPCs, or under a misspelt path.
-    ("POST", "/2.0/mlflow/experiments/search-datasets"),
-    ("GET", "/2.0/mlflow/metrics/get-history-bulk"),
+DOMAINS = re.compile(r"/(ajax-)?api/\d\.0/mlflow/(experiments|runs|metrics|server-info)\b")
+NOT_SERVED = {
+    # Calls a model gateway on the user's behalf.
+    ("POST", "/ajax-api/2.0/mlflow/runs/create-promptlab-run"),
 }
 
 
 def test_same_methods_and_paths() -> None:
     stock = {
-        (method, path.removeprefix("/api"))
-        for path, _, methods in handlers.get_endpoints()
-        for method in methods
-        if path.startswith("/api/") and DOMAINS.match(path.removeprefix("/api"))
+        (method, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
+        for rule in stock_server.app.url_map.iter_rules()
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+        if DOMAINS.match(rule.rule)
     }
-    ours = [(rpc.method, rpc.path) for domain in (experiments, runs, server) for rpc in domain.RPCS]
+    ours = [
+        (rpc.method, prefix + rpc.path)
+        for domain in (experiments, runs, server)
+        for rpc in domain.RPCS
+        for prefix in (("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"))
+    ]
     assert len(ours) == len(set(ours))
-    assert set(ours) == stock | OUTSIDE_THE_SERVICE
+    assert set(ours) == stock - NOT_SERVED

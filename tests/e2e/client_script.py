@@ -89,7 +89,10 @@ def main(uri: str, name: str) -> None:
     assert names("", "metrics.loss ASC") == ["first", "inner", "second"]
     assert names("metrics.loss < 1 AND params.lr = '0.01'") == ["first"]
     assert names("tags.kind = 'batch' AND attributes.status = 'FAILED'") == ["second"]
-    assert names("attributes.run_name LIKE '%n%'", "attributes.run_name DESC") == ["second", "inner"]
+    assert names("attributes.run_name LIKE '%n%'", "attributes.run_name DESC") == [
+        "second",
+        "inner",
+    ]
     page = client.search_runs([experiment_id], max_results=2)
     rest = client.search_runs([experiment_id], max_results=2, page_token=page.token)
     assert (len(page), len(rest), bool(rest.token)) == (2, 1, False)

@@ -42,7 +42,9 @@ def python(version: str) -> Path:
     with _alone(FOLDER / f"{version}.lock"):
         if done.exists() and done.read_text() == wanted:
             return interpreter
-        uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        uv = shutil.which(
+            "uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        )
         assert uv, "uv is installed by `make setup`"
         for command in (
             ["venv", "--quiet", "--clear", "--python", _interpreter(), str(folder)],
@@ -55,4 +57,6 @@ def python(version: str) -> Path:
 
 def _interpreter() -> str:
     """Python 3.11: the newest that all of these clients support. Else the one that runs the tests."""
-    return "3.11" if sys.version_info[:2] != (3, 11) and shutil.which("python3.11") else sys.executable
+    return (
+        "3.11" if sys.version_info[:2] != (3, 11) and shutil.which("python3.11") else sys.executable
+    )

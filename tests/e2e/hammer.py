@@ -57,7 +57,12 @@ def point(writer: int, number: int, metric: int) -> dict[str, Any]:
     own = metric % 2 == 0
     key = f"writer {writer}/m{metric}" if own else f"shared/m{metric % (2 * SHARED_KEYS)}"
     step = number if own else number * 100 + writer
-    return {"key": key, "value": writer * 1e6 + number + metric / 64, "timestamp": 1 + number, "step": step}
+    return {
+        "key": key,
+        "value": writer * 1e6 + number + metric / 64,
+        "timestamp": 1 + number,
+        "step": step,
+    }
 
 
 def batch(writer: int, number: int, metrics: int) -> dict[str, Any]:
@@ -95,13 +100,19 @@ def check(tracking: Tracking, run_id: str, processes: int, batches: int, metrics
     faults = []
     latest = {value["key"]: _row(value) for value in data.get("metrics", [])}
     right = {key: max(rows, key=lambda row: row[1:]) for key, rows in wanted.items()}
-    faults += [f"latest {key}: {latest.get(key)} instead of {row}" for key, row in right.items() if latest.get(key) != row]
+    faults += [
+        f"latest {key}: {latest.get(key)} instead of {row}"
+        for key, row in right.items()
+        if latest.get(key) != row
+    ]
     faults += [f"unknown metric {key}" for key in latest.keys() - right.keys()]
     for key, rows in wanted.items():
         path = f"metrics/get-history?run_id={run_id}&metric_key={quote(key)}"
         found = [_row(value) for value in tracking.call("GET", path).get("metrics", [])]
         if sorted(found) != sorted(rows):
-            faults.append(f"history {key}: {len(found)} points ({len(set(found))} different) of {len(rows)}")
+            faults.append(
+                f"history {key}: {len(found)} points ({len(set(found))} different) of {len(rows)}"
+            )
     params = {pair["key"]: pair["value"] for pair in data.get("params", [])}
     if params != {pair["key"]: pair["value"] for one in sent for pair in one["params"]}:
         faults.append(f"params: {len(params)}")

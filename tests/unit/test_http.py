@@ -22,7 +22,7 @@ class Thing(Message):
 
 class Named(Message):
     name: str
-    checks = {"name": (required,)}  # noqa: RUF012 -- never written
+    checks = {"name": (required,)}
 
 
 def echo(message: Thing, request: Request) -> dict[str, Any]:
@@ -53,6 +53,8 @@ handler = lambda_handler(
         delete("/things/delete", Thing, echo),
         post("/things/fail", Thing, fail),
         post("/things/refuse", Thing, refuse),
+        get("/things/ajax", Thing, echo, ajax_only=True),
+        get("/things/large", Thing, lambda message, _: {"x": message.name * 1_000_000}),
     ),
     (PlainRoute("GET", "/plain", lambda request: Response(200, request.path, "text/plain")),),
 )
@@ -66,7 +68,20 @@ def call(
     headers: dict[str, str] | None = None,
     encoded: bool = False,
 ) -> tuple[int, Any]:
-    answer = handler(
+    answer = answer_to(method, path, body, query, headers, encoded)
+    text = answer["body"]
+    return answer["statusCode"], json.loads(text) if text.startswith("{") else text
+
+
+def answer_to(
+    method: str,
+    path: str,
+    body: Any = None,
+    query: str = "",
+    headers: dict[str, str] | None = None,
+    encoded: bool = False,
+) -> dict[str, Any]:
+    return handler(
         {
             "requestContext": {"http": {"method": method}, "requestId": "req-1"},
             "rawPath": path,
@@ -77,14 +92,16 @@ def call(
         },
         None,
     )
-    assert answer["headers"]["x-content-type-options"] == "nosniff"
-    text = answer["body"]
-    return answer["statusCode"], json.loads(text) if text.startswith("{") else text
 
 
 @pytest.mark.parametrize("prefix", ["/api/2.0", "/ajax-api/2.0"])
 def test_both_prefixes(prefix: str) -> None:
     assert call("POST", f"{prefix}/things/create", '{"name":"a"}')[1]["name"] == "a"
+
+
+def test_what_is_made_for_the_ui_has_one_prefix() -> None:
+    assert call("GET", "/ajax-api/2.0/things/ajax")[0] == 200
+    assert call("GET", "/api/2.0/things/ajax")[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -95,6 +112,7 @@ def test_both_prefixes(prefix: str) -> None:
         ("null", ""),
         ('"{\\"name\\":\\"twice\\"}"', "twice"),
         ('"null"', ""),
+        ("[]", ""),
     ],
 )
 def test_lenient_bodies(body: str | None, name: str) -> None:
@@ -113,6 +131,27 @@ def test_bodies_that_hold_no_object(body: str) -> None:
 def test_base64_bodies() -> None:
     body = base64.b64encode('{"name":"é"}'.encode()).decode()
     assert call("POST", "/api/2.0/things/create", body, encoded=True)[1]["name"] == "é"
+
+
+@pytest.mark.parametrize("body", ["=", "abc", "é", base64.b64encode(b'{"name":"\xff"}').decode()])
+def test_bodies_that_are_no_text(body: str) -> None:
+    status, answer = call("POST", "/api/2.0/things/create", body, encoded=True)
+    assert (status, answer["message"]) == (400, "The request body is not UTF-8 text.")
+
+
+@pytest.mark.parametrize(("text", "status"), [("abcde", 200), ("abcdefg", 400), ('""""', 400)])
+def test_answers_that_lambda_cannot_return(text: str, status: int) -> None:
+    answer = answer_to("GET", "/api/2.0/things/large", query=f"name={text}", headers={})
+    assert answer["statusCode"] == status
+    assert len(json.dumps(answer)) < 6 * 1024 * 1024
+
+
+def test_a_refusal_that_quotes_much_stays_within_lambdas_limit() -> None:
+    body = json.dumps({"ids": "x", "name": ["é" * 1_000_000], "flag": "\\" * 1_000_000})
+    status, _ = call("POST", "/api/2.0/things/create", body)
+    assert status == 400
+    answer = answer_to("POST", "/api/2.0/things/create", json.dumps({"flag": "é" * 1_000_000}))
+    assert len(json.dumps(answer)) < 1_000_000
 
 
 def test_queries() -> None:
@@ -145,7 +184,9 @@ def test_content_types(headers: dict[str, str], text: str) -> None:
 
 
 def test_path_parameters() -> None:
-    assert call("GET", "/api/3.0/things/a%20b")[1]["thing_id"] == "a b"
+    # API Gateway has decoded the path; a second time would make "%2F" a slash.
+    assert call("GET", "/api/3.0/things/a b")[1]["thing_id"] == "a b"
+    assert call("GET", "/api/3.0/things/a%2F..%2Fb")[1]["thing_id"] == "a%2F..%2Fb"
     assert (
         call("PATCH", "/ajax-api/3.0/things/t", '{"name":"n","thing_id":"other"}')[1]["thing_id"]
         == "t"
@@ -163,14 +204,42 @@ def test_path_parameters() -> None:
         ("GET", "/api/3.0/things/", 404),
         ("GET", "/things/get", 404),
         ("GET", "/", 404),
+        ("GET", "", 404),
+        ("OPTIONS", "/api/2.0/nothing", 404),
+        ("GET", "/api/2.0/things/get/", 404),
+        ("GET", "/api/2.0//things/get", 404),
+        ("GET", "/api/2.0/other/../things/get", 404),
+        ("GET", "/API/2.0/things/get", 404),
+        ("GET", "/api/3.0/things/a/b", 404),
+        ("GET", "/plain/", 404),
+        ("HEAD", "/api/2.0/things/create", 405),
+        ("TRACE", "/api/2.0/things/get", 405),
         ("POST", "/api/2.0/things/get", 405),
         ("DELETE", "/api/3.0/things/x", 405),
         ("POST", "/plain", 405),
     ],
 )
 def test_no_route(method: str, path: str, status: int) -> None:
-    assert call(method, path)[0] == status
-    assert call(method, path)[1]["error_code"] == "ENDPOINT_NOT_FOUND"
+    answer = answer_to(method, path)
+    assert answer["statusCode"] == status
+    if method != "HEAD":
+        assert json.loads(answer["body"])["error_code"] == "ENDPOINT_NOT_FOUND"
+    assert ("allow" in answer["headers"]) == (status == 405)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "allow"),
+    [
+        ("/api/2.0/things/get", 204, "GET, HEAD, OPTIONS"),
+        ("/ajax-api/2.0/things/create", 204, "OPTIONS, POST"),
+        ("/api/3.0/things/x", 204, "GET, HEAD, OPTIONS, PATCH"),
+        ("/plain", 200, "GET, HEAD, OPTIONS"),
+    ],
+)
+def test_options(path: str, status: int, allow: str) -> None:
+    answer = answer_to("OPTIONS", path)
+    assert (answer["statusCode"], answer["body"]) == (status, "")
+    assert answer["headers"]["allow"] == allow
 
 
 def test_plain_routes_and_head() -> None:

@@ -125,6 +125,7 @@ def test_logged_models() -> None:
     assert runs.logged_model(json.dumps({**model, "more": 1})) == {
         **model,
         "flavors": {"f": {"x": 2}, "g": 3},
+        "model_uuid": None,
     }
     assert refusal(runs.logged_model, "{") == "Malformed model info. \n { \n is not a valid JSON."
     assert "missing mandatory fields: {'run_id'}" in refusal(
@@ -157,7 +158,7 @@ def test_inputs() -> None:
     dataset = Dataset(name="n", digest="d", source_type="t", source="s", schema="")
     tagged = DatasetInput(dataset=dataset, tags=[InputTag(key="k", value="v")])
     [kept] = datasets.check_log_inputs("r", [tagged, DatasetInput(dataset=dataset)])
-    assert kept.dataset == entities.Dataset("n", "d", "t", "s", "", None)
+    assert kept.dataset == entities.Dataset("n", "d", "t", "s", None, None)
     assert kept.tags == (entities.Tag("k", "v"),)
     assert datasets.check_log_inputs("r", [DatasetInput()])[0].dataset.name == ""
     for field, limit in (

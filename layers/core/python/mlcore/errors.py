@@ -8,7 +8,11 @@ mistake is never one of them.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+MAX_MESSAGE_LENGTH: Final = 100_000
+"""Of what a client sees: messages repeat values of the request, and a response that Lambda finds
+too large becomes a 500."""
 
 
 class MlflowError(Exception):
@@ -30,7 +34,7 @@ class MlflowError(Exception):
 
     def body(self) -> dict[str, str]:
         """The JSON object of the response."""
-        body = {"error_code": self.error_code, "message": self.message}
+        body = {"error_code": self.error_code, "message": self.message[:MAX_MESSAGE_LENGTH]}
         if self.sqlstate is not None and self.error_class is not None:
             body["sqlstate"] = self.sqlstate
             body["error_class"] = self.error_class

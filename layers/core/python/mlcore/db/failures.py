@@ -20,6 +20,10 @@ class ConditionFailed(Exception):
         self.item = item
 
 
+class TooLarge(errors.InvalidParameterValue):
+    """The item would have more than DynamoDB's 400 KB."""
+
+
 _THROTTLED = {
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
@@ -32,8 +36,12 @@ def code(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
-def too_large() -> errors.InvalidParameterValue:
-    return errors.InvalidParameterValue("The request would make an entity larger than 400 KB.")
+def too_large() -> TooLarge:
+    return TooLarge("The request would make an entity larger than 400 KB.")
+
+
+def busy() -> errors.TemporarilyUnavailable:
+    return errors.TemporarilyUnavailable("The table is busy with conflicting writes. Try again.")
 
 
 def translated(error: ClientError) -> Exception:
@@ -49,10 +57,6 @@ def translated(error: ClientError) -> Exception:
         )
     if name == "ValidationException" and "size" in message.lower():
         return too_large()
-    if name == "TransactionConflictException":
-        return errors.TemporarilyUnavailable(
-            "The table is busy with conflicting writes. Try again."
-        )
     if name in {"InternalServerError", "ServiceUnavailable", "InternalServerException"}:
         return errors.TemporarilyUnavailable("The table is not available. Try again.")
     return error

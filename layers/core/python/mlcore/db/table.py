@@ -231,7 +231,7 @@ class Table:
                     raise TransactionFailed(failed) from error
                 # What remains is a conflict with another transaction or throttling: both pass.
                 back_off(attempt)
-        raise errors.TemporarilyUnavailable("The table is busy with conflicting writes. Try again.")
+        raise failures.busy()
 
     # -- calls side by side
     # ------------------------------------------------------------------------------------
@@ -312,18 +312,24 @@ class Table:
             parameters["TableName"] = settings().table_name
         parameters["ReturnConsumedCapacity"] = "TOTAL"
         measurement = capacity.current()
-        try:
-            answer: Raw = getattr(client(), operation)(**parameters)
-        except ClientError as error:
-            capacity.add(measurement, operation, {})
-            raise failures.translated(error) from error
-        except BotoCoreError as error:
-            capacity.add(measurement, operation, {})
-            raise errors.TemporarilyUnavailable(
-                "The table cannot be reached. Try again."
-            ) from error
-        capacity.add(measurement, operation, answer)
-        return answer
+        for attempt in range(CONFLICT_ATTEMPTS):
+            try:
+                answer: Raw = getattr(client(), operation)(**parameters)
+            except ClientError as error:
+                capacity.add(measurement, operation, {})
+                # A transaction holds the item at this moment; the call was not executed.
+                if failures.code(error) != "TransactionConflictException":
+                    raise failures.translated(error) from error
+                back_off(attempt)
+            except BotoCoreError as error:
+                capacity.add(measurement, operation, {})
+                raise errors.TemporarilyUnavailable(
+                    "The table cannot be reached. Try again."
+                ) from error
+            else:
+                capacity.add(measurement, operation, answer)
+                return answer
+        raise failures.busy()
 
 
 def back_off(attempt: int) -> None:

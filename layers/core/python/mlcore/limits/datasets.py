@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from mlcore.entities import Dataset, DatasetInput, Tag
-from mlcore.errors import InvalidParameterValue
+from mlcore.errors import BadRequest, InvalidParameterValue
 from mlcore.limits.text import check_length, check_run_id
 
 MAX_NAME_LENGTH: Final = 500
@@ -78,14 +78,16 @@ def _check_input(item: DatasetInputFields) -> DatasetInput:
             dataset.digest,
             dataset.source_type,
             dataset.source,
-            dataset.schema if dataset.has("schema") else None,
-            dataset.profile if dataset.has("profile") else None,
+            dataset.schema or None,
+            dataset.profile or None,
         )
     tags = []
     for tag in item.tags:
         check_length("key", MAX_TAG_KEY_LENGTH, tag.key)
         check_length("value", MAX_TAG_VALUE_LENGTH, tag.value)
         tags.append(Tag(tag.key, tag.value))
+    if len({tag.key for tag in tags}) < len(tags):
+        raise BadRequest("Each tag key of an input can be given only once.")
     return DatasetInput(checked, tuple(tags))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Final
 from urllib.parse import ParseResult, unquote, urlparse, urlunparse
 
@@ -28,6 +29,12 @@ def check_location(location: str, field: str) -> None:
         raise InvalidParameterValue(
             f"Artifact location cannot be a runs:/ URI. Given: '{location}'"
         )
+    _check_length(location)
+    _check_file_host(parsed, location)
+    _check_length(resolved(location))
+
+
+def _check_length(location: str) -> None:
     longest = int(os.environ.get("MLFLOW_ARTIFACT_LOCATION_MAX_LENGTH", "2048"))
     if len(location) > longest:
         raise InvalidParameterValue(
@@ -35,6 +42,26 @@ def check_location(location: str, field: str) -> None:
             f"greater than {longest} characters. To configure this limit, please set the "
             "MLFLOW_ARTIFACT_LOCATION_MAX_LENGTH environment variable."
         )
+
+
+def _check_file_host(parsed: ParseResult, location: str) -> None:
+    host = parsed.hostname if parsed.scheme == "file" else None
+    if host and host != "." and not host.startswith(("localhost", "127.0.0.1")):
+        raise InvalidParameterValue(
+            f"{location} is not a valid remote uri. For remote access on windows, please consider "
+            "using a different scheme such as SMB (e.g. smb://<hostname>/<path>)."
+        )
+
+
+def resolved(location: str) -> str:
+    """A relative path, bare or as ``file:``, is one of the server's working directory, as in
+    MLflow; anything else is itself."""
+    parsed = urlparse(location)
+    if parsed.scheme == "" and not location.startswith("/"):
+        return Path.cwd().joinpath(location).as_posix()
+    if parsed.scheme == "file" and not parsed.netloc and not parsed.path.startswith("/"):
+        return parsed._replace(path=Path.cwd().joinpath(parsed.path).as_posix()).geturl()
+    return location
 
 
 def _parse(location: str, field: str) -> ParseResult:

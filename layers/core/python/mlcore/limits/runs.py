@@ -139,15 +139,16 @@ def check_create_run(run_name: str, tags: Sequence[KeyValue]) -> tuple[str | Non
     """The name that the request gives (None: generate one), and its tags, the name among them if
     there is one.
 
-    As in MLflow the characters of the keys are free here; lengths are those of its database
-    columns.
+    As in MLflow neither characters nor lengths are checked here; only an empty key is refused,
+    which no map of the table can hold.
     """
     kept: dict[str, Tag] = {}
     for tag in tags:
         if tag.key in kept:
             raise BadRequest(f"The tag '{tag.key}' is given more than once.")
-        check_length("key", MAX_KEY_LENGTH, tag.key)
-        kept[tag.key] = Tag(tag.key, truncated("value", MAX_TAG_VALUE_LENGTH, tag.value))
+        if not tag.key:
+            raise BadRequest("A tag needs a key.")
+        kept[tag.key] = Tag(tag.key, tag.value)
     tagged = next((tag.value for tag in tags if tag.key == RUN_NAME_TAG), "")
     if run_name and tagged and run_name != tagged:
         raise InvalidParameterValue(
@@ -179,9 +180,7 @@ def logged_model(model_json: str) -> dict[str, Any]:
     if not isinstance(flavors, dict):
         raise InvalidParameterValue("The flavors in the model json are not an object.")
     kept = {
-        key: model[key]
-        for key in ("run_id", "artifact_path", "utc_time_created", "model_uuid")
-        if key in model
+        key: model.get(key) for key in ("run_id", "artifact_path", "utc_time_created", "model_uuid")
     }
     kept["flavors"] = {
         name: {key: value for key, value in flavor.items() if key != "config"}

@@ -62,9 +62,10 @@ class FtsRev(Item):
 
 
 class Pending(Item):
-    """An entity whose ``version`` the indexer has not processed yet."""
+    """A write that the indexer has not followed yet; the entity tells its ``write_id``."""
 
     pattern = keys.PENDING
 
     entity_type = UnicodeAttribute()
     entity_id = UnicodeAttribute()
+    write_id = UnicodeAttribute()

@@ -30,6 +30,7 @@ class Run(IndexedItem):
     stage = UnicodeAttribute()
     epoch = IntAttribute()
     primary_metric = UnicodeAttribute(null=True)
+    last_write = UnicodeAttribute(null=True)
     metrics = TextMapAttribute(null=True)
     params = TextMapAttribute(null=True)
     tags = TextMapAttribute(null=True)

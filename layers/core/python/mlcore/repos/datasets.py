@@ -7,6 +7,7 @@ that is too large for an item is kept in parts, written before the item that cou
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -41,6 +42,7 @@ _NO_CONTEXT = "-"
 _noted: set[tuple[Identity, str]] = set()
 _remembered: OrderedDict[Identity, Dataset] = OrderedDict()
 _remembered_bytes = 0
+_remembering = threading.Lock()
 
 
 def hash_of(name: str, digest: str) -> str:
@@ -51,7 +53,9 @@ def hash_of(name: str, digest: str) -> str:
 def find_all(identities: Iterable[tuple[str, str, str]]) -> dict[Identity, Dataset]:
     """Those that exist; one BatchGetItem for what the process has not read before."""
     wanted = {Identity(*identity) for identity in identities}
-    found = {identity: _remembered[identity] for identity in wanted if identity in _remembered}
+    found = {
+        identity: known for identity in wanted if (known := _remembered.get(identity)) is not None
+    }
     unknown = [identity for identity in wanted if identity not in found]
     items = table.batch_get([_place(identity) for identity in unknown]) if unknown else []
     for identity, item in zip(unknown, items, strict=True):
@@ -211,11 +215,14 @@ def _remember(identity: Identity, dataset: Dataset) -> None:
     size = sum(len(field or "") for field in dataset)
     if size > INLINE_BYTES:
         return
-    _remembered[identity] = dataset
-    _remembered_bytes += size
-    while _remembered_bytes > REMEMBERED_BYTES:
-        _, dropped = _remembered.popitem(last=False)
-        _remembered_bytes -= sum(len(field or "") for field in dropped)
+    with _remembering:
+        if identity in _remembered:
+            return
+        _remembered[identity] = dataset
+        _remembered_bytes += size
+        while _remembered_bytes > REMEMBERED_BYTES:
+            _, dropped = _remembered.popitem(last=False)
+            _remembered_bytes -= sum(len(field or "") for field in dropped)
 
 
 def _place(identity: Identity) -> keys.Key:

@@ -19,15 +19,15 @@ them here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import table
-from mlcore.ids import now_ms
+from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
+from mlcore.ids import new_ulid, now_ms
 
 INLINE_BYTES = 300_000
 """Room is left for the other attributes, for values that grow in place and for racing writers'
@@ -82,7 +82,8 @@ class Document(NamedTuple):
     @property
     def overflowed(self) -> list[str]:
         """The maps that have texts outside."""
-        return self.item.get("overflow", {}).get("S", "").split()
+        names: str = self.item["overflow"]["S"] if "overflow" in self.item else ""
+        return names.split()
 
     def texts(self, attribute: str) -> dict[str, str]:
         """Everything of one map, wherever it lives."""
@@ -153,7 +154,7 @@ def write(
     gone = list(removals)
     present = {name: document.item[name]["M"] for name in document.maps}
     moves = [
-        _Move((name, key), _outside(document.maps[name], key, text))
+        _Move((name, key), _outside(document.owner, document.maps[name], key, text))
         for name, texts in outside.items()
         for key, text in texts.items()
     ]
@@ -186,6 +187,14 @@ def write(
         version = int(document.item["version"]["N"]) + number_done
         update.require_equal("version", number(version))
         _move(document, update, group)
+
+
+def spills(document: Document, sets: Mapping[str, Texts]) -> bool:
+    """Whether writing the texts would put one of them outside."""
+    growth = sum(_weight(key, text) for texts in sets.values() for key, text in texts.items())
+    if _size(document) + growth <= INLINE_BYTES:
+        return False
+    return bool(_placed(document, sets)[1])
 
 
 class _Move(NamedTuple):
@@ -234,7 +243,7 @@ def _groups(moves: Sequence[_Move]) -> list[list[_Move]]:
 def _move(document: Document, update: Update, moves: Sequence[_Move]) -> None:
     """Nobody sees the update without what it moves. Raises ConditionFailed."""
     operations = [
-        Delete(document.maps[attribute].place(key)) if item is None else Put(item)
+        Delete(document.maps[attribute].place(document.owner, key)) if item is None else Put(item)
         for (attribute, key), item in moves
     ]
     try:

@@ -10,18 +10,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
-from uuid import NAMESPACE_OID, uuid5
 
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
-from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
+from mlcore.db.failures import ConditionFailed, TooLarge
+from mlcore.db.table import Change, Delete, Put, TransactionFailed, back_off, table
 from mlcore.entities import ACTIVE, Experiment
 from mlcore.ids import (
     DEFAULT_EXPERIMENT_ID,
     DEFAULT_EXPERIMENT_NAME,
     DEFAULT_WORKSPACE,
+    new_ulid,
     now_ms,
 )
 from mlcore.models.experiments import Experiment as ExperimentItem
@@ -30,7 +30,7 @@ from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.settings import settings
 
-WRITE_ATTEMPTS = 30
+WRITE_ATTEMPTS = 60
 
 
 class NameTaken(Exception):
@@ -75,12 +75,17 @@ def find_many(experiment_ids: Sequence[str]) -> list[Experiment | None]:
 def find_by_name(workspace: str, name: str) -> Experiment | None:
     """Two consistent GetItem: the name's lock, then the experiment. No index is asked, so nothing
     lags."""
-    lock = table.get(keys.experiment_name_lock(workspace, name))
-    if lock is not None:
+    place = keys.experiment_name_lock(workspace, name)
+    lock = table.get(place)
+    if lock is None and (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):
+        _ensure_default()
+        lock = table.get(place)
+    while lock is not None:
         item = table.get(keys.experiment(_holder_in(lock)))
-        return None if item is None else record(item).experiment
-    if (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):
-        return _found(DEFAULT_EXPERIMENT_ID, None)
+        if item is not None and item["name"]["S"] == name:
+            return record(item).experiment
+        # It was renamed between the two reads: the lock is another's now, or gone.
+        lock = table.get(place)
     return None
 
 
@@ -108,6 +113,7 @@ def create(experiment: Experiment) -> None:
     Raises:
         NameTaken: the name is held by another experiment.
     """
+    _before_naming(experiment, experiment.name)
     place = keys.experiment(experiment.experiment_id)
     attributes, children = document.initial(
         (experiment.experiment_id,), MAPS, {"tags": experiment.tags}
@@ -142,7 +148,7 @@ def create(experiment: Experiment) -> None:
     try:
         table.transact(
             [Put(lock, absent), Put({**model.serialize(), **attributes}, absent)],
-            token=_token("create", experiment.experiment_id),
+            token=new_ulid(),
         )
     except TransactionFailed as failed:
         lock_found = failed.items.get(0)
@@ -158,6 +164,7 @@ def rename(experiment: Experiment, new_name: str) -> None:
         NameTaken: the new name is held by another experiment.
         Conflict: the experiment changed meanwhile.
     """
+    _before_naming(experiment, new_name)
     absent = Condition()
     absent.require_absent("PK")
     mine = Condition()
@@ -180,7 +187,7 @@ def rename(experiment: Experiment, new_name: str) -> None:
                 Delete(keys.experiment_name_lock(experiment.workspace, experiment.name), mine),
                 Change(keys.experiment(experiment.experiment_id), change),
             ],
-            token=_token("rename", experiment.experiment_id, new_name, str(now_ms())),
+            token=new_ulid(),
         )
     except TransactionFailed as failed:
         lock_found = failed.items.get(0)
@@ -273,6 +280,19 @@ def _found(experiment_id: str, item: Raw | None) -> Experiment | None:
     return None if item is None else record(item).experiment
 
 
+def _before_naming(experiment: Experiment, name: str) -> None:
+    """The name of the default experiment is taken from the start, also while nobody has looked for
+    it."""
+    named_as_default = (experiment.workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME)
+    if named_as_default and experiment.experiment_id != DEFAULT_EXPERIMENT_ID:
+        _ensure_default()
+
+
+def _ensure_default() -> None:
+    if table.get(keys.experiment(DEFAULT_EXPERIMENT_ID)) is None:
+        _default_item()
+
+
 def _default_item() -> Raw | None:
     """Creates experiment ``0`` named ``Default``, which exists from the first time that somebody
     looks for it."""
@@ -287,7 +307,7 @@ def _default_item() -> Raw | None:
         tags={},
         workspace=DEFAULT_WORKSPACE,
     )
-    # The name may be held by an experiment that was renamed to it, or another process was faster.
+    # Another process may have been faster.
     with contextlib.suppress(NameTaken):
         create(default)
     return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID))
@@ -299,7 +319,7 @@ def _write(
     removals: Sequence[tuple[str, str]],
 ) -> None:
     current = read
-    for _ in range(WRITE_ATTEMPTS):
+    for attempt in range(WRITE_ATTEMPTS):
         if current.experiment.epoch != read.experiment.epoch:
             raise Conflict(read.experiment.experiment_id)
 
@@ -312,8 +332,15 @@ def _write(
             if failed.item is None:
                 raise Conflict(read.experiment.experiment_id) from failed
             current = record(failed.item)
-            continue
-        return
+        except TooLarge:
+            # Others may have filled the item that this writer took for emptier.
+            seen, current = current, get(read.experiment.experiment_id)
+            if current.document.item["version"] == seen.document.item["version"]:
+                raise
+        else:
+            return
+        if attempt:
+            back_off(attempt)
     raise errors.TemporarilyUnavailable("The experiment is busy with other writes. Try again.")
 
 
@@ -328,8 +355,3 @@ def _lock(workspace: str, name: str, experiment_id: str) -> Raw:
 def _holder_in(lock: Raw) -> str:
     holder: str = lock["experiment_id"]["S"]
     return holder
-
-
-def _token(*parts: str) -> str:
-    """A transaction token (at most 36 characters) that equal parts make equal."""
-    return str(uuid5(NAMESPACE_OID, "\0".join(parts)))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.entities import Dataset, DatasetInput, Tag
+from mlcore.entities import Dataset, DatasetInput, ModelOutput, Tag
 from mlcore.models.runs import RunInput, RunLoggedModel, RunMetric, RunParam, RunTag
 from mlcore.repos import datasets, document, points
 
@@ -41,7 +41,8 @@ def input_text(reference: DatasetReference, position: int) -> str:
 
 def dataset_inputs(texts: Mapping[str, str]) -> list[DatasetReference]:
     """The dataset inputs in the order in which they were logged."""
-    found = sorted(map(json.loads, texts.values()), key=lambda entry: int(entry["at"]))
+    parsed = map(json.loads, texts.values())
+    found = sorted(parsed, key=lambda entry: (entry["at"], entry["name"], entry["digest"]))
     return [
         DatasetReference(
             entry["name"], entry["digest"], tuple(Tag(key, value) for key, value in entry["tags"])
@@ -52,7 +53,14 @@ def dataset_inputs(texts: Mapping[str, str]) -> list[DatasetReference]:
 
 def in_order(texts: Mapping[str, str]) -> tuple[str, ...]:
     """Keys ordered by the position that their texts hold."""
-    return tuple(sorted(texts, key=lambda key: int(texts[key])))
+    return tuple(sorted(texts, key=lambda key: (int(texts[key]), key)))
+
+
+def model_outputs(texts: Mapping[str, str]) -> tuple[ModelOutput, ...]:
+    """The models that the run made in the order in which they were logged."""
+    parsed = map(json.loads, texts.values())
+    found = sorted(parsed, key=lambda entry: (entry["at"], entry["model_id"]))
+    return tuple(ModelOutput(entry["model_id"], entry["step"]) for entry in found)
 
 
 def resolve(
@@ -140,9 +148,9 @@ MAPS: document.Maps = {
         _entry("metrics", document.LATER, "METRIC", keys.run_metric, _metric),
         _entry("params", document.KEEP, "PARAM", keys.run_param, _param),
         _entry("tags", document.REPLACE, "TAG", keys.run_tag, _tag),
-        _entry("inputs", document.REPLACE, "INPUT", _input_place, _input),
-        _entry("model_inputs", document.REPLACE, "LM/in:", _model_place("in"), _model),
-        _entry("model_outputs", document.REPLACE, "LM/out:", _model_place("out"), _model),
+        _entry("inputs", document.KEEP, "INPUT", _input_place, _input),
+        _entry("model_inputs", document.KEEP, "LM/in:", _model_place("in"), _model),
+        _entry("model_outputs", document.KEEP, "LM/out:", _model_place("out"), _model),
     )
 }
 """The map attributes of a run item; the owner of a run's children is (experiment id, run id)."""

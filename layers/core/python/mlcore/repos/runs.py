@@ -11,15 +11,15 @@ run's stage (see :func:`stage`).
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
-from mlcore.db.failures import ConditionFailed
+from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Put, TransactionFailed, back_off, table
 from mlcore.entities import (
     ACTIVE,
@@ -28,10 +28,10 @@ from mlcore.entities import (
     DatasetInput,
     Experiment,
     Metric,
-    ModelOutput,
     Run,
 )
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.index import Pending
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
 from mlcore.repos import datasets, document, experiments, points, run_children
@@ -42,6 +42,7 @@ PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
 """MLflow's own tag for the metric that an experiment is judged by; LSI5 orders runs by it."""
 
 WRITE_ATTEMPTS = 60
+OVERFLOW_WRITE_ID = "overflow"
 LOCATIONS_KEPT = 20_000
 
 _locations: dict[str, str] = {}
@@ -52,6 +53,8 @@ class Record(NamedTuple):
 
     experiment: Experiment
     document: Document
+    write_id: str | None = None
+    """The pending marker that was put for the write to come."""
 
     @property
     def run_id(self) -> str:
@@ -94,6 +97,22 @@ def load(run_id: str) -> Record:
     if item is None or meta is None:
         raise missing(run_id)
     return record(item, experiments.record(meta).experiment)
+
+
+def load_to_log(run_id: str) -> Record:
+    """As :func:`load`, and at the same time puts a pending marker: what is logged is ranked by the
+    indexer, and until then a search must not trust the ranks of the run."""
+    experiment_id = locate(run_id)
+    if experiment_id is None:
+        raise missing(run_id)
+    write_id = new_ulid()
+    found: list[Record] = []
+    calls: list[Callable[[], None]] = [
+        lambda: found.append(load(run_id)),
+        partial(_put_marker, experiment_id, run_id, write_id),
+    ]
+    table.parallel(calls)
+    return found[0]._replace(write_id=write_id)
 
 
 def missing(run_id: str) -> errors.ResourceDoesNotExist:
@@ -216,13 +235,21 @@ Decision = Callable[[Record], tuple[Mapping[str, Mapping[str, str]], Sequence[tu
 write."""
 
 
-def write(read: Record, decide: Decision, attributes: Callable[[], Raw] = dict) -> Record:
+def write(
+    read: Record,
+    decide: Decision,
+    attributes: Callable[[], Raw] = dict,
+    *,
+    exclusive: bool = False,
+) -> Record:
     """Changes maps and attributes of an active run; decides again whenever another writer came
     first.
 
     Args:
         decide: what to change, asked anew for each attempt.
         attributes: further attributes to set.
+        exclusive: what is decided depends on the value that it replaces, so nobody may write in
+            between.
 
     Returns:
         The run as it was decided on last (not as it is after the write).
@@ -230,13 +257,28 @@ def write(read: Record, decide: Decision, attributes: Callable[[], Raw] = dict) 
     Raises:
         InvalidParameterValue: the run is not active.
     """
+    check_active(read)
+    try:
+        sets, removals = decide(read)
+    except errors.MlflowError:
+        forget(read)
+        raise
+    extra = {**attributes(), **_index_attributes(read, sets)}
+    if not any(sets.values()) and not removals and not extra:
+        forget(read)
+        return read
     current = read
     for attempt in range(WRITE_ATTEMPTS):
-        check_active(current)
-        sets, removals = decide(current)
-        extra = {**attributes(), **_index_attributes(current, sets)}
-        if not any(sets.values()) and not removals and not extra:
-            return current
+        if attempt:
+            check_active(current)
+            sets, removals = decide(current)
+            extra = {**attributes(), **_index_attributes(current, sets)}
+            if not any(sets.values()) and not removals and not extra:
+                return current
+        if read.write_id is not None:
+            extra["last_write"] = string(read.write_id)
+            if sets.get("metrics") or sets.get("params"):
+                _mark_overflow(current, sets)
         item = current.document.item
 
         def complete(update: Update, item: Raw = item, extra: Raw = extra) -> None:
@@ -244,21 +286,56 @@ def write(read: Record, decide: Decision, attributes: Callable[[], Raw] = dict) 
                 update.set(name, value)
             update.require_equal("epoch", item["epoch"])
             update.require_equal("stage", item["stage"])
+            if exclusive:
+                update.require_equal("version", item["version"])
 
         try:
             document.write(current.document, sets, removals, complete)
         except ConditionFailed as failed:
             current = _meanwhile(current, failed.item)
-            if attempt:
-                back_off(attempt)
-            continue
-        return current
+        except TooLarge:
+            # Others may have filled the item that this writer took for emptier.
+            seen, current = current, load(current.run_id)
+            if current.document.item["version"] == seen.document.item["version"]:
+                raise
+        else:
+            return current
+        if attempt:
+            back_off(attempt)
     raise errors.TemporarilyUnavailable("The run is busy with other writes. Try again.")
+
+
+def _put_marker(experiment_id: str, run_id: str, write_id: str) -> None:
+    place = keys.pending(experiment_id, "run", run_id, write_id)
+    marker = Pending(
+        PK=place.pk,
+        SK=place.sk,
+        entity_type="run",
+        entity_id=run_id,
+        write_id=write_id,
+        updated_at=now_ms(),
+        version=1,
+    )
+    table.put(marker.serialize())
+
+
+def forget(read: Record) -> None:
+    """Takes the marker away of a write of which nothing was sent."""
+    if read.write_id is not None:
+        table.delete(keys.pending(read.experiment.experiment_id, "run", read.run_id, read.write_id))
+
+
+def _mark_overflow(read: Record, sets: Mapping[str, Mapping[str, str]]) -> None:
+    """A run with metrics or params outside its item is pending for good: the indexer learns of
+    those from other records than of the write."""
+    if "overflow" not in read.document.item and document.spills(read.document, sets):
+        _put_marker(read.experiment.experiment_id, read.run_id, OVERFLOW_WRITE_ID)
 
 
 def check_active(read: Record) -> None:
     """Raises InvalidParameterValue, as MLflow does for any write to a deleted run."""
     if read.stage != ACTIVE:
+        forget(read)
         raise errors.InvalidParameterValue(
             f"The run {read.run_id} must be in the 'active' state. Current state is {read.stage}."
         )
@@ -306,14 +383,11 @@ def _entity(read: Record, inputs: tuple[DatasetInput, ...], *, model_inputs: boo
         model_inputs=(
             run_children.in_order(read.document.texts("model_inputs")) if model_inputs else ()
         ),
-        model_outputs=tuple(
-            ModelOutput(output["model_id"], output["step"])
-            for output in map(json.loads, read.document.texts("model_outputs").values())
-        ),
+        model_outputs=run_children.model_outputs(read.document.texts("model_outputs")),
     )
 
 
 def _remember(run_id: str, experiment_id: str) -> None:
     if len(_locations) >= LOCATIONS_KEPT:
-        _locations.pop(next(iter(_locations)), None)
+        _locations.clear()  # one step, so threads need no lock
     _locations[run_id] = experiment_id

@@ -20,11 +20,16 @@ from mlcore.search.grammar import OrderBy
 Key = tuple[str | int | float, ...]
 SortKey = Callable[[Any], Key]
 
-_PRESENT, _NAN, _MISSING = 0, 1, 2
+PRESENT, NAN, MISSING = 0, 1, 2
 # The order of UTF-8 bytes is that of code points and of SQLite, so inverting bytes inverts the
 # order of texts. The last character is greater than any other: of two texts the longer comes first.
 _INVERTED = bytes(255 - byte for byte in range(256))
 _END = "\u0100"
+
+
+def metric_field(value: float, *, ascending: bool) -> Key:
+    """What a metric's value contributes to a key."""
+    return (PRESENT, value if ascending else -value) if value == value else _NOT_A_NUMBER  # noqa: PLR0124 - NaN
 
 
 def descending(text: str) -> str:
@@ -59,8 +64,8 @@ def restore_key(values: object, order_by: Sequence[OrderBy], entity: Entity) -> 
     if not isinstance(values, list | tuple) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")
     for order, rank, value in zip(total, values[::2], values[1::2], strict=True):
-        expected = str if rank == _PRESENT and not _is_number(order, entity) else (int, float)
-        if rank not in (_PRESENT, _NAN, _MISSING) or not isinstance(value, expected):
+        expected = str if rank == PRESENT and not _is_number(order, entity) else (int, float)
+        if rank not in (PRESENT, NAN, MISSING) or not isinstance(value, expected):
             raise InvalidParameterValue("Invalid page token")
     return tuple(values)
 
@@ -87,8 +92,8 @@ def _field(order: OrderBy, entity: Entity) -> SortKey:
     return _entry("params" if order.kind == PARAM else "tags", order.key, order.ascending)
 
 
-_LAST: Key = (_MISSING, 0)
-_NOT_A_NUMBER: Key = (_NAN, 0)
+_LAST: Key = (MISSING, 0)
+_NOT_A_NUMBER: Key = (NAN, 0)
 
 
 def _metric(key: str, ascending: bool) -> SortKey:
@@ -99,7 +104,7 @@ def _metric(key: str, ascending: bool) -> SortKey:
         if metric is None:
             return _LAST
         value = metric.value
-        return (_PRESENT, sign * value) if value == value else _NOT_A_NUMBER  # noqa: PLR0124 - NaN
+        return (PRESENT, sign * value) if value == value else _NOT_A_NUMBER  # noqa: PLR0124 - NaN
 
     return metric_key
 
@@ -107,18 +112,18 @@ def _metric(key: str, ascending: bool) -> SortKey:
 def _attribute(name: str, ascending: bool, number: bool) -> SortKey:
     get = operator.attrgetter(name)
     if ascending:
-        return lambda item: (_PRESENT, value) if (value := get(item)) is not None else _LAST
+        return lambda item: (PRESENT, value) if (value := get(item)) is not None else _LAST
     if number:
-        return lambda item: (_PRESENT, -value) if (value := get(item)) is not None else _LAST
-    return lambda item: (_PRESENT, descending(value)) if (value := get(item)) is not None else _LAST
+        return lambda item: (PRESENT, -value) if (value := get(item)) is not None else _LAST
+    return lambda item: (PRESENT, descending(value)) if (value := get(item)) is not None else _LAST
 
 
 def _entry(container: str, key: str, ascending: bool) -> SortKey:
     entries = operator.attrgetter(container)
     if ascending:
         return lambda item: (
-            (_PRESENT, value) if (value := entries(item).get(key)) is not None else _LAST
+            (PRESENT, value) if (value := entries(item).get(key)) is not None else _LAST
         )
     return lambda item: (
-        (_PRESENT, descending(value)) if (value := entries(item).get(key)) is not None else _LAST
+        (PRESENT, descending(value)) if (value := entries(item).get(key)) is not None else _LAST
     )

@@ -16,8 +16,8 @@ Decoding follows protobuf's JSON parser as MLflow's server uses it. Keys are rea
 the JSON object, in snake_case or camelCase; unknown keys are skipped, null means unset. Parsing
 stops at the first value that does not fit. Then ``checks`` look at the raw values under their
 snake_case names: :func:`required` always, the checks of types only if parsing stopped. Where no
-check minds, MLflow's server goes on with what it read so far or fails with 500; here such a value is
-INVALID_PARAMETER_VALUE, since the caller would never learn that it was lost.
+check minds, MLflow's server goes on with what it read so far or fails with 500; here such a value
+is INVALID_PARAMETER_VALUE, since the caller would never learn that it was lost.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def _fill(fields: dict[str, Any], data: Any, plan: _Plan, seen_alias: list[bool]
     if data.__class__ is not dict:
         raise Stop
     by_name = plan.by_name
-    key = value = None
+    key, value = "", None
     try:
         for key, value in data.items():
             known = by_name.get(key)

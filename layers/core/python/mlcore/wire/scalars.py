@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, NamedTuple, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 Int32 = Annotated[int, "int32"]
 
 Convert = Callable[[Any], Any]
 """JSON value → field value; raises Stop."""
-
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Stop(Exception):
@@ -69,9 +66,14 @@ def scalar(hint: Any) -> Scalar:
 
 
 def string(value: Any) -> str:
-    if value.__class__ is str and (value.isascii() or _SURROGATE.search(value) is None):
-        return value
-    raise Stop
+    if value.__class__ is not str:
+        raise Stop
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # unpaired surrogates
+            raise Stop from None
+    return value
 
 
 def _anything(value: Any) -> Any:

@@ -10,8 +10,12 @@ each begins with a literal or a name that MLflow requires not to be empty.
 from __future__ import annotations
 
 from mlcore.db.keys.pattern import LAST, IndexKey, Pattern
+from mlcore.db.sortable import escape_ordered
 
 _EXP = "EXP#<experiment_id>"
+
+_LONGEST_BEGIN = 150
+"""Characters; names are cut much later."""
 
 
 def _local(number: int, entity: str, sk: str, meaning: str) -> Pattern:
@@ -119,6 +123,12 @@ def lsi4_run_prefix() -> str:
 def lsi4_run_name_prefix(run_name: str) -> str:
     """Of the runs with exactly this name."""
     return LSI4_RUN.sk.prefix(run_name)
+
+
+def lsi4_run_begin(text: str) -> str:
+    """How the keys begin of all runs whose name begins with a text; of a long text its beginning
+    counts."""
+    return LSI4_RUN.sk.prefix() + escape_ordered(text)[:_LONGEST_BEGIN]
 
 
 def lsi5_run(key: str, value: float, run_id: str) -> str:

@@ -109,6 +109,7 @@ _FIXED = {
     "status": _ID,
     "level": _ID,
     "entity_type": _ID,
+    "write_id": _ID,
 }
 """Fields of bounded size; every other field is a text."""
 

@@ -40,8 +40,8 @@ FTS_REV = Pattern(
 PENDING = Pattern(
     "pending",
     _EXP,
-    "PENDING#<entity_type>#<entity_id>",
-    "an entity changed and the indexer has not yet seen it",
+    "PENDING#<entity_type>#<entity_id>#<write_id>",
+    "a write of an entity that the indexer has not yet followed",
 )
 
 PROJECTION_PATTERNS = (DATASET_LINK, RANK_METRIC, RANK_PARAM, FTS, FTS_REV, PENDING)
@@ -100,8 +100,8 @@ def fts_rev_prefix(entity_type: str, entity_id: str) -> str:
     return FTS_REV.sk.prefix(entity_type, entity_id)
 
 
-def pending(experiment_id: str, entity_type: str, entity_id: str) -> Key:
-    return Key(_partition(experiment_id), PENDING.sk.build(entity_type, entity_id))
+def pending(experiment_id: str, entity_type: str, entity_id: str, write_id: str) -> Key:
+    return Key(_partition(experiment_id), PENDING.sk.build(entity_type, entity_id, write_id))
 
 
 def pending_prefix(entity_type: str) -> str:

@@ -1,0 +1,110 @@
+"""The Lambda handler of a domain: events in, responses out, one log line each; knows no rule of
+MLflow's."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from mlcore import errors
+from mlcore.db import capacity
+from mlcore.http.request import Event, Request, decode_request, headers_of, workspace_of
+from mlcore.http.response import Response
+from mlcore.http.routes import PlainRoute, Route, Routes, Rpc, allowed_methods
+from mlcore.http.security import Security
+from mlcore.observability import log_request, logger
+from mlcore.wire import encode
+
+MAX_BODY_BYTES: Final = 6 * 1024 * 1024 - 16 * 1024
+"""What Lambda returns at most, as JSON text, less room for status and headers. A larger answer
+would reach the client as a 500, which it repeats for minutes."""
+
+Handler = Callable[[Event, Any], dict[str, Any]]
+
+
+def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ()) -> Handler:
+    """The handler of a domain: takes an API Gateway HTTP API v2 event, answers a v2 response."""
+    routes = Routes(rpcs, plain_routes)
+    security = Security(os.environ)
+
+    def handler(event: Event, _context: Any) -> dict[str, Any]:
+        started = time.perf_counter()
+        about = event["requestContext"]
+        method: str = about["http"]["method"]
+        path: str = event["rawPath"]
+        request_id: str = about.get("requestId", "")
+        headers = headers_of(event)
+        name = "unknown"
+        with capacity.measure() as measurement:
+            try:
+                response = security.answer(method, path, headers)
+                if response is None:
+                    request = Request(headers, workspace_of(headers), request_id, method, path)
+                    methods, parameters = routes.find(path)
+                    route = methods.get("GET" if method == "HEAD" else method)
+                    if route is None:
+                        response = _no_route(request, methods)
+                    else:
+                        name = route.path
+                        response = _call(route, request, event, parameters)
+            except errors.MlflowError as error:
+                response = _failure(error)
+            except Exception:
+                logger.exception("unexpected error", extra={"rpc": name, "request_id": request_id})
+                response = _failure(
+                    errors.InternalError(
+                        f"The request failed unexpectedly (request id {request_id})."
+                    )
+                )
+        log_request(
+            rpc=name,
+            method=method,
+            status=response.status,
+            request_id=request_id,
+            seconds=time.perf_counter() - started,
+            measurement=measurement,
+        )
+        return {
+            "statusCode": response.status,
+            "headers": {
+                "content-type": response.content_type,
+                **security.headers(headers),
+                **response.headers,
+            },
+            "body": "" if method == "HEAD" else response.body,
+            "isBase64Encoded": False,
+        }
+
+    return handler
+
+
+def _call(route: Route, request: Request, event: Event, parameters: Mapping[str, str]) -> Response:
+    if isinstance(route, PlainRoute):
+        return route.function(request)
+    message = decode_request(route.message, event, request.method, request.headers, parameters)
+    body = encode(route.function(message, request))
+    # Lambda's JSON escapes these two in the body, which is ASCII.
+    if len(body) > MAX_BODY_BYTES // 2 and (
+        len(body) + body.count('"') + body.count("\\") > MAX_BODY_BYTES
+    ):
+        raise errors.BadRequest(
+            "The answer is larger than the 6 MB that this server can return at once. "
+            "Ask for fewer results (max_results), or for fewer runs or steps."
+        )
+    return Response(200, body)
+
+
+def _no_route(request: Request, methods: Mapping[str, Route]) -> Response:
+    """The answer to a known path with another method, OPTIONS among them."""
+    allow = {"allow": allowed_methods(methods)}
+    if request.method == "OPTIONS":
+        status = 204 if request.path.startswith(("/api/", "/ajax-api/")) else 200
+        return Response(status, "", "text/html; charset=utf-8", allow)
+    error = errors.MethodNotAllowed(f"{request.path} does not answer {request.method}.")
+    return _failure(error)._replace(headers=allow)
+
+
+def _failure(error: errors.MlflowError) -> Response:
+    return Response(error.status, encode(error.body()))

@@ -1,0 +1,115 @@
+"""From an API Gateway event to what a service function takes: its message and its request."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
+
+from mlcore import errors
+from mlcore.wire import Message
+
+DEFAULT_WORKSPACE: Final = "default"
+_WORKSPACE_HEADER: Final = "x-mlflow-workspace"
+
+Event = Mapping[str, Any]
+
+
+class Request(NamedTuple):
+    """What a service function may need beyond its message."""
+
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    workspace: str
+    request_id: str
+    method: str = "GET"
+    path: str = "/"
+    """Percent-decoded, as API Gateway passes it."""
+
+
+def headers_of(event: Event) -> dict[str, str]:
+    """The headers of a request, names in lower case."""
+    return {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+
+
+def workspace_of(headers: Mapping[str, str]) -> str:
+    """The workspace that a header names.
+
+    Raises:
+        FeatureDisabled: a header names one although MLFLOW_ENABLE_WORKSPACES is not on.
+    """
+    name = headers.get(_WORKSPACE_HEADER, "").strip()
+    if not name:
+        return DEFAULT_WORKSPACE
+    if os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower() not in ("1", "true"):
+        raise errors.FeatureDisabled(
+            "Workspace APIs are not available: workspaces are not enabled on this server"
+        )
+    return name
+
+
+def decode_request(
+    message: type[Message],
+    event: Event,
+    method: str,
+    headers: Mapping[str, str],
+    parameters: Mapping[str, str],
+) -> Message:
+    """The message of a request: from the query string of a GET that has one, else from the body."""
+    if method in ("GET", "HEAD"):
+        arguments: dict[str, list[str]] = {}
+        for name, value in parse_qsl(event.get("rawQueryString") or "", keep_blank_values=True):
+            arguments.setdefault(name, []).append(value)
+        if arguments or not event.get("body"):
+            arguments.update({name: [value] for name, value in parameters.items()})
+            return message.from_query(arguments)
+    if method in ("POST", "PUT"):
+        _check_content_type(headers)
+    try:
+        data = _json(_body_text(event))
+        if parameters and isinstance(data, dict):
+            data.update(parameters)
+        return message.decode(data)
+    except RecursionError:
+        raise errors.InvalidParameterValue("The request body is nested too deeply.") from None
+
+
+def _check_content_type(headers: Mapping[str, str]) -> None:
+    content_type = headers.get("content-type")
+    if content_type is None:
+        raise errors.InvalidParameterValue("Bad Request. Content-Type header is missing.")
+    if content_type.split(";")[0] != "application/json":
+        raise errors.InvalidParameterValue(
+            "Bad Request. Content-Type must be one of ['application/json']."
+        )
+
+
+def _json(body: str) -> Any:
+    """The parsed body: {} when it is empty, null, an empty list (what R and PHP write for an empty
+    object) or no JSON; JSON inside a JSON string is decoded once more."""
+    try:
+        data = json.loads(body)
+    except ValueError:
+        return {}
+    if isinstance(data, str):
+        try:
+            data = json.loads(data)
+        except ValueError:
+            raise errors.InvalidParameterValue(
+                "The request body is a string that holds no JSON."
+            ) from None
+    return {} if data is None or data == [] else data
+
+
+def _body_text(event: Event) -> str:
+    body: str = event.get("body") or ""
+    if not event.get("isBase64Encoded"):
+        return body
+    try:
+        return base64.b64decode(body, validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise errors.InvalidParameterValue("The request body is not UTF-8 text.") from None

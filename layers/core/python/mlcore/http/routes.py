@@ -1,0 +1,105 @@
+"""RPCs, plain routes, and how a path finds them; calls none of them.
+
+An RPC answers under ``/api`` and ``/ajax-api``. The dispatch is a dict: a resolver with middleware
+would cost more CPU at a cold start than all of a domain's own code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from mlcore.errors import EndpointNotFound
+from mlcore.http.request import Request
+from mlcore.http.response import Response
+from mlcore.wire import Message
+
+RpcFunction = Callable[[Any, Request], Mapping[str, Any]]
+
+
+class Rpc(NamedTuple):
+    method: str
+    path: str
+    """Below ``/api``, with the version; ``{name}`` stands for one segment and sets the field of
+    that name."""
+    message: type[Message]
+    function: RpcFunction
+    ajax_only: bool = False
+    """Only under ``/ajax-api``: made for the UI, no RPC in MLflow's service definition."""
+
+
+class PlainRoute(NamedTuple):
+    """A route that is no RPC: its exact path, and a function of the request alone."""
+
+    method: str
+    path: str
+    function: Callable[[Request], Response]
+
+
+Route = Rpc | PlainRoute
+
+
+def _rpc(
+    method: str,
+    path: str,
+    message: type[Message],
+    function: RpcFunction,
+    version: str = "2.0",
+    ajax_only: bool = False,
+) -> Rpc:
+    return Rpc(method, f"/{version}{path}", message, function, ajax_only)
+
+
+get: Final = functools.partial(_rpc, "GET")
+post: Final = functools.partial(_rpc, "POST")
+put: Final = functools.partial(_rpc, "PUT")
+patch: Final = functools.partial(_rpc, "PATCH")
+delete: Final = functools.partial(_rpc, "DELETE")
+
+ByMethod = dict[str, Route]
+
+
+class Routes:
+    """The routes of a handler: exact paths in a dict, templates by their number of segments."""
+
+    def __init__(self, rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute]) -> None:
+        self._by_path: dict[str, ByMethod] = {}
+        self._templates: dict[int, dict[tuple[str, ...], ByMethod]] = {}
+        for rpc in rpcs:
+            for prefix in ("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"):
+                self._methods_of(prefix + rpc.path)[rpc.method] = rpc
+        for route in plain_routes:
+            self._methods_of(route.path)[route.method] = route
+
+    def _methods_of(self, path: str) -> ByMethod:
+        if "{" not in path:
+            return self._by_path.setdefault(path, {})
+        segments = tuple(path.split("/"))
+        return self._templates.setdefault(len(segments), {}).setdefault(segments, {})
+
+    def find(self, path: str) -> tuple[ByMethod, dict[str, str]]:
+        """The routes of a percent-decoded path by method, and the values of its path parameters.
+
+        Raises:
+            EndpointNotFound: nothing has this path.
+        """
+        methods = self._by_path.get(path)
+        if methods is not None:
+            return methods, {}
+        segments = path.split("/")
+        for template, methods in self._templates.get(len(segments), {}).items():
+            parameters: dict[str, str] = {}
+            for expected, actual in zip(template, segments, strict=True):
+                if expected.startswith("{") and actual:
+                    parameters[expected[1:-1]] = actual
+                elif expected != actual:
+                    break
+            else:
+                return methods, parameters
+        raise EndpointNotFound(f"No endpoint has the path {path}.")
+
+
+def allowed_methods(methods: Iterable[str]) -> str:
+    """The Allow header of a path with these methods."""
+    return ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))

@@ -1,0 +1,134 @@
+"""Points the product at a real engine, with nothing remembered from the test before."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import settings
+
+from mlcore.db.client import client as product_client
+from mlcore.observability import logger
+from mlcore.repos import datasets, runs
+from mlcore.settings import settings as product_settings
+from tests.contract.api import Api
+from tests.doubles import proxy
+from tests.doubles.fixtures import Doubles, doubles
+from tests.doubles.lagging import LaggingIndexes
+from tests.engines import Engine, client, create_table, dynoxide, extenddb
+
+__all__ = ["doubles", "dynoxide", "extenddb"]
+
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
+"""Multiplies the number of examples of the property tests."""
+
+
+def examples(number: int) -> Callable[[Any], Any]:
+    return settings(max_examples=number * EXAMPLES, deadline=None, database=None)
+
+
+logger.setLevel("ERROR")  # a line for each request would bury what failed
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/contract/" in item.path.as_posix():
+            item.add_marker(pytest.mark.contract)
+
+
+def forget() -> None:
+    """As if the process had just started."""
+    runs._locations.clear()
+    datasets._remembered.clear()
+    datasets._remembered_bytes = 0
+    datasets._noted.clear()
+
+
+@contextlib.contextmanager
+def pointed(endpoint: str, table: str) -> Iterator[Api]:
+    """The product works on this table until the block ends."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", endpoint)
+        patch.setenv("TABLE_NAME", table)
+        product_settings.cache_clear()
+        product_client.cache_clear()
+        forget()
+        try:
+            yield Api()
+        finally:
+            product_client().close()
+            product_settings.cache_clear()
+            product_client.cache_clear()
+            forget()
+
+
+class Store(NamedTuple):
+    """A table of an engine that the product is pointed at, and a client past the product."""
+
+    api: Api
+    endpoint: str
+    table: str
+    direct: Any
+
+    def items(self) -> list[dict[str, Any]]:
+        """Everything in the table."""
+        found: list[dict[str, Any]] = []
+        start: dict[str, Any] = {}
+        while True:
+            page = self.direct.scan(TableName=self.table, ConsistentRead=True, **start)
+            found += page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return found
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+@contextlib.contextmanager
+def _store(engine: Engine) -> Iterator[Store]:
+    table = create_table(engine.endpoint)
+    direct = client(engine.endpoint)
+    with pointed(engine.endpoint, table) as api:
+        yield Store(api, engine.endpoint, table, direct)
+    direct.delete_table(TableName=table)
+    direct.close()
+
+
+@pytest.fixture
+def store(dynoxide: Engine) -> Iterator[Store]:
+    """An empty table in dynoxide."""
+    with _store(dynoxide) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_store(dynoxide: Engine) -> Iterator[Store]:
+    """One table for a module of property tests, whose examples make entities of their own."""
+    with _store(dynoxide) as made:
+        yield made
+
+
+@pytest.fixture
+def broken(doubles: Doubles) -> Iterator[tuple[Api, Doubles]]:
+    """The product behind the doubles: counted, with faults to arm and indexes that never follow."""
+    with pointed(doubles.endpoint, doubles.table) as api:
+        yield api, doubles
+
+
+@pytest.fixture(params=["lagging", "extenddb"])
+def lagging_store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """A table whose global indexes are seconds behind, on either engine."""
+    engine: Engine = request.getfixturevalue(
+        "dynoxide" if request.param == "lagging" else "extenddb"
+    )
+    with contextlib.ExitStack() as stack:
+        endpoint = engine.endpoint
+        if request.param == "lagging":
+            endpoint = stack.enter_context(proxy.running(endpoint, LaggingIndexes(5.0)))
+        table = create_table(engine.endpoint)
+        direct = client(engine.endpoint)
+        api = stack.enter_context(pointed(endpoint, table))
+        yield Store(api, endpoint, table, direct)
+        direct.delete_table(TableName=table)
+        direct.close()

@@ -1,0 +1,152 @@
+"""What calls cost on the real engine: round trips as the product waits for them, and capacity."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import indexer.app
+from tests.contract.api import Api, pairs
+from tests.contract.conftest import Store, forget
+from tests.contract.streams import following
+
+
+def cost(api: Api) -> tuple[int, float, float]:
+    """Round trips, read and write units of the last call."""
+    last = api.cost
+    return last.round_trips, last.read_units, last.write_units
+
+
+def run_of_3_kb(api: Api) -> str:
+    run_id = api.new_run()
+    api.post(
+        "runs/log-batch",
+        run_id=run_id,
+        metrics=[{"key": f"metric-{n}", "value": n, "timestamp": 1, "step": 1} for n in range(10)],
+        params=pairs({f"param-{n}": "value" * 10 for n in range(15)}),
+        tags=pairs({f"tag-{n}": "value" * 10 for n in range(10)}),
+    )
+    return run_id
+
+
+def thousand(keys: int, first: int = 0) -> list[dict[str, Any]]:
+    return [
+        {"key": f"m{n % keys}", "value": n / 7, "timestamp": 1_700_000_000_000 + n, "step": n}
+        for n in range(first, first + 1000)
+    ]
+
+
+def test_get_run(store: Store) -> None:
+    api = store.api
+    run_id = run_of_3_kb(api)
+    api.run(run_id)
+    assert cost(api)[0] == 1
+    forget()
+    api.run(run_id)
+    assert cost(api)[0] == 2
+    assert cost(api)[1] <= 4
+
+
+def test_create_run(store: Store) -> None:
+    api = store.api
+    api.get("experiments/get", experiment_id="0")
+    api.new_run()
+    assert cost(api)[0] == 2
+    assert cost(api)[2] <= 20
+
+
+def test_log_metric(store: Store) -> None:
+    api = store.api
+    run_id = run_of_3_kb(api)
+    for step in range(3):
+        api.post("runs/log-metric", run_id=run_id, key="metric-1", value=1, timestamp=2, step=step)
+        trips, _, written = cost(api)
+        assert trips == 2
+        assert written <= 8
+
+
+def test_log_batch_of_a_training_step(store: Store) -> None:
+    api = store.api
+    run_id = api.new_run()
+    forget()
+    for n in range(2):
+        api.post(
+            "runs/log-batch",
+            run_id=run_id,
+            metrics=[{"key": f"m{k}", "value": k, "timestamp": n, "step": n} for k in range(20)],
+            params=pairs({f"p{n}-{k}": "v" * 20 for k in range(20)}),
+            tags=pairs({f"t{k}": str(n) for k in range(5)}),
+        )
+        assert cost(api)[0] == (4 if n == 0 else 3)
+
+
+def test_log_batch_of_a_thousand_points(store: Store) -> None:
+    api = store.api
+    run_id = api.new_run()
+    forget()
+    api.post("runs/log-batch", run_id=run_id, metrics=thousand(10))
+    trips, _, written = cost(api)
+    assert trips <= 4
+    assert 0 < written <= 60
+
+
+def test_history_of_ten_thousand_points(store: Store) -> None:
+    api = store.api
+    with following(store) as stream:
+        alone, mixed = api.new_run(), api.new_run()
+        for batch in range(10):
+            api.post("runs/log-batch", run_id=alone, metrics=thousand(1, batch * 1000))
+            api.post(
+                "runs/log-batch",
+                run_id=mixed,
+                metrics=[
+                    *thousand(1, batch * 1000)[:-1],
+                    {"key": "other", "value": 1, "timestamp": batch, "step": batch},
+                ],
+            )
+        for _ in range(2):
+            assert len(api.history(alone, "m0")) == 10_000
+            assert cost(api)[0] == 2
+            assert len(api.history(mixed, "m0")) == 9_990
+            assert cost(api)[0] == 2
+            assert indexer.app.index(stream.fresh()) is None
+
+
+def test_newest_hundred_runs(store: Store) -> None:
+    api = store.api
+    for size in (3, 250):
+        experiment_id = api.new_experiment(f"of {size}")
+        for n in range(size):
+            api.post("runs/create", experiment_id=experiment_id, start_time=n)
+        for view in ("ACTIVE_ONLY", "ALL"):
+            found = api.post(
+                "runs/search",
+                experiment_ids=[experiment_id],
+                max_results=100,
+                run_view_type=view,
+                order_by=["attributes.start_time DESC"],
+            )
+            assert cost(api)[0] == 2
+            assert len(found["runs"]) == min(size, 100)
+        assert ("next_page_token" in found) == (size > 100)
+
+
+def test_experiment_by_name(store: Store) -> None:
+    api = store.api
+    api.new_experiment("sought")
+    api.get("experiments/get-by-name", experiment_name="sought")
+    assert cost(api)[:2] == (2, 2)
+
+
+def test_indexer_works_in_batches(store: Store) -> None:
+    """A hundred records of one run cost a handful of calls one after another."""
+    api = store.api
+    with following(store) as stream:
+        run_id = api.new_run()
+        for n in range(30):
+            api.post("runs/log-batch", run_id=run_id, metrics=thousand(10, n * 1000)[:100])
+        records = stream.fresh()
+        assert len(json.dumps(records, default=str)) > 100_000
+        with indexer.run_items.table.measure() as measured:
+            assert indexer.app.index(records) is None
+    assert measured.round_trips <= 10

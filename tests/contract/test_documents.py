@@ -1,0 +1,288 @@
+"""Runs and experiments whose data crosses the limit of one item behave as plain dictionaries do."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcore.repos import document
+from tests.contract.api import Api, pairs
+from tests.contract.conftest import Store, examples
+
+INLINE = 2_000
+
+_names = itertools.count()
+
+KEYS = st.sampled_from(["a", "b", "c", "d", "e/ä b:c", "f" * 240, "🦊" * 200, "g"])
+VALUES = st.one_of(
+    st.integers(0, 40).map(lambda n: "v" * n),
+    st.integers(100, 900).map(lambda n: "w" * n),
+    st.integers(1, 300).map(lambda n: "ü🦊" * n),
+)
+NUMBERS = st.sampled_from(
+    [0.0, -0.0, 1.5, -7.25, float("nan"), float("inf"), float("-inf"), 5e-324]
+)
+POINTS = st.tuples(NUMBERS, st.integers(0, 3), st.integers(-2, 2))
+
+
+@pytest.fixture(autouse=True)
+def _small_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "INLINE_BYTES", INLINE)
+
+
+def placed_once(store: Store, owner: str) -> None:
+    """No key of the entity is both in its item and outside, and what overflows is announced."""
+    inline: dict[str, set[str]] = {}
+    outside: dict[str, set[str]] = {}
+    overflow: set[str] = set()
+    kinds = {
+        "run_metric": "metrics",
+        "run_param": "params",
+        "run_tag": "tags",
+        "experiment_tag": "tags",
+    }
+    for item in store.items():
+        kind = item["type"]["S"]
+        mine = owner in item["SK"]["S"] if kind.startswith("run") else owner in item["PK"]["S"]
+        if not mine:
+            continue
+        if kind in {"run", "experiment"}:
+            overflow = set(item.get("overflow", {}).get("S", "").split())
+            for name in ("metrics", "params", "tags"):
+                inline[name] = set(item.get(name, {}).get("M", {}))
+        elif "outside" in item:
+            outside.setdefault(kinds[kind], set()).add(item["key"]["S"])
+    for name, keys in outside.items():
+        assert name in overflow
+        assert not keys & inline[name]
+
+
+def latest(
+    known: tuple[Any, ...] | None, value: float, timestamp: int, step: int
+) -> tuple[Any, ...]:
+    """MLflow's rule on (value, timestamp, step) as answers show them."""
+    big = 1.7976931348623157e308
+    stored: Any = max(-big, min(big, value)) + 0.0 if value == value else "NaN"
+    new = (stored, timestamp, step)
+
+    def order(point: tuple[Any, ...]) -> tuple[Any, ...]:
+        return point[2], point[1], 0.0 if point[0] == "NaN" else point[0]
+
+    return new if known is None or order(new) > order(known) else known
+
+
+def wire_number(value: float) -> Any:
+    if value != value:
+        return "NaN"
+    return value if abs(value) != float("inf") else ("Infinity" if value > 0 else "-Infinity")
+
+
+def wire_metric(key: str, point: tuple[float, int, int]) -> dict[str, Any]:
+    value, timestamp, step = point
+    return {"key": key, "value": wire_number(value), "timestamp": timestamp, "step": step}
+
+
+METRIC_KEYS = st.sampled_from(["m", "loss", "x/y z", "k" * 240, "ключ" * 60, "n", "o"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("batch"),
+            st.lists(st.tuples(METRIC_KEYS, POINTS), max_size=4),
+            st.dictionaries(METRIC_KEYS, VALUES, max_size=3),
+            st.dictionaries(METRIC_KEYS, VALUES, max_size=3),
+        ),
+        st.tuples(st.just("param"), METRIC_KEYS, VALUES),
+        st.tuples(st.just("tag"), METRIC_KEYS, VALUES),
+        st.tuples(st.just("untag"), METRIC_KEYS),
+        st.tuples(st.just("metric"), METRIC_KEYS, POINTS),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@examples(25)
+@given(steps=STEPS)
+def test_a_run_is_three_dictionaries(shared_store: Store, steps: list[tuple[Any, ...]]) -> None:
+    api = shared_store.api
+    run_id = api.new_run()
+    metrics: dict[str, Any] = {}
+    params: dict[str, str] = {}
+    tags: dict[str, str] = {}
+    for step in steps:
+        match step:
+            case ("batch", points, new_params, new_tags):
+                answer = api.ask(
+                    "POST",
+                    "runs/log-batch",
+                    run_id=run_id,
+                    metrics=[wire_metric(key, point) for key, point in points],
+                    params=pairs(new_params),
+                    tags=pairs(new_tags),
+                )
+                if any(params.get(key, value) != value for key, value in new_params.items()):
+                    assert (answer.status, answer.code) == (400, "INVALID_PARAMETER_VALUE")
+                    continue
+                assert answer.status == 200, answer
+                for key, point in points:
+                    metrics[key] = latest(metrics.get(key), *point)
+                params |= new_params
+                tags |= new_tags
+            case ("param", key, value):
+                answer = api.ask("POST", "runs/log-parameter", run_id=run_id, key=key, value=value)
+                expected = 200 if params.setdefault(key, value) == value else 400
+                assert answer.status == expected, answer
+            case ("tag", key, value):
+                api.post("runs/set-tag", run_id=run_id, key=key, value=value)
+                tags[key] = value
+            case ("untag", key):
+                answer = api.ask("POST", "runs/delete-tag", run_id=run_id, key=key)
+                assert answer.status == (404 if tags.pop(key, None) is None else 200), answer
+            case ("metric", key, point):
+                api.post("runs/log-metric", run_id=run_id, **wire_metric(key, point))
+                metrics[key] = latest(metrics.get(key), *point)
+    assert api.data(run_id) == {"metrics": metrics, "params": params, "tags": tags}
+    (found,) = api.post(
+        "runs/search",
+        experiment_ids=["0"],
+        filter=f"attributes.run_id = '{run_id}'",
+        run_view_type="ALL",
+    )["runs"]
+    assert found == {**api.run(run_id), "outputs": found.get("outputs", {})} or found == api.run(
+        run_id
+    )
+    placed_once(shared_store, run_id)
+
+
+EXPERIMENT_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("tag"), KEYS.filter(lambda k: len(k) < 250), VALUES),
+        st.tuples(st.just("untag"), KEYS),
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+@examples(15)
+@given(initial=st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3), steps=EXPERIMENT_STEPS)
+def test_an_experiment_is_a_dictionary(
+    shared_store: Store, initial: dict[str, str], steps: list[tuple[str, ...]]
+) -> None:
+    api = shared_store.api
+    experiment_id = api.new_experiment(f"dictionary {next(_names)}", tags=pairs(initial))
+    tags = dict(initial)
+    for step in steps:
+        match step:
+            case ("tag", key, value):
+                answer = api.ask(
+                    "POST",
+                    "experiments/set-experiment-tag",
+                    experiment_id=experiment_id,
+                    key=key,
+                    value=value,
+                )
+                if "🦊" in key:
+                    assert answer.status == 400
+                else:
+                    assert answer.status == 200, answer
+                    tags[key] = value
+            case ("untag", key):
+                answer = api.ask(
+                    "POST",
+                    "experiments/delete-experiment-tag",
+                    experiment_id=experiment_id,
+                    key=key,
+                )
+                assert answer.status == (404 if tags.pop(key, None) is None else 200), answer
+    found = api.get("experiments/get", experiment_id=experiment_id)["experiment"]
+    assert {tag["key"]: tag["value"] for tag in found.get("tags", ())} == tags
+    placed_once(shared_store, experiment_id)
+
+
+def _batch(api: Api, run_id: str, count: int, first: int = 0) -> None:
+    metrics = [
+        {"key": f"m{n}", "value": n + 0.5, "timestamp": n, "step": n}
+        for n in range(first, first + count)
+    ]
+    api.post("runs/log-batch", run_id=run_id, metrics=metrics)
+
+
+@pytest.mark.parametrize("inline", [INLINE, 300_000])
+def test_whole_maps_equal_single_keys(
+    store: Store, monkeypatch: pytest.MonkeyPatch, inline: int
+) -> None:
+    """1,000 keys in one batch are more than an expression holds."""
+    monkeypatch.setattr(document, "INLINE_BYTES", inline)
+    api = store.api
+    at_once, in_parts = api.new_run(), api.new_run()
+    _batch(api, at_once, 1000)
+    for first in range(0, 1000, 50):
+        _batch(api, in_parts, 50, first)
+    found = api.data(at_once)
+    assert found == api.data(in_parts)
+    assert len(found["metrics"]) == 1000
+    placed_once(store, at_once)
+    placed_once(store, in_parts)
+
+
+def test_two_writers_interleaved(store: Store) -> None:
+    """Whatever the order in which the writers' requests reach the table, nothing is lost."""
+    api = store.api
+    chooser = random.Random(7)
+    for example in range(6):
+        run_id = api.new_run()
+        small, large = 40, 400
+
+        def write(
+            writer: int, run_id: str = run_id, seed: int = example
+        ) -> dict[str, dict[str, Any]]:
+            chance = random.Random((seed, writer).__hash__())
+            mine: dict[str, dict[str, Any]] = {"params": {}, "tags": {}, "metrics": {}}
+            for n in range(12):
+                size = chance.choice([small, large])
+                key = f"{writer}-{chance.randrange(5)}"
+                value = f"{n}" * size
+                shared = f"shared-{chance.randrange(4)}"
+                tags = {key: value}
+                if chance.random() < 0.3 and key in mine["tags"]:
+                    api.post("runs/delete-tag", run_id=run_id, key=key)
+                    del mine["tags"][key]
+                    tags = {}
+                params = {f"p{writer}-{n}": value}
+                metrics = [
+                    {"key": k, "value": n, "timestamp": writer, "step": n} for k in (key, shared)
+                ]
+                api.post(
+                    "runs/log-batch",
+                    run_id=run_id,
+                    tags=pairs(tags),
+                    params=pairs(params),
+                    metrics=metrics,
+                )
+                mine["tags"] |= tags
+                mine["params"] |= params
+                for metric in metrics:
+                    mine["metrics"][metric["key"]] = (n, writer, n)
+            return mine
+
+        with ThreadPoolExecutor(2) as pool:
+            left, right = pool.map(write, range(2))
+        expected: dict[str, dict[str, Any]] = {
+            "tags": {**left["tags"], **right["tags"]},
+            "params": {**left["params"], **right["params"]},
+            "metrics": {**left["metrics"]},
+        }
+        for key, point in right["metrics"].items():
+            known = expected["metrics"].get(key)
+            if known is None or (point[2], point[1]) > (known[2], known[1]):
+                expected["metrics"][key] = point
+        assert api.data(run_id) == expected
+        placed_once(store, run_id)
+        chooser.random()

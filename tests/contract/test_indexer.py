@@ -1,0 +1,289 @@
+"""Whatever the stream does, the indexer ends with the items that the sources ask for."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexer.app
+from mlcore.db.table import Table
+from mlcore.repos import document
+from tests.contract.api import pairs
+from tests.contract.conftest import Store, examples
+from tests.contract.streams import Record, Stream, following
+
+KEYS = ["a", "b/c d", "e#é:.-"]
+METRIC_KEYS = ["a", "b/c d", "é:.-"]
+KINDS = {
+    "run_metric": "metrics",
+    "run_param": "params",
+    "run_tag": "tags",
+    "run_input": "inputs",
+    "run_logged_model": "models",
+    "experiment_tag": "tags",
+}
+
+_names = itertools.count()
+
+
+class Broken(Exception):
+    """What a chosen call of the table ends in."""
+
+
+@pytest.fixture(scope="module")
+def stream(shared_store: Store) -> Iterator[Stream]:
+    with following(shared_store) as stream:
+        yield stream
+
+
+def deliver(records: list[Record], failing_call: int | None = None) -> int:
+    """Gives a batch to the indexer; how many of its records from the first on it has handled."""
+    original = Table._call
+    calls = itertools.count()
+
+    def fail_once(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
+        if next(calls) == failing_call:
+            raise Broken(operation)
+        return original(self, operation, **parameters)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Table, "_call", fail_once)
+        patch.setattr(indexer.app.logger, "exception", lambda *_args, **_more: None)
+        answer = indexer.app.handler({"Records": records}, None)
+    failures = answer["batchItemFailures"]
+    if not failures:
+        return len(records)
+    ((key, number),) = failures[0].items()
+    assert key == "itemIdentifier"
+    return [record["dynamodb"]["SequenceNumber"] for record in records].index(number)
+
+
+def projections_mirror_sources(store: Store, *owners: str) -> None:
+    """The child items without values of their own are exactly the keys of the maps."""
+    wanted: dict[tuple[str, str, str], str] = {}
+    found: dict[tuple[str, str, str], str] = {}
+    for item in store.items():
+        kind = item["type"]["S"]
+        if not any(owner in item["PK"]["S"] + item["SK"]["S"] for owner in owners):
+            continue
+        if kind in {"run", "experiment"}:
+            at = item["run_id" if kind == "run" else "experiment_id"]["S"]
+            for name in ("metrics", "params", "tags", "inputs", "model_inputs", "model_outputs"):
+                shown = {"model_inputs": "models", "model_outputs": "models"}.get(name, name)
+                for key, text in item.get(name, {}).get("M", {}).items():
+                    wanted[at, shown, key] = "" if shown in {"metrics", "inputs"} else text["S"]
+                    if name == "metrics":
+                        wanted[at, shown, key] = text["S"]
+        elif kind in KINDS and "outside" not in item:
+            at = item["SK"]["S"].split("#")[1] if kind.startswith("run") else item["PK"]["S"][4:]
+            shown = KINDS[kind]
+            value = "" if shown == "inputs" else item["value"]["S"]
+            if shown == "metrics":
+                step, timestamp = int(item["step"]["N"]), int(item["timestamp"]["N"])
+                number = item["value"]["S"]
+                value = f"{step + 2**63:016x}{timestamp + 2**63:016x}{number}"
+            found[at, shown, item["key"]["S"]] = value
+        assert kind != "run_metric_batch", "every batch is unpacked"
+    assert found.keys() == wanted.keys()
+    for place, value in wanted.items():
+        if place[1] == "metrics":
+            # The value's form is a matter of its attribute; step and timestamp tell the point.
+            assert found[place][:32] == value[:32], place
+        else:
+            assert found[place] == value, place
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("batch"),
+            st.integers(0, 1),
+            st.lists(
+                st.tuples(st.sampled_from(METRIC_KEYS), st.integers(0, 3), st.integers(0, 3)),
+                max_size=4,
+            ),
+            st.dictionaries(st.sampled_from(METRIC_KEYS), st.integers(0, 1), max_size=2),
+        ),
+        st.tuples(
+            st.just("tag"), st.integers(0, 2), st.sampled_from(METRIC_KEYS), st.integers(0, 400)
+        ),
+        st.tuples(st.just("untag"), st.integers(0, 2), st.sampled_from(METRIC_KEYS)),
+        st.tuples(st.just("inputs"), st.integers(0, 1), st.integers(0, 2)),
+        st.tuples(
+            st.just("deliver"),
+            st.lists(st.integers(0, 30), min_size=1, max_size=12),
+            st.one_of(st.none(), st.integers(0, 6)),
+        ),
+        st.tuples(
+            st.just("replay"),
+            st.lists(st.integers(0, 60), min_size=1, max_size=6),
+            st.one_of(st.none(), st.integers(0, 6)),
+        ),
+    ),
+    min_size=2,
+    max_size=14,
+)
+
+
+@pytest.mark.parametrize("inline_bytes", [300_000, 700])
+@examples(20)
+@given(steps=STEPS)
+def test_any_delivery_leads_to_the_same_items(
+    shared_store: Store, stream: Stream, inline_bytes: int, steps: list[tuple[Any, ...]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document, "INLINE_BYTES", inline_bytes)
+        _play(shared_store, stream, steps)
+
+
+def _play(store: Store, stream: Stream, steps: list[tuple[Any, ...]]) -> None:
+    api = store.api
+    stream.fresh()
+    experiment_id = api.new_experiment(f"indexed {next(_names)}")
+    runs = [api.new_run(experiment_id) for _ in range(2)]
+    history: dict[tuple[str, str], set[tuple[int, int, float]]] = {}
+    pending: list[Record] = []
+    handled: list[Record] = []
+
+    def check_history() -> None:
+        for (run_id, key), points in history.items():
+            assert api.history(run_id, key) == sorted(points)
+
+    for step in steps:
+        match step:
+            case ("batch", run, points, params):
+                sent = [
+                    {"key": key, "value": n + 0.5, "timestamp": timestamp, "step": n}
+                    for key, timestamp, n in points
+                ]
+                api.ask(
+                    "POST",
+                    "runs/log-batch",
+                    run_id=runs[run],
+                    metrics=sent,
+                    params=pairs({key: "p" * (1 + 300 * n) for key, n in params.items()}),
+                )
+                stored = {
+                    (p["key"]): api.history(runs[run], p["key"]) for p in sent
+                }  # a batch that a param forbids logs nothing
+                for point in sent:
+                    place = (point["timestamp"], point["step"], point["value"])
+                    if place in stored[point["key"]]:
+                        history.setdefault((runs[run], point["key"]), set()).add(place)
+            case ("tag", 2, key, size):
+                api.post(
+                    "experiments/set-experiment-tag",
+                    experiment_id=experiment_id,
+                    key=key,
+                    value="v" * size,
+                )
+            case ("tag", run, key, size):
+                api.post("runs/set-tag", run_id=runs[run], key=key, value="v" * size)
+            case ("untag", 2, key):
+                api.ask(
+                    "POST",
+                    "experiments/delete-experiment-tag",
+                    experiment_id=experiment_id,
+                    key=key,
+                )
+            case ("untag", run, key):
+                api.ask("POST", "runs/delete-tag", run_id=runs[run], key=key)
+            case ("inputs", run, number):
+                api.post(
+                    "runs/log-inputs",
+                    run_id=runs[run],
+                    datasets=[
+                        {
+                            "dataset": {
+                                **{"name": f"d/{number}", "digest": "#x"},
+                                **{"source_type": "s", "source": "u"},
+                            }
+                        }
+                    ],
+                    models=[{"model_id": f"m{number}"}],
+                )
+                api.post("runs/outputs", run_id=runs[run], models=[{"model_id": f"o{number}"}])
+            case ("deliver", order, failing):
+                pending += stream.fresh()
+                if pending:
+                    batch = [pending[n % len(pending)] for n in order]
+                    done = batch[: deliver(batch, failing)]
+                    numbers = {record["dynamodb"]["SequenceNumber"] for record in done}
+                    pending = [r for r in pending if r["dynamodb"]["SequenceNumber"] not in numbers]
+                    handled += done
+                    check_history()
+            case ("replay", order, failing):
+                if handled:
+                    deliver([handled[n % len(handled)] for n in order], failing)
+                    check_history()
+    pending += stream.fresh()
+    assert deliver(pending) == len(pending)
+    # What the indexer wrote comes back in the stream where the event source does not filter it.
+    assert deliver(own := stream.fresh()) == len(own)
+    check_history()
+    projections_mirror_sources(store, experiment_id, *runs)
+
+
+def test_a_batch_resumes_where_it_failed(store: Store) -> None:
+    """At each call in turn the indexer fails once; from the reported record on all is done again."""
+    api = store.api
+    with following(store) as stream:
+        run_id = api.new_run()
+        for n in range(4):
+            metrics = [{"key": key, "value": n, "timestamp": n, "step": n} for key in ("x", "y")]
+            api.post("runs/log-batch", run_id=run_id, metrics=metrics, tags=pairs({f"t{n}": "v"}))
+            api.post("experiments/set-experiment-tag", experiment_id="0", key=f"k{n}", value="v")
+        api.post("runs/delete-tag", run_id=run_id, key="t0")
+        records = stream.fresh()
+        rounds, failing = 0, 0
+        left = records
+        while left:
+            done = deliver(left, failing)
+            left = left[done:]
+            failing = 0 if done else failing + 1
+            rounds += 1
+        assert rounds > 3
+        projections_mirror_sources(store, run_id, "EXP#0")
+        assert [p[0] for p in api.history(run_id, "x")] == [0, 1, 2, 3]
+
+
+def test_history_of_ten_thousand_points_before_and_after(store: Store) -> None:
+    api = store.api
+    with following(store) as stream:
+        run_id = api.new_run()
+        for batch in range(10):
+            metrics = [
+                {
+                    "key": f"m{n % 10}",
+                    "value": n / 7,
+                    "timestamp": batch,
+                    "step": batch * 100 + n // 10,
+                }
+                for n in range(1000)
+            ]
+            api.post("runs/log-batch", run_id=run_id, metrics=metrics)
+        before = [api.history(run_id, f"m{n}") for n in range(10)]
+        assert [len(points) for points in before] == [1000] * 10
+        assert deliver(records := stream.fresh()) == len(records)
+        assert [api.history(run_id, f"m{n}") for n in range(10)] == before
+        kinds = [item["type"]["S"] for item in store.items()]
+        assert "run_metric_batch" not in kinds
+        assert kinds.count("run_metric_history") == 10
+
+
+def test_records_of_other_items_are_passed_over() -> None:
+    """Also those of items that a later version may write."""
+    record = {
+        "dynamodb": {
+            "SequenceNumber": "1",
+            "Keys": {"PK": {"S": "X"}, "SK": {"S": "Y"}},
+            "NewImage": {"type": {"S": json.dumps("unknown")}},
+        }
+    }
+    assert deliver([record, {"dynamodb": {"SequenceNumber": "2", "Keys": {}}}]) == 2

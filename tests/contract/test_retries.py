@@ -1,0 +1,275 @@
+"""Every write survives a fault at each of its DynamoDB calls: at worst the client sends it again."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import botocore.endpoint
+import pytest
+
+from mlcore.db import table as table_module
+from mlcore.repos import document
+from tests.contract.api import Answer, Api, pairs
+from tests.contract.conftest import forget
+from tests.doubles.faulty import Fault
+from tests.doubles.fixtures import Doubles
+
+Fields = dict[str, Any]
+
+FAULTS = [fault for fault in Fault if fault is not Fault.CUT]  # DEAD is a CUT that stays
+DONE_BEFORE = {"RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"}
+"""What a repeated creation or removal may say when the first one had gone through unheard."""
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda _seconds: None))
+    monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
+
+
+class Scene(NamedTuple):
+    """Where a request takes place."""
+
+    name: str
+    experiment_id: str
+    run_id: str
+
+
+class Case(NamedTuple):
+    path: str
+    fields: Callable[[Scene], Fields]
+    before: tuple[tuple[str, Callable[[Scene], Fields]], ...] = ()
+    """Requests that prepare the scene."""
+    inline_bytes: int = 300_000
+
+
+def of_run(**fields: Any) -> Callable[[Scene], Fields]:
+    return lambda scene: {"run_id": scene.run_id, **fields}
+
+
+def of_experiment(**fields: Any) -> Callable[[Scene], Fields]:
+    return lambda scene: {"experiment_id": scene.experiment_id, **fields}
+
+
+def points(count: int, keys: int) -> list[Fields]:
+    return [
+        {"key": f"m{n % keys}", "value": n / 3, "timestamp": n, "step": n // keys}
+        for n in range(count)
+    ]
+
+
+DATASETS = [
+    {
+        "dataset": {
+            **{"name": f"d{n}", "digest": "x", "source_type": "s", "source": "u"},
+            "profile": "p" * size,
+        },
+        "tags": [{"key": "mlflow.data.context", "value": "training"}],
+    }
+    for n, size in enumerate((10, 150_000))
+]
+MODEL = json.dumps(
+    {"run_id": "r", "artifact_path": "m", "utc_time_created": "now", "flavors": {"python": {}}}
+)
+BATCH = {
+    "metrics": points(12, 3),
+    "params": pairs({"p1": "1", "p2": "2"}),
+    "tags": pairs({"t1": "1", "t2": "2"}),
+}
+SPILLING = {
+    "metrics": points(40, 20),
+    "params": pairs({f"p{n}": "v" * 300 for n in range(8)}),
+    "tags": pairs({f"t{n}": "w" * 300 for n in range(8)}),
+}
+
+CASES = {
+    "create experiment": Case(
+        "experiments/create",
+        lambda scene: {"name": f"{scene.name} new", "tags": pairs({"a": "b"})},
+    ),
+    "create experiment, tags outside": Case(
+        "experiments/create",
+        lambda scene: {
+            "name": f"{scene.name} new",
+            "tags": pairs({"a": "b" * 900, "c": "d" * 900}),
+        },
+        inline_bytes=1000,
+    ),
+    "rename experiment": Case(
+        "experiments/update",
+        lambda s: {"experiment_id": s.experiment_id, "new_name": f"{s.name} 2"},
+    ),
+    "touch experiment": Case(
+        "experiments/update", lambda s: {"experiment_id": s.experiment_id, "new_name": s.name}
+    ),
+    "delete experiment": Case("experiments/delete", of_experiment()),
+    "restore experiment": Case(
+        "experiments/restore", of_experiment(), (("experiments/delete", of_experiment()),)
+    ),
+    "set experiment tag": Case("experiments/set-experiment-tag", of_experiment(key="k", value="v")),
+    "set experiment tag outside": Case(
+        "experiments/set-experiment-tag",
+        of_experiment(key="k", value="v" * 2000),
+        (("experiments/set-experiment-tag", of_experiment(key="k", value="v")),),
+        inline_bytes=1000,
+    ),
+    "delete experiment tag": Case(
+        "experiments/delete-experiment-tag",
+        of_experiment(key="k"),
+        (("experiments/set-experiment-tag", of_experiment(key="k", value="v")),),
+    ),
+    "delete experiment tag outside": Case(
+        "experiments/delete-experiment-tag",
+        of_experiment(key="k"),
+        (("experiments/set-experiment-tag", of_experiment(key="k", value="v" * 2000)),),
+        inline_bytes=1000,
+    ),
+    "create run": Case(
+        "runs/create",
+        of_experiment(start_time=7, run_name="new", user_id="u", tags=pairs({"a": "b"})),
+    ),
+    "update run": Case("runs/update", of_run(status="FINISHED", end_time=9, run_name="renamed")),
+    "delete run": Case("runs/delete", of_run()),
+    "restore run": Case("runs/restore", of_run(), (("runs/delete", of_run()),)),
+    "log metric": Case("runs/log-metric", of_run(key="m", value="NaN", timestamp=5, step=-3)),
+    "log param": Case("runs/log-parameter", of_run(key="p", value="v")),
+    "set tag": Case("runs/set-tag", of_run(key="t", value="v")),
+    "delete tag": Case(
+        "runs/delete-tag", of_run(key="t"), (("runs/set-tag", of_run(key="t", value="v")),)
+    ),
+    "log batch": Case("runs/log-batch", of_run(**BATCH)),
+    "log batch without params": Case(
+        "runs/log-batch", of_run(metrics=BATCH["metrics"], tags=BATCH["tags"])
+    ),
+    "log batch of 150 keys": Case("runs/log-batch", of_run(metrics=points(300, 150))),
+    "log batch outside": Case("runs/log-batch", of_run(**SPILLING), inline_bytes=2000),
+    "log batch outside again": Case(
+        "runs/log-batch",
+        of_run(
+            metrics=points(60, 20),
+            tags=pairs({f"t{n}": "x" * 310 for n in range(10)}),
+        ),
+        (
+            ("runs/log-batch", of_run(tags=pairs({f"t{n}": "y" for n in range(10)}))),
+            ("runs/log-batch", of_run(**{**SPILLING, "tags": []})),
+        ),
+        inline_bytes=2000,
+    ),
+    "log inputs": Case("runs/log-inputs", of_run(datasets=DATASETS, models=[{"model_id": "m-1"}])),
+    "log outputs": Case(
+        "runs/outputs", of_run(models=[{"model_id": f"m-{n}", "step": n} for n in (3, 1, 2)])
+    ),
+    "log model": Case("runs/log-model", of_run(model_json=MODEL)),
+}
+
+
+def prepared(api: Api, case: Case) -> Scene:
+    name = f"experiment-{next(_numbers):06d}"
+    experiment_id = api.new_experiment(name)
+    scene = Scene(name, experiment_id, api.new_run(experiment_id, run_name="first"))
+    for path, fields in case.before:
+        api.post(path, **fields(scene))
+    return scene
+
+
+def told(value: Any) -> Any:
+    """An answer without what differs from time to time: ids and the clock."""
+    text = json.dumps(value, sort_keys=True)
+    text = re.sub(r"[0-9A-HJKMNP-TV-Z]{26}", "<id>", text)
+    text = re.sub(r"experiment-\d{6}", "<name>", text)
+    text = re.sub(r'"(creation_time|last_update_time)": \d+', '"time": 0', text)
+    return json.loads(text)
+
+
+def state(api: Api, scene: Scene) -> list[Any]:
+    """All that clients can see of a scene. A run created twice counts once: its client was not told
+    of the first."""
+    found: list[Any] = []
+    for name in (scene.name, f"{scene.name} new", f"{scene.name} 2"):
+        found.append(told(api.ask("GET", "experiments/get-by-name", experiment_name=name).body))
+    found.append(told(api.get("experiments/get", experiment_id=scene.experiment_id)))
+    listed = api.post(
+        "runs/search", experiment_ids=[scene.experiment_id], run_view_type="ALL", max_results=100
+    ).get("runs", [])
+    found.append(sorted({json.dumps(told(run), sort_keys=True) for run in listed}))
+    found.append(told(api.run(scene.run_id)))
+    found += [api.history(scene.run_id, key) for key in ("m", "m0", "m1", "m19", "m149")]
+    found.append(
+        told(api.post("experiments/search-datasets", experiment_ids=[scene.experiment_id]))
+    )
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_at_every_call(
+    broken: tuple[Api, Doubles], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    api, doubles = broken
+    case = CASES[name]
+    monkeypatch.setattr(document, "INLINE_BYTES", case.inline_bytes)
+    scene = prepared(api, case)
+    calm = told(api.post(case.path, **case.fields(scene)))
+    expected = state(api, scene)
+    for fault in FAULTS:
+        for nth in itertools.count(1):
+            scene = prepared(api, case)
+            forget()
+            doubles.faulty.arm(fault, nth)
+            answer = api.ask("POST", case.path, **case.fields(scene))
+            struck = doubles.faulty.fired
+            doubles.faulty.heal()
+            where = f"{fault.name} at call {nth}"
+            if answer.status == 200:
+                assert told(answer.body) == calm, where
+            else:
+                assert answer.status >= 500 or answer.status == 429, (where, answer)
+                forget()
+                again = api.ask("POST", case.path, **case.fields(scene))
+                assert _fine(again, calm, case.path), (where, again)
+            assert state(api, scene) == expected, where
+            if not struck:
+                break
+        assert nth > 1, "the request made no call"
+
+
+def _fine(answer: Answer, calm: Any, path: str) -> bool:
+    if answer.status == 200:
+        return bool(told(answer.body) == calm)
+    ends = ("create", "delete", "restore", "delete-tag", "delete-experiment-tag")
+    return path.endswith(ends) and answer.code in DONE_BEFORE
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sent_twice(
+    broken: tuple[Api, Doubles], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A client that did not hear the answer sends the request again, after the fact."""
+    api, _ = broken
+    case = CASES[name]
+    monkeypatch.setattr(document, "INLINE_BYTES", case.inline_bytes)
+    scene = prepared(api, case)
+    calm = told(api.post(case.path, **case.fields(scene)))
+    expected = state(api, scene)
+    again = api.ask("POST", case.path, **case.fields(scene))
+    assert _fine(again, calm, case.path), again
+    assert state(api, scene) == expected
+
+
+def test_no_read_may_be_stale(broken: tuple[Api, Doubles]) -> None:
+    """Nothing but a global index is ever read without ConsistentRead."""
+    api, doubles = broken
+    with doubles.counting.measure() as cost:
+        for case in CASES.values():
+            scene = prepared(api, case)
+            api.post(case.path, **case.fields(scene))
+            state(api, scene)
+        api.post("experiments/search", max_results=100)
+    assert sum(cost.requests.values()) > 100
+    assert cost.stale_reads == []

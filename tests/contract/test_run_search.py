@@ -1,0 +1,169 @@
+"""Searches give what looking at every run would give, however far the indexer is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from indexer.app import handler as index
+from mlcore.entities import Run
+from mlcore.repos import experiments, run_index, run_search, runs
+from mlcore.search import fields, grammar, order
+from mlcore.search.match import predicate
+from tests.contract.conftest import EXAMPLES, Store
+from tests.contract.streams import Record, following
+from tests.differential.search_samples import METRIC_VALUES, STATUSES, TEXTS, quoted
+
+KEYS = ("acc", "loss", "a b")
+WRITERS = 40
+QUERIES = 25
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every way of finding runs is taken with a handful of them."""
+    monkeypatch.setattr(run_search, "SMALL_RUNS", 3)
+    monkeypatch.setattr(run_search, "FEWEST_RANKS", 4)
+    monkeypatch.setattr(run_search, "STREAMED_RUNS", 25)
+    monkeypatch.setattr(run_index, "PAGE_IDS", 7)
+
+
+class Delivery:
+    """Hands stream records to the indexer late, more than once, and out of order between items."""
+
+    def __init__(self, rng: random.Random, fresh: Any) -> None:
+        self._rng = rng
+        self._fresh = fresh
+        self._waiting: list[Record] = []
+        self._done: list[Record] = []
+
+    def some(self, share: float) -> None:
+        self._waiting += self._fresh()
+        items = [record["dynamodb"]["Keys"]["SK"]["S"] for record in self._waiting]
+        chosen = {sk for sk in dict.fromkeys(items) if self._rng.random() < share}
+        due = [r for r, sk in zip(self._waiting, items, strict=True) if sk in chosen]
+        self._waiting = [r for r, sk in zip(self._waiting, items, strict=True) if sk not in chosen]
+        if self._done and self._rng.random() < 0.5:
+            due = self._rng.sample(self._done, min(4, len(self._done))) + due
+        self._done += due
+        for at in range(0, len(due), 5):
+            assert index({"Records": due[at : at + 5]}, None) == {"batchItemFailures": []}
+
+
+def test_search_is_looking_at_every_run(shared_store: Store) -> None:
+    with following(shared_store) as stream:
+        for seed in range(3 * EXAMPLES):
+            rng = random.Random(seed)
+            delivery = Delivery(rng, stream.fresh)
+            experiment_id = shared_store.api.new_experiment(f"searched {seed}")
+            run_ids: list[str] = []
+            for _ in range(WRITERS):
+                write(rng, shared_store, experiment_id, run_ids)
+                if rng.random() < 0.3:
+                    delivery.some(rng.random())
+            for _ in range(QUERIES):
+                check(rng, shared_store, experiment_id, run_ids)
+                if rng.random() < 0.3:
+                    write(rng, shared_store, experiment_id, run_ids)
+                if rng.random() < 0.3:
+                    delivery.some(rng.choice((0.3, 1.0)))
+
+
+def write(rng: random.Random, store: Store, experiment_id: str, run_ids: list[str]) -> None:
+    api = store.api
+    if not run_ids or rng.random() < 0.45:
+        made = api.post(
+            "runs/create",
+            experiment_id=experiment_id,
+            run_name=rng.choice(TEXTS) or "x",
+            start_time=rng.choice((0, 1, 1, 2, 3)),
+        )
+        run_ids.append(made["run"]["info"]["run_id"])
+    run_id = rng.choice(run_ids)
+    what = rng.random()
+    if what < 0.1:
+        api.post(rng.choice(("runs/delete", "runs/restore")), run_id=run_id)
+    elif what < 0.2:
+        api.ask("POST", "runs/update", run_id=run_id, status=rng.choice(STATUSES))
+    elif what < 0.25:
+        api.ask("POST", "runs/update", run_id=run_id, run_name=rng.choice(TEXTS))
+    else:
+        api.ask(
+            "POST",
+            "runs/log-batch",
+            run_id=run_id,
+            metrics=[
+                {
+                    "key": rng.choice(KEYS),
+                    "value": value if value == value and abs(value) < 1e308 else str(value),  # noqa: PLR0124
+                    "timestamp": 1,
+                    "step": rng.randrange(4),
+                }
+                for value in rng.sample(METRIC_VALUES, rng.choice((0, 1, 2)))
+            ],
+            params=[{"key": key, "value": rng.choice(TEXTS)} for key in rng.sample(KEYS, 1)],
+        )
+
+
+def check(rng: random.Random, store: Store, experiment_id: str, run_ids: list[str]) -> None:
+    text, ordering = query(rng)
+    view = rng.choice(("ACTIVE_ONLY", "ACTIVE_ONLY", "DELETED_ONLY", "ALL"))
+    size = rng.choice((1, 3, 5, 100))
+    asked = {
+        "experiment_ids": [experiment_id],
+        "filter": text,
+        "order_by": ordering,
+        "run_view_type": view,
+        "max_results": size,
+    }
+    wanted = [run.run_id for run in looked_at(experiment_id, run_ids, text, ordering, view)]
+    found = [run["info"]["run_id"] for page in pages(store, asked) for run in page]
+    assert found == wanted, asked
+
+
+def query(rng: random.Random) -> tuple[str, list[str]]:
+    def clause() -> str:
+        key = f"`{rng.choice(KEYS)}`"
+        operator = rng.choice(("=", ">", ">=", "<", "<=", "!="))
+        return rng.choice(
+            (
+                f"metrics.{key} {operator} {rng.choice(('0', '1', '-1', '0.5', '1e400', '-0.0'))}",
+                f"params.{key} = {quoted(rng, rng.choice(TEXTS))}",
+                f"status = '{rng.choice(STATUSES)}'",
+                f"run_name = {quoted(rng, rng.choice(TEXTS))}",
+                f"run_name LIKE {quoted(rng, rng.choice(TEXTS) + '%')}",
+                f"params.{key} LIKE '%a%'",
+            )
+        )
+
+    clauses = [clause() for _ in range(rng.choice((0, 1, 1, 2)))]
+    fields_of_order = [f"metrics.`{key}`" for key in KEYS] * 2 + ["start_time", "params.acc"]
+    ordering = rng.sample(fields_of_order[2:], rng.choice((0, 1, 1, 2)))
+    return " AND ".join(clauses), [name + rng.choice((" ASC", " DESC")) for name in ordering]
+
+
+def looked_at(
+    experiment_id: str, run_ids: list[str], text: str, ordering: list[str], view: str
+) -> list[Run]:
+    """The answer by brute force, from the runs one by one."""
+    matches = predicate(grammar.parse_filter(text, fields.RUN), fields.RUN)
+    key = order.sort_key(grammar.parse_order_by(ordering, fields.RUN), fields.RUN)
+    stages = {"ACTIVE_ONLY": ("active",), "DELETED_ONLY": ("deleted",)}.get(
+        view, ("active", "deleted")
+    )
+    experiments.get(experiment_id)
+    every = [runs.outline(runs.load(run_id)) for run_id in run_ids]
+    return sorted((run for run in every if run.lifecycle_stage in stages and matches(run)), key=key)
+
+
+def pages(store: Store, asked: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    token = ""
+    while True:
+        answer = store.api.post("runs/search", **asked, **({"page_token": token} if token else {}))
+        yield answer.get("runs", [])
+        token = answer.get("next_page_token", "")
+        if not token:
+            return

@@ -1,0 +1,74 @@
+"""Lets threads make their DynamoDB calls in a given order, one call at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import pytest
+
+from mlcore.db import table as table_module
+from mlcore.db.table import Table
+from mlcore.repos import experiments, runs
+
+T = TypeVar("T")
+
+WAIT_SECONDS = 30
+
+
+class _Turns:
+    def __init__(self, count: int, order: Iterable[int]) -> None:
+        self._order = iter(order)
+        self._alive = set(range(count))
+        self._changed = threading.Condition()
+        self._next = self._pick()
+
+    def _pick(self) -> int:
+        wanted = next(self._order, 0)
+        alive = sorted(self._alive)
+        return alive[wanted % len(alive)] if alive else -1
+
+    def call(self, number: int, call: Callable[[], T]) -> T:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._next == number, WAIT_SECONDS):
+                raise TimeoutError("nobody else moved")
+            try:
+                return call()
+            finally:
+                self._next = self._pick()
+                self._changed.notify_all()
+
+    def leave(self, number: int) -> None:
+        with self._changed:
+            self._alive.discard(number)
+            if self._next == number:
+                self._next = self._pick()
+            self._changed.notify_all()
+
+
+def interleaved(order: Iterable[int], actors: Sequence[Callable[[], T]]) -> list[T]:
+    """Runs the actors, a thread for each; ``order`` says whose DynamoDB call comes next."""
+    turns = _Turns(len(actors), order)
+    local = threading.local()
+    original = Table._call
+
+    def call(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
+        return turns.call(local.number, lambda: original(self, operation, **parameters))
+
+    def act(number: int) -> T:
+        local.number = number
+        try:
+            return actors[number]()
+        finally:
+            turns.leave(number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Table, "_call", call)
+        # Calls side by side become calls one after another, so each is a turn of its own.
+        patch.setattr(Table, "parallel", lambda _self, calls: [one() for one in calls])
+        for module in (table_module, runs, experiments):
+            patch.setattr(module, "back_off", lambda _attempt: None)
+        with ThreadPoolExecutor(len(actors)) as pool:
+            return list(pool.map(act, range(len(actors))))

@@ -1,0 +1,90 @@
+"""What a request is said to cost: calls one after another add up, the longest of parallel ones
+counts."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from mlcore.db import capacity, table
+
+
+def answer(units: float) -> dict[str, Any]:
+    return {"ConsumedCapacity": {"CapacityUnits": units}}
+
+
+def figures(measured: capacity.Measurement) -> tuple[int, int, float, float]:
+    return measured.requests, measured.round_trips, measured.read_units, measured.write_units
+
+
+def test_reads_and_writes_add_up() -> None:
+    with capacity.measure() as measured:
+        capacity.add(capacity.current(), "get_item", answer(0.5))
+        batch = {"ConsumedCapacity": [{"CapacityUnits": 1.5}, {"CapacityUnits": 2}]}
+        capacity.add(capacity.current(), "batch_write_item", batch)
+        capacity.add(capacity.current(), "query", {})
+    assert figures(measured) == (3, 3, 0.5, 3.5)
+    assert capacity.last() is measured
+    assert capacity.current() is None
+
+
+def test_outside_of_a_measurement_nothing_is_counted() -> None:
+    capacity.add(capacity.current(), "get_item", answer(1))
+    assert capacity.current() is None
+
+
+def test_parallel_calls_are_as_long_as_the_longest() -> None:
+    here = table.Table()
+
+    def calls(number: int) -> None:
+        for _ in range(number):
+            capacity.add(capacity.current(), "query", answer(1))
+
+    with capacity.measure() as measured:
+        calls(1)
+        here.parallel([lambda: calls(3), lambda: calls(5), lambda: calls(2)])
+    assert figures(measured) == (11, 6, 11.0, 0.0)
+
+
+def test_parallel_inside_parallel_runs_in_its_branch() -> None:
+    here = table.Table()
+    strangers: list[int] = []
+
+    def outer() -> None:
+        own = threading.get_ident()
+
+        def inner() -> None:
+            capacity.add(capacity.current(), "query", answer(1))
+            if threading.get_ident() != own:
+                strangers.append(own)
+
+        here.parallel([inner, inner])
+
+    with capacity.measure() as measured:
+        here.parallel([outer, outer, outer])
+    assert figures(measured) == (6, 2, 6.0, 0.0)
+    assert strangers == []
+
+
+def test_failures_are_counted_and_all_calls_end() -> None:
+    here = table.Table()
+    ended: list[str] = []
+
+    def fail() -> None:
+        capacity.add(capacity.current(), "query", {})
+        raise KeyError("wanted")
+
+    def succeed() -> None:
+        capacity.add(capacity.current(), "query", {})
+        ended.append("succeed")
+
+    with capacity.measure() as measured, pytest.raises(KeyError):
+        here.parallel([succeed, fail, succeed])
+    assert ended == ["succeed", "succeed"]
+    assert figures(measured)[:2] == (3, 1)
+    with capacity.measure() as measured, pytest.raises(KeyError):
+        here.parallel([fail, succeed])
+    assert ended == ["succeed"] * 3
+    assert here.parallel([]) == []

@@ -1,0 +1,92 @@
+"""Expressions as DynamoDB is sent them, and whether it takes them."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcore.db.expression import MAX_EXPRESSION_BYTES, Condition, Update, number, string
+
+
+def readable(update: Update) -> tuple[str, str]:
+    """The update and the condition expression with the placeholders filled in."""
+    parameters = update.parameters()
+    names = parameters.get("ExpressionAttributeNames", {})
+    values = parameters.get("ExpressionAttributeValues", {})
+
+    def fill(text: str) -> str:
+        text = re.sub(r"#\d+", lambda match: f"[{names[match[0]]}]", text)
+        return re.sub(r":\d+", lambda match: next(iter(values[match[0]].values())), text)
+
+    return fill(parameters.get("UpdateExpression", "")), fill(
+        parameters.get("ConditionExpression", "")
+    )
+
+
+def test_clauses() -> None:
+    update = Update()
+    update.set("a", string("1"))
+    update.set(("tags", "my key.x"), string("2"))
+    update.remove("b")
+    update.remove(("tags", "b"))
+    update.add("version", 1)
+    assert readable(update) == (
+        "SET [a]=1,[tags].[my key.x]=2 REMOVE [b],[tags].[b] ADD [version] 1",
+        "",
+    )
+
+
+def test_conditions_are_joined() -> None:
+    update = Update()
+    update.require_equal("a", number(-5))
+    update.require_exists("b")
+    update.require_absent(("m", "k"))
+    update.require_less("c", string("x"))
+    update.require_absent_or_less(("m", "k"), string("y"))
+    update.require_absent_or_equal("d", string("z"))
+    assert readable(update) == (
+        "",
+        "[a]=-5 AND attribute_exists([b]) AND attribute_not_exists([m].[k]) AND [c]<x"
+        " AND (attribute_not_exists([m].[k]) OR [m].[k]<y)"
+        " AND (attribute_not_exists([d]) OR [d]=z)",
+    )
+
+
+def test_nothing_is_sent_for_nothing() -> None:
+    assert Update().parameters() == {}
+    assert Condition().condition_parameters() == {}
+
+
+def test_a_name_has_one_placeholder() -> None:
+    update = Update()
+    update.set(("m", "k"), string("1"))
+    update.require_absent(("m", "k"))
+    assert sorted(update.parameters()["ExpressionAttributeNames"].values()) == ["k", "m"]
+
+
+@given(
+    sets=st.integers(0, 400),
+    removals=st.integers(0, 50),
+    conditions=st.integers(0, 120),
+)
+def test_what_fits_is_within_the_limits(sets: int, removals: int, conditions: int) -> None:
+    """4 KB and 300 operators each; a clause, comparison, function, AND and OR is one."""
+    update = Update()
+    for n in range(sets):
+        update.set(("m", f"set {n}"), string("v"))
+    for n in range(removals):
+        update.remove(("m", f"removed {n}"))
+    for n in range(conditions):
+        update.require_absent_or_less(("m", f"set {n}"), string("v"))
+    parameters = update.parameters()
+    changed = parameters.get("UpdateExpression", "")
+    required = parameters.get("ConditionExpression", "")
+    operators = len(re.findall(r"AND|OR|<|attribute_not_exists", required))
+    if update.fits():
+        assert len(changed.encode()) <= MAX_EXPRESSION_BYTES
+        assert len(required.encode()) <= MAX_EXPRESSION_BYTES
+        assert max(sets + removals, operators) <= 300
+    if sets <= 60 and removals <= 10 and conditions <= 60:
+        assert update.fits(), "an ordinary log-batch goes key by key"
