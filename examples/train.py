@@ -1,9 +1,10 @@
-"""Tunes a regressor on scikit-learn's diabetes data, tracks every trial, then asks the server for the best one.
+"""Tunes a regressor on scikit-learn's diabetes data, tracks every trial, asks for the best one.
 
     MLFLOW_TRACKING_URI=http://127.0.0.1:5000 python examples/train.py
 
-Needs mlflow and scikit-learn; downloads nothing. Autologging writes a small report of each estimator
-as a file: these stay in the folder ``train-artifacts`` here, only the tracked data go to the server.
+Needs mlflow and scikit-learn; downloads nothing. Autologging writes a small report of each
+estimator as a file: these stay in the folder ``train-artifacts`` here, only the tracked data go to
+the server.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
-from mlflow.data.numpy_dataset import NumpyDataset
+from mlflow.data.numpy_dataset import from_numpy
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.metrics import mean_absolute_error, mean_squared_error
 from sklearn.model_selection import train_test_split
 
 EXPERIMENT = "diabetes"
-SWEEP = {"learning_rate": [0.03, 0.1], "max_depth": [2, 3]}
+SWEEP: dict[str, list[float]] = {"learning_rate": [0.03, 0.1], "max_depth": [2, 3]}
 TREES = 20
 
 
@@ -57,7 +58,7 @@ def main() -> None:
 
     features, target = load_diabetes(return_X_y=True)
     data = train_test_split(features, target, random_state=0)
-    dataset: NumpyDataset = mlflow.data.from_numpy(features, targets=target, name="diabetes")
+    dataset = from_numpy(features, "scikit-learn", targets=target, name="diabetes")
 
     with mlflow.start_run(run_name="sweep", tags={"kind": "sweep"}) as sweep:
         mlflow.log_input(dataset, context="tuning")

@@ -1,4 +1,4 @@
-"""Starts the DynamoDB engines of the tests and creates the template's table in them; never the product's own server."""
+"""Starts the DynamoDB engines of the tests and creates the template's table in them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def free_port() -> int:
 
 
 def binary(name: str) -> Path:
-    """The engine's program: ``DYNOXIDE`` or ``EXTENDDB`` in the environment, else what `make setup` installs."""
+    """The engine's program: what ``DYNOXIDE`` or ``EXTENDDB`` names, else what `make setup` installs."""
     override = os.environ.get(name.upper())
     if override:
         return Path(override)
@@ -93,7 +93,7 @@ def binary(name: str) -> Path:
 
 @contextlib.contextmanager
 def started(command: list[str], port: int, folder: Path, **environment: str) -> Iterator[str]:
-    """Runs an engine until the block ends; yields its endpoint. Its output is kept for the error message."""
+    """Runs an engine until the block ends; yields its endpoint. Errors show its output."""
     log = folder / "engine.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -141,7 +141,7 @@ def running_dynoxide() -> Iterator[Engine]:
 
 
 def _index_stream(database: Path) -> None:
-    """Without this index each write to a table with a stream takes longer than the one before it."""
+    """Without this index each write to a table with a stream takes longer than the last."""
     with contextlib.closing(sqlite3.connect(database, timeout=10)) as connection, connection:
         connection.execute(
             "CREATE INDEX IF NOT EXISTS app_sr_seq ON "

@@ -75,14 +75,27 @@ class Store(NamedTuple):
 
     def items(self) -> list[dict[str, Any]]:
         """Everything in the table."""
+        return self._all(self.direct.scan)
+
+    def items_of(self, experiment_id: str, run_id: str = "") -> list[dict[str, Any]]:
+        """Everything of an experiment, or of one of its runs."""
+        return self._all(
+            self.direct.query,
+            KeyConditionExpression="PK=:p AND begins_with(SK,:s)",
+            ExpressionAttributeValues={
+                ":p": {"S": f"EXP#{experiment_id}"},
+                ":s": {"S": f"R#{run_id}" if run_id else "E#"},
+            },
+        )
+
+    def _all(self, read: Callable[..., Any], **parameters: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        start: dict[str, Any] = {}
         while True:
-            page = self.direct.scan(TableName=self.table, ConsistentRead=True, **start)
+            page = read(TableName=self.table, ConsistentRead=True, **parameters)
             found += page["Items"]
             if "LastEvaluatedKey" not in page:
                 return found
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+            parameters["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
 @contextlib.contextmanager

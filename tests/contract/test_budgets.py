@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import indexer.app
+from mlcore.db import capacity
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, forget
 from tests.contract.streams import following
@@ -147,6 +148,6 @@ def test_indexer_works_in_batches(store: Store) -> None:
             api.post("runs/log-batch", run_id=run_id, metrics=thousand(10, n * 1000)[:100])
         records = stream.fresh()
         assert len(json.dumps(records, default=str)) > 100_000
-        with indexer.run_items.table.measure() as measured:
+        with capacity.measure() as measured:
             assert indexer.app.index(records) is None
     assert measured.round_trips <= 10

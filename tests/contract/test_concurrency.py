@@ -45,7 +45,7 @@ def test_eight_writers_of_one_run(
         chance = random.Random(writer)
         sent: dict[str, list[tuple[int, int, float]]] = {}
         for number in range(rounds):
-            metrics = [
+            metrics: list[dict[str, Any]] = [
                 {
                     "key": chance.choice([f"own {writer}", "shared/a", "shared:b", f"s{n}"]),
                     "value": round(chance.uniform(-5, 5), 3),
@@ -56,7 +56,7 @@ def test_eight_writers_of_one_run(
             ]
             for metric in metrics:
                 point = (metric["timestamp"], metric["step"], metric["value"])
-                sent.setdefault(str(metric["key"]), []).append(point)
+                sent.setdefault(metric["key"], []).append(point)
             if len(metrics) == 1:
                 api.post("runs/log-metric", run_id=run_id, **metrics[0])
             else:
@@ -79,8 +79,8 @@ def test_eight_writers_of_one_run(
         for key, points in everything.items()
         for step, timestamp, value in [max((s, t, v) for t, s, v in points)]
     }
-    for key, points in everything.items():
-        assert api.history(run_id, key) == sorted(points), key
+    for key, logged in everything.items():
+        assert api.history(run_id, key) == sorted(logged), key
     assert found["params"]["same"] == "for all"
     assert {key for key in found["tags"] if key != "last"} <= {f"t{n}" for n in range(THREADS)}
 
@@ -176,9 +176,11 @@ def test_values_at_the_limits(store: Store) -> None:
 def test_one_winner_of_a_name(store: Store) -> None:
     api = store.api
     for name in ("contested", "a/b #c", "Default"):
-        answers = at_once(
-            16, lambda _n, name=name: api.ask("POST", "experiments/create", name=name)
-        )
+
+        def create(_number: int, name: str = name) -> Answer:
+            return api.ask("POST", "experiments/create", name=name)
+
+        answers = at_once(16, create)
         codes = sorted(answer.code for answer in answers)
         winners = 0 if name == "Default" else 1
         assert codes == [""] * winners + ["RESOURCE_ALREADY_EXISTS"] * (16 - winners)
@@ -216,7 +218,7 @@ def test_the_default_name_is_taken_from_the_start(store: Store) -> None:
 
 
 def test_renames_and_creations_race(store: Store) -> None:
-    """Whoever wins, each name belongs to one experiment and each experiment is found by its name."""
+    """Whoever wins, each name is one experiment's and each experiment is found by its name."""
     api = store.api
     ids = [api.new_experiment(f"racer {n}") for n in range(4)]
 

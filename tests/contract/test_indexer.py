@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexer.app
+from mlcore import observability
 from mlcore.db.table import Table
 from mlcore.repos import document
-from tests.contract.api import pairs
+from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 from tests.contract.streams import Record, Stream, following
 
@@ -54,7 +55,7 @@ def deliver(records: list[Record], failing_call: int | None = None) -> int:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Table, "_call", fail_once)
-        patch.setattr(indexer.app.logger, "exception", lambda *_args, **_more: None)
+        patch.setattr(observability.logger, "exception", lambda *_args, **_more: None)
         answer = indexer.app.handler({"Records": records}, None)
     failures = answer["batchItemFailures"]
     if not failures:
@@ -64,14 +65,13 @@ def deliver(records: list[Record], failing_call: int | None = None) -> int:
     return [record["dynamodb"]["SequenceNumber"] for record in records].index(number)
 
 
-def projections_mirror_sources(store: Store, *owners: str) -> None:
+def projections_mirror_sources(store: Store, experiment_id: str, *run_ids: str) -> None:
     """The child items without values of their own are exactly the keys of the maps."""
     wanted: dict[tuple[str, str, str], str] = {}
     found: dict[tuple[str, str, str], str] = {}
-    for item in store.items():
+    owned = [store.items_of(experiment_id, run_id) for run_id in ("", *run_ids)]
+    for item in itertools.chain(*owned):
         kind = item["type"]["S"]
-        if not any(owner in item["PK"]["S"] + item["SK"]["S"] for owner in owners):
-            continue
         if kind in {"run", "experiment"}:
             at = item["run_id" if kind == "run" else "experiment_id"]["S"]
             for name in ("metrics", "params", "tags", "inputs", "model_inputs", "model_outputs"):
@@ -157,58 +157,6 @@ def _play(store: Store, stream: Stream, steps: list[tuple[Any, ...]]) -> None:
 
     for step in steps:
         match step:
-            case ("batch", run, points, params):
-                sent = [
-                    {"key": key, "value": n + 0.5, "timestamp": timestamp, "step": n}
-                    for key, timestamp, n in points
-                ]
-                api.ask(
-                    "POST",
-                    "runs/log-batch",
-                    run_id=runs[run],
-                    metrics=sent,
-                    params=pairs({key: "p" * (1 + 300 * n) for key, n in params.items()}),
-                )
-                stored = {
-                    (p["key"]): api.history(runs[run], p["key"]) for p in sent
-                }  # a batch that a param forbids logs nothing
-                for point in sent:
-                    place = (point["timestamp"], point["step"], point["value"])
-                    if place in stored[point["key"]]:
-                        history.setdefault((runs[run], point["key"]), set()).add(place)
-            case ("tag", 2, key, size):
-                api.post(
-                    "experiments/set-experiment-tag",
-                    experiment_id=experiment_id,
-                    key=key,
-                    value="v" * size,
-                )
-            case ("tag", run, key, size):
-                api.post("runs/set-tag", run_id=runs[run], key=key, value="v" * size)
-            case ("untag", 2, key):
-                api.ask(
-                    "POST",
-                    "experiments/delete-experiment-tag",
-                    experiment_id=experiment_id,
-                    key=key,
-                )
-            case ("untag", run, key):
-                api.ask("POST", "runs/delete-tag", run_id=runs[run], key=key)
-            case ("inputs", run, number):
-                api.post(
-                    "runs/log-inputs",
-                    run_id=runs[run],
-                    datasets=[
-                        {
-                            "dataset": {
-                                **{"name": f"d/{number}", "digest": "#x"},
-                                **{"source_type": "s", "source": "u"},
-                            }
-                        }
-                    ],
-                    models=[{"model_id": f"m{number}"}],
-                )
-                api.post("runs/outputs", run_id=runs[run], models=[{"model_id": f"o{number}"}])
             case ("deliver", order, failing):
                 pending += stream.fresh()
                 if pending:
@@ -217,11 +165,18 @@ def _play(store: Store, stream: Stream, steps: list[tuple[Any, ...]]) -> None:
                     numbers = {record["dynamodb"]["SequenceNumber"] for record in done}
                     pending = [r for r in pending if r["dynamodb"]["SequenceNumber"] not in numbers]
                     handled += done
-                    check_history()
             case ("replay", order, failing):
                 if handled:
                     deliver([handled[n % len(handled)] for n in order], failing)
-                    check_history()
+            case ("batch", run, points, params):
+                if _log(api, runs[run], points, params):
+                    for key, timestamp, n in points:
+                        history.setdefault((runs[run], key), set()).add((timestamp, n, n + 0.5))
+            case (_, 2, *_):
+                _change_experiment(api, experiment_id, step)
+            case _:
+                _change_run(api, runs[step[1]], step)
+        check_history()
     pending += stream.fresh()
     assert deliver(pending) == len(pending)
     # What the indexer wrote comes back in the stream where the event source does not filter it.
@@ -230,8 +185,52 @@ def _play(store: Store, stream: Stream, steps: list[tuple[Any, ...]]) -> None:
     projections_mirror_sources(store, experiment_id, *runs)
 
 
+def _log(api: Api, run_id: str, points: list[tuple[str, int, int]], params: dict[str, int]) -> bool:
+    """Whether the batch was taken: a param that changes forbids it."""
+    answer = api.ask(
+        "POST",
+        "runs/log-batch",
+        run_id=run_id,
+        metrics=[
+            {"key": key, "value": n + 0.5, "timestamp": timestamp, "step": n}
+            for key, timestamp, n in points
+        ],
+        params=pairs({key: "p" * (1 + 300 * n) for key, n in params.items()}),
+    )
+    assert answer.status in {200, 400}
+    return answer.status == 200
+
+
+def _change_experiment(api: Api, experiment_id: str, step: tuple[Any, ...]) -> None:
+    about = {"experiment_id": experiment_id, "key": step[2]}
+    if step[0] == "tag":
+        api.post("experiments/set-experiment-tag", **about, value="v" * step[3])
+    else:
+        api.ask("POST", "experiments/delete-experiment-tag", **about)
+
+
+def _change_run(api: Api, run_id: str, step: tuple[Any, ...]) -> None:
+    match step:
+        case ("tag", _, key, size):
+            api.post("runs/set-tag", run_id=run_id, key=key, value="v" * size)
+        case ("untag", _, key):
+            api.ask("POST", "runs/delete-tag", run_id=run_id, key=key)
+        case (_, _, number):
+            dataset = {
+                **{"name": f"d/{number}", "digest": "#x"},
+                **{"source_type": "s", "source": "u"},
+            }
+            api.post(
+                "runs/log-inputs",
+                run_id=run_id,
+                datasets=[{"dataset": dataset}],
+                models=[{"model_id": f"m{number}"}],
+            )
+            api.post("runs/outputs", run_id=run_id, models=[{"model_id": f"o{number}"}])
+
+
 def test_a_batch_resumes_where_it_failed(store: Store) -> None:
-    """At each call in turn the indexer fails once; from the reported record on all is done again."""
+    """The indexer fails at each call in turn; from the reported record on all is done again."""
     api = store.api
     with following(store) as stream:
         run_id = api.new_run()
@@ -249,7 +248,7 @@ def test_a_batch_resumes_where_it_failed(store: Store) -> None:
             failing = 0 if done else failing + 1
             rounds += 1
         assert rounds > 3
-        projections_mirror_sources(store, run_id, "EXP#0")
+        projections_mirror_sources(store, "0", run_id)
         assert [p[0] for p in api.history(run_id, "x")] == [0, 1, 2, 3]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 from tests.contract.test_documents import placed_once
 from tests.contract.turns import interleaved
+
+_names = itertools.count()
 
 SEEDED = {"s0": "seed", "s1": "seed" * 20}
 KEYS = st.sampled_from(["s0", "s1", "k0", "k1", "k2"])
@@ -71,7 +74,7 @@ def test_writers_of_a_run(
     }
     for key, steps in metrics.items():
         assert [point[1] for point in api.history(run_id, key)] == sorted(steps)
-    placed_once(shared_store, run_id)
+    placed_once(shared_store, "0", run_id)
 
 
 def _act(api: Api, run_id: str, name: str, act: tuple[Any, ...]) -> int:
@@ -143,10 +146,9 @@ def test_writers_of_an_experiment(
     inline_bytes: int,
 ) -> None:
     api = shared_store.api
-    name = f"interleaved {len(shared_store.items())} {left} {right} {order}"[:400]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(document, "INLINE_BYTES", inline_bytes)
-        experiment_id = api.new_experiment(name, tags=pairs(SEEDED))
+        experiment_id = api.new_experiment(f"interleaved {next(_names)}", tags=pairs(SEEDED))
 
         def writer(name: str, acts: list[tuple[str, int | None]]) -> Callable[[], Seen]:
             def write() -> Seen:

@@ -1,4 +1,4 @@
-"""Stages of runs in experiments that are deleted and restored, against a model of MLflow's rules."""
+"""Stages of runs in experiments that are deleted and restored, against a model of MLflow."""
 
 from __future__ import annotations
 

@@ -203,10 +203,11 @@ def test_responses_stay_under_what_lambda_returns(store: Store) -> None:
     api = store.api
     key = "\U0001d4d0" * 250
     run_id = api.new_run()
-    metrics = [{"key": key, "value": n / 7, "timestamp": n, "step": n} for n in range(1000)]
     for batch in range(3):
-        for metric in metrics:
-            metric["timestamp"] = int(metric["step"]) + 1000 * batch
+        metrics = [
+            {"key": key, "value": n / 7, "timestamp": n + 1000 * batch, "step": n}
+            for n in range(1000)
+        ]
         api.post("runs/log-batch", run_id=run_id, metrics=metrics)
     first = api.ask("GET", "metrics/get-history", run_id=run_id, metric_key=key)
     assert first.size < 6_000_000

@@ -69,7 +69,7 @@ def test_everything_by_id_by_name_and_within_one_experiment(lagging_store: Store
 
 
 def test_a_history_of_writes_and_reads(lagging_store: Store) -> None:
-    """Random writes, each followed by a search of its experiment that must show exactly the model."""
+    """Random writes, each followed by searches that must show exactly the model."""
     api = lagging_store.api
     chance = random.Random(5)
     experiments = [api.new_experiment(f"e{n}") for n in range(2)]

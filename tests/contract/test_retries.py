@@ -1,4 +1,4 @@
-"""Every write survives a fault at each of its DynamoDB calls: at worst the client sends it again."""
+"""Every write survives a fault at each of its DynamoDB calls, at worst by being sent again."""
 
 from __future__ import annotations
 

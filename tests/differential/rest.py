@@ -1,10 +1,11 @@
-"""Sends the same calls to stock MLflow and to the product and compares what a client sees; owns what is compared."""
+"""Sends the same calls to stock MLflow and to the product; owns what of the answers is compared."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -151,7 +152,7 @@ class Side:
         if isinstance(value, list):
             parts = [self._cleaned(part, field) for part in value]
             return sorted(parts, key=json.dumps) if field in _UNORDERED else parts
-        if isinstance(value, float) and value != value:
+        if isinstance(value, float) and math.isnan(value):
             return "NaN"
         if isinstance(value, int) and not isinstance(value, bool) and field in _TIMES:
             return "<time>" if value > 1_600_000_000_000 else value
@@ -274,7 +275,7 @@ PERMITTED = (
     ),
     Difference(
         "partial parse",
-        "stock drops what follows a value of a wrong type and acts on the rest; refusing loses nothing",
+        "stock drops what follows a value of a wrong type and acts on the rest; refusing is safer",
         False,
         lambda stock, ours: (
             _is_error(ours, 400, "INVALID_PARAMETER_VALUE")

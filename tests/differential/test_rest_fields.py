@@ -1,4 +1,4 @@
-"""Every field of every RPC of experiments, runs, metrics, inputs and outputs, given every kind of bad value."""
+"""Every field of every RPC of experiments, runs and metrics, given every kind of bad value."""
 
 from __future__ import annotations
 

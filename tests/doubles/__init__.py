@@ -1,1 +1,1 @@
-"""Stand-ins between the product and a real engine: they lag, fail, repeat and count over real HTTP."""
+"""Stand-ins between the product and a real engine: they lag, fail, repeat and count."""

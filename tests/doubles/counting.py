@@ -1,4 +1,4 @@
-"""Counts DynamoDB requests, capacity and sequential round trips, and the reads that might be stale."""
+"""Counts DynamoDB requests, capacity, sequential round trips and reads that might be stale."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METERED = _READS | {
 
 
 class Entry(NamedTuple):
-    """One call that the product sent; times in seconds of the monotonic clock, capacity in units."""
+    """One call that the product sent; times in seconds of the monotonic clock."""
 
     operation: str
     began: float

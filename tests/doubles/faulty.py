@@ -1,4 +1,4 @@
-"""Breaks one chosen DynamoDB call: refused, executed with its answer lost, repeated, throttled, or cut short."""
+"""Breaks one chosen DynamoDB call: refuses, repeats or throttles it, or loses its answer."""
 
 from __future__ import annotations
 

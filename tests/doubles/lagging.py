@@ -1,4 +1,4 @@
-"""Answers queries on global indexes as the table stood some seconds ago; tables and local indexes pass through."""
+"""Answers queries on global indexes as the table stood some seconds ago; all else passes through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An HTTP proxy before a DynamoDB engine that asks its stages about every call; it has no opinion of its own."""
+"""An HTTP proxy before a DynamoDB engine; it asks its stages about every call."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Forward = Callable[[Call], Awaitable[Answer]]
 
 
 class Stage(Protocol):
-    """Answers a call itself or through ``forward``, which asks the next stage and at last the engine."""
+    """Answers a call itself or through ``forward``: the next stage, and at last the engine."""
 
     async def __call__(self, call: Call, forward: Forward) -> Answer: ...
 
@@ -61,7 +61,7 @@ class Proxy:
     def start(self) -> None:
         self._thread.start()
         self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
-        self.endpoint = "http://127.0.0.1:%d" % self._server.sockets[0].getsockname()[1]
+        self.endpoint = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def stop(self) -> None:
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)

@@ -1,4 +1,4 @@
-"""Virtual environments with old MLflow clients, made once and kept in .tools/clients; owns the pins."""
+"""Virtual environments with old MLflow clients, made once in .tools/clients; owns the pins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.engines import ROOT
 from tests.servers import environment
 
-# What these clients need besides themselves: 2.9 imports pkg_resources, which newer setuptools lost;
+# What these clients need besides: 2.9 imports pkg_resources, which newer setuptools lost;
 # OpenTelemetry 1.34 breaks the tracing modules that 2.22 and 3.1 import.
 PINS = {
     "2.9.2": ("setuptools==80.9.0",),
@@ -56,7 +56,7 @@ def python(version: str) -> Path:
 
 
 def _interpreter() -> str:
-    """Python 3.11: the newest that all of these clients support. Else the one that runs the tests."""
+    """Python 3.11, the newest that all of these clients support, else the one that runs the tests."""
     return (
         "3.11" if sys.version_info[:2] != (3, 11) and shutil.which("python3.11") else sys.executable
     )

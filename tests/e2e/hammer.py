@@ -1,4 +1,4 @@
-"""Eight processes log to one run at once; afterwards exactly the union of what they logged is there.
+"""Eight processes log to one run at once; afterwards exactly what they logged is there.
 
     python tests/e2e/hammer.py TRACKING_URI [--processes 8] [--batches 200] [--metrics 10]
 
@@ -128,8 +128,8 @@ def hammer(url: str, processes: int = 8, batches: int = 200, metrics: int = 10) 
     with Tracking(url) as tracking:
         body = {"name": f"hammer {time.time_ns()}"}
         experiment = tracking.call("POST", "experiments/create", body)["experiment_id"]
-        body = {"experiment_id": experiment, "run_name": "hammered", "start_time": 1}
-        run_id = tracking.call("POST", "runs/create", body)["run"]["info"]["run_id"]
+        wanted = {"experiment_id": experiment, "run_name": "hammered", "start_time": 1}
+        run_id = tracking.call("POST", "runs/create", wanted)["run"]["info"]["run_id"]
         began = time.perf_counter()
         with multiprocessing.get_context("spawn").Pool(processes) as pool:
             work = [(url, run_id, writer, batches, metrics) for writer in range(processes)]
@@ -137,7 +137,8 @@ def hammer(url: str, processes: int = 8, batches: int = 200, metrics: int = 10) 
         seconds = time.perf_counter() - began
         faults = check(tracking, run_id, processes, batches, metrics)
         total = processes * batches
-        print(f"{total} batches in {seconds:.1f} s, {total * metrics / seconds:.0f} metrics/s")
+        rate = total * metrics / seconds
+        print(f"{total} batches in {seconds:.1f} s, {rate:.0f} metrics/s")  # noqa: T201
         return [*errors, *tracking.errors, *faults]
 
 
@@ -149,8 +150,8 @@ def main() -> int:
     chosen = parser.parse_args()
     faults = hammer(chosen.url, chosen.processes, chosen.batches, chosen.metrics)
     for fault in faults[:20]:
-        print(fault)
-    print(f"{len(faults)} errors" if faults else "ok")
+        print(fault)  # noqa: T201
+    print(f"{len(faults)} errors" if faults else "ok")  # noqa: T201
     return 1 if faults else 0
 
 

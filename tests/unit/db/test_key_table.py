@@ -1,0 +1,54 @@
+"""The table of patterns is told once, truly, and spelled nowhere else."""
+
+import ast
+import re
+from pathlib import Path
+
+from mlcore.db import keys
+from mlcore.db.keys.pattern import Pattern
+
+ROOT = Path(__file__).parents[3]
+ALL = {**keys.PATTERNS, **keys.INDEXES}
+
+
+def table_of_docstring() -> dict[str, tuple[str, str, str]]:
+    assert keys.__doc__
+    found = {}
+    index, pk = "", ""
+    for line in keys.__doc__.splitlines():
+        if re.match(r"    \S", line):
+            index, _, pk = line.strip().rpartition(" ")
+        elif re.match(r"        \S", line):
+            sk, name = line.split()
+            found[name] = (index, pk, sk)
+    return found
+
+
+def test_the_docstring_is_the_table_of_patterns() -> None:
+    def row(pattern: Pattern) -> tuple[str, str, str]:
+        return (pattern.index, pattern.pk.text, pattern.sk.text)
+
+    assert table_of_docstring() == {name: row(pattern) for name, pattern in ALL.items()}
+
+
+def test_nobody_else_spells_a_key() -> None:
+    beginnings = {
+        half.text.split("#", 1)[0] + "#"
+        for pattern in ALL.values()
+        for half in (pattern.pk, pattern.sk)
+        if re.match(r"[A-Z_]+#", half.text)
+    }
+    spelled = re.compile("|".join(map(re.escape, sorted(beginnings))))
+    folder = ROOT / "layers/core/python/mlcore/db/keys"
+    for path in [*(ROOT / "layers").rglob("*.py"), *(ROOT / "functions").rglob("*.py")]:
+        if folder in path.parents:
+            continue
+        tree = ast.parse(path.read_text())
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in docstrings
+            ):
+                assert not spelled.match(node.value), f"{path}:{node.lineno} spells a key"
