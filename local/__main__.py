@@ -14,7 +14,6 @@ from local.engine import EngineFailed
 from local.folder import FolderInUse
 from local.runner import CannotStart, Runner
 
-
 SWITCH_INTERVAL_SECONDS = 0.0005
 """Requests, the stream and the server share the interpreter; Python's own 5 ms are as long as a
 request takes."""

@@ -82,7 +82,7 @@ def free_port() -> int:
 
 
 def binary(name: str) -> Path:
-    """The engine's program: what ``DYNOXIDE`` or ``EXTENDDB`` names, else what `make setup` installs."""
+    """The engine's program: what ``DYNOXIDE`` or ``EXTENDDB`` names, else that of `make setup`."""
     override = os.environ.get(name.upper())
     if override:
         return Path(override)

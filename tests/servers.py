@@ -96,7 +96,8 @@ def start_stock(folder: Path) -> Server:
         *("--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"),
         *("--artifacts-destination", str(folder / "artifacts")),
     ]
-    return start(command, port, folder, folder)
+    # Its job runners start eight processes that no test needs.
+    return start(command, port, folder, folder, MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false")
 
 
 @contextlib.contextmanager

@@ -1,13 +1,13 @@
 """The indexer: follows the table's stream and keeps the items that are derived from source items.
 
-The records of a batch are handled together by the type of their items: what is written follows from
-the sources as they are, not from the order of the records. The first record that could not be
-handled is reported, and Lambda delivers the batch again from there. All writes may be repeated.
+The records of a batch are handled together by what they are about: what is written follows from the
+sources as they are, not from the order of the records. The first record that could not be handled
+is reported, and Lambda delivers the batch again from there. All writes may be repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from indexer import experiment_items, history_items, run_items
@@ -15,9 +15,13 @@ from mlcore.db.expression import Raw
 from mlcore.observability import logger
 
 Record = Mapping[str, Any]
+Projector = Callable[[Sequence[Record]], None]
 
-_PROJECTORS = {
+_PROJECTORS: Mapping[str, Projector] = {
     "run": run_items.project,
+    "run_metric": run_items.project,
+    "run_param": run_items.project,
+    "run_input": run_items.project,
     "run_metric_batch": history_items.project,
     "experiment": experiment_items.project,
 }
@@ -33,19 +37,20 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 def index(records: Sequence[Record]) -> str | None:
     """The sequence number of the record to start again from, or None."""
-    of_kind: dict[str, list[int]] = {}
+    handled_by: dict[Projector, list[int]] = {}
     for position, record in enumerate(records):
-        of_kind.setdefault(_type(record), []).append(position)
+        projector = _PROJECTORS.get(_type(record))
+        if projector is not None:
+            handled_by.setdefault(projector, []).append(position)
     failed: list[int] = []
-    for kind, positions in of_kind.items():
-        project = _PROJECTORS.get(kind)
-        if project is None:
-            continue
+    for project, positions in handled_by.items():
         try:
             project([records[position]["dynamodb"] for position in positions])
         except Exception:
             failed.append(positions[0])
-            logger.exception("stream records could not be indexed", extra={"type": kind})
+            logger.exception(
+                "stream records could not be indexed", extra={"by": project.__module__}
+            )
     if not failed:
         return None
     sequence_number: str = records[min(failed)]["dynamodb"]["SequenceNumber"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mlcore.db.keys import Key
@@ -12,14 +12,18 @@ from mlcore.repos import history
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Batches of one run are merged into common packs. The packs are there before the batches
-    go."""
     named = dict.fromkeys(
         Key(record["Keys"]["PK"]["S"], record["Keys"]["SK"]["S"])
         for record in records
         if record.get("NewImage")
     )
-    batches = [item for item in table.batch_get(list(named)) if item is not None]
+    unpack(named)
+
+
+def unpack(places: Iterable[Key]) -> None:
+    """Batches of one run are merged into common packs. The packs are there before the batches
+    go."""
+    batches = [item for item in table.batch_get(list(places)) if item is not None]
     series: dict[tuple[str, str, str], list[Metric]] = {}
     for item in batches:
         run = (item["experiment_id"]["S"], item["run_id"]["S"])

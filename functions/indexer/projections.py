@@ -1,13 +1,13 @@
 """What the child items of a source item must be: pure functions from images to keys and items.
 
 A stream record only tells *which* keys changed; what is written for them comes from the source as
-it is when the
-record is handled. Records that come twice, late or out of order therefore lead to the same items.
+it is when the record is handled. Records that come twice, late or out of order therefore lead to
+the same items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mlcore.db.expression import Raw
@@ -26,14 +26,16 @@ class Writes(NamedTuple):
     deletes: list[Key]
     """Projections whose key is gone from the source. An item that holds a value of its own must
     stay."""
+    removals: Sequence[Key] = ()
+    """Index items that only ever repeat a source, to be taken away when the puts are done."""
 
 
 def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
     """The keys of the maps that differ between two images of one item."""
     found: Changes = set()
     for attribute in maps:
-        before = _content(old, attribute)
-        after = _content(new, attribute)
+        before = content(old, attribute)
+        after = content(new, attribute)
         found |= {
             (attribute, key)
             for key in before.keys() | after.keys()
@@ -49,7 +51,7 @@ def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) ->
     deletes: list[Key] = []
     for attribute, key in sorted(changed):
         entry = maps[attribute]
-        value = _content(current, attribute).get(key)
+        value = content(current, attribute).get(key)
         if value is not None:
             child = entry.child(entry.place(owner, key), key, value["S"])
             (careful_puts if entry.rule == REPLACE else puts).append(child)
@@ -58,8 +60,9 @@ def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) ->
     return Writes(puts, careful_puts, deletes)
 
 
-def _content(image: Raw | None, attribute: str) -> Raw:
+def content(image: Raw | None, attribute: str) -> Raw:
+    """One map of an image: key to attribute value."""
     if image is None:
         return {}
-    content: Raw = image.get(attribute, {}).get("M", {})
-    return content
+    found: Raw = image.get(attribute, {}).get("M", {})
+    return found

@@ -1,27 +1,182 @@
-"""Keeps the METRIC, PARAM, TAG, INPUT and LM items of runs equal to the maps of the run items."""
+"""Keeps what is derived from runs: METRIC, PARAM, TAG, INPUT and LM items, RANK and DLINK items,
+and takes the pending markers of the writes away that are followed.
+
+A value that its run item has no room for lives in a child item alone. Such a value never moves, so
+it is indexed from the records of the child item, and the others from those of the run item.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from indexer import projections, writes
+from indexer import index_items, markers, projections, writes
+from indexer.index_items import INDEXES
+from indexer.projections import Changes, Writes
 from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.repos import run_children
+from mlcore.repos.document import Owner
+
+OUTSIDE_MAPS = {"run_metric": "metrics", "run_param": "params", "run_input": "inputs"}
+"""The indexed maps by the type of the child items that hold their values outside."""
+
+
+class _Seen:
+    """What the records of a batch tell of one run."""
+
+    __slots__ = ("changed", "inside", "outside", "settled", "suspicion")
+
+    def __init__(self) -> None:
+        self.changed: Changes = set()
+        """Entries of the run item that differ."""
+        self.inside: dict[tuple[str, str], set[Key]] = {}
+        """Places of index items that came or went, by the entry of the run item they are of."""
+        self.outside: dict[tuple[str, str], set[Key]] = {}
+        """The same for entries that are child items of their own."""
+        self.settled: set[Key] = set()
+        """The markers of the writes."""
+        self.suspicion: int | None = None
+        """Markers from before this time (ms) are of no write that is still to be followed."""
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """One BatchGetItem for the runs of the records, then the writes for all of them."""
-    changed: dict[tuple[str, str], projections.Changes] = {}
+    """One BatchGetItem for the runs of the records, then the writes for all of them; the markers
+    last."""
+    seen: dict[Owner, _Seen] = {}
     for record in records:
-        old, new = record.get("OldImage"), record.get("NewImage")
-        image = new or old or {}
-        run = (image["experiment_id"]["S"], image["run_id"]["S"])
-        changed.setdefault(run, set()).update(projections.changes(old, new, run_children.MAPS))
-    wanted = [run for run, differing in changed.items() if differing]
-    items = table.batch_get([keys.run(*run) for run in wanted])
-    writes.apply(
-        projections.children(item, run, run_children.MAPS, changed[run])
-        for run, item in zip(wanted, items, strict=True)
+        image: Raw = record.get("NewImage") or record.get("OldImage") or {}
+        if image["type"]["S"] == "run":
+            run = (image["experiment_id"]["S"], image["run_id"]["S"])
+            _read_run(seen.setdefault(run, _Seen()), run, record)
+        elif "outside" in image:
+            run = _owner_of(image)
+            _read_outside(seen.setdefault(run, _Seen()), run, record, image)
+    suspicious = [run for run, one in seen.items() if one.suspicion is not None]
+    abandoned = table.parallel(
+        [partial(markers.abandoned, run, seen[run].suspicion or 0) for run in suspicious]
     )
+    derive_whole = {run for run, found in zip(suspicious, abandoned, strict=True) if found}
+    writes.apply(_derive(seen, derive_whole))
+    gone = {key for one in seen.values() for key in one.settled}
+    gone.update(key for found in abandoned for key in found)
+    table.batch_write(deletes=sorted(gone))
+
+
+def _derive(seen: Mapping[Owner, _Seen], derive_whole: set[Owner]) -> list[Writes]:
+    wanted = [run for run, one in seen.items() if one.changed or run in derive_whole]
+    places = {
+        (run, entry): run_children.MAPS[entry[0]].place(run, entry[1])
+        for run, one in seen.items()
+        for entry in one.outside
+    }
+    items = table.batch_get([*(keys.run(*run) for run in wanted), *places.values()])
+    made = []
+    for run, item in zip(wanted, items, strict=False):
+        one = seen[run]
+        if item is not None and run in derive_whole:
+            _suspect_everything(one, item)
+        made.append(projections.children(item, run, run_children.MAPS, one.changed))
+        made.append(_index(run, one.inside, _texts(item), _version(item)))
+    outside: dict[Owner, dict[tuple[str, str], str]] = {}
+    for (run, entry), item in zip(places, items[len(wanted) :], strict=True):
+        if item is not None and "outside" in item:
+            outside.setdefault(run, {})[entry] = item["text"]["S"]
+    made += [
+        _index(run, one.outside, outside.get(run, {}), None)
+        for run, one in seen.items()
+        if one.outside
+    ]
+    return made
+
+
+def _suspect_everything(seen: _Seen, item: Raw) -> None:
+    """As if every entry of the run item had changed."""
+    seen.changed |= {
+        (attribute, key)
+        for attribute in run_children.MAPS
+        for key in projections.content(item, attribute)
+    }
+    for entry in _texts(item):
+        seen.inside.setdefault(entry, set())
+
+
+def _index(
+    run: Owner,
+    touched: Mapping[tuple[str, str], set[Key]],
+    texts: Mapping[tuple[str, str], str],
+    version: int | None,
+) -> Writes:
+    """The index items of the touched entries as they are now; all others of them go."""
+    puts: list[Raw] = []
+    removals: list[Key] = []
+    for entry, places in sorted(touched.items()):
+        attribute, key = entry
+        text = texts.get(entry)
+        current = index_items.place_of(run, attribute, key, text)
+        if text is not None:
+            puts.append(INDEXES[attribute].item(run, key, text, version))
+        removals += sorted(places - {current})
+    return Writes(puts, [], [], removals)
+
+
+def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
+    old, new = record.get("OldImage"), record.get("NewImage")
+    changed = projections.changes(old, new, run_children.MAPS)
+    seen.changed |= changed
+    before, after = _texts(old), _texts(new)
+    for entry in changed:
+        if entry[0] in INDEXES:
+            _touch(seen.inside, run, entry, before.get(entry), after.get(entry))
+    settled = markers.settled(run, record)
+    if settled is not None:
+        seen.settled.add(settled)
+    seen.suspicion = markers.worth_a_look(record) or seen.suspicion
+
+
+def _read_outside(seen: _Seen, run: Owner, record: Mapping[str, Any], image: Raw) -> None:
+    attribute = OUTSIDE_MAPS.get(image["type"]["S"])
+    if attribute is not None:
+        texts = [
+            (record.get(name) or {}).get("text", {}).get("S") for name in ("OldImage", "NewImage")
+        ]
+        _touch(seen.outside, run, (attribute, image["key"]["S"]), *texts)
+
+
+def _touch(
+    touched: dict[tuple[str, str], set[Key]],
+    run: Owner,
+    entry: tuple[str, str],
+    before: str | None,
+    after: str | None,
+) -> None:
+    """Notes an entry whose index item is another one. One that stays where it is (a later point of
+    the same value) costs nothing: the record that brought it there put it."""
+    attribute, key = entry
+    places = {
+        index_items.place_of(run, attribute, key, before),
+        index_items.place_of(run, attribute, key, after),
+    }
+    if len(places) > 1:
+        touched.setdefault(entry, set()).update(place for place in places if place is not None)
+
+
+def _texts(image: Raw | None) -> dict[tuple[str, str], str]:
+    """The entries of the indexed maps."""
+    return {
+        (attribute, key): value["S"]
+        for attribute in INDEXES
+        for key, value in projections.content(image, attribute).items()
+    }
+
+
+def _version(item: Raw | None) -> int | None:
+    return None if item is None else int(item["version"]["N"])
+
+
+def _owner_of(child: Raw) -> tuple[str, str]:
+    fields = keys.parse(child["PK"]["S"], child["SK"]["S"]).fields
+    return (fields["experiment_id"], fields["run_id"])

@@ -15,12 +15,15 @@ from mlcore.db.table import table
 
 
 def apply(wanted: Iterable[Writes]) -> None:
+    """Puts first, removals after: whoever reads an index in between finds an entity twice, and
+    never not at all."""
     everything = list(wanted)
     table.batch_write(put for writes in everything for put in writes.puts)
     calls: list[Callable[[], None]] = []
     calls += [partial(_put, item) for writes in everything for item in writes.careful_puts]
     calls += [partial(_remove, key) for writes in everything for key in writes.deletes]
     table.parallel(calls)
+    table.batch_write(deletes=[key for writes in everything for key in writes.removals])
 
 
 def _put(item: Raw) -> None:

@@ -1,9 +1,8 @@
 """The rules of logging metrics, params and tags, one at a time and in batches.
 
 The run and its experiment are read first, so every rule is checked before anything is written.
-Points of history
-may be written beside the run item; only where params are logged, whose conflict forbids the batch,
-do they follow it.
+Points of history may be written beside the run item; only where params are logged, whose conflict
+forbids the batch, do they follow it.
 """
 
 from __future__ import annotations

@@ -89,8 +89,7 @@ def sample(points: Sequence[Metric], limit: int) -> list[Metric]:
     """The first point of each of ``limit`` buckets over the points by step, and the last point.
 
     Buckets are those of SQL's NTILE: of N points in n buckets, the first N mod n hold one more.
-    When the sample
-    is full already, the last point takes the place of the last one sampled.
+    When the sample is full already, the last point takes the place of the last one sampled.
     """
     ordered = sorted(points, key=lambda p: (p.step, p.timestamp, *_value_order(p)))
     if len(ordered) <= limit:

@@ -8,19 +8,20 @@ from collections.abc import Iterator
 import pytest
 
 from tests.differential.rest import Pair, pair
+from tests.engines import memory_folder
 from tests.servers import start_product, start_stock, stopped
 
 __all__ = ["both", "product_url", "stock_url"]
 
 
 @pytest.fixture(scope="session")
-def stock_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def stock_url() -> Iterator[str]:
     """Stock MLflow; DIFFERENTIAL_STOCK_URL names one that runs already."""
     running = os.environ.get("DIFFERENTIAL_STOCK_URL")
     if running:
         yield running
         return
-    with stopped(start_stock(tmp_path_factory.mktemp("stock"))) as server:
+    with memory_folder() as folder, stopped(start_stock(folder)) as server:
         yield server.url
 
 

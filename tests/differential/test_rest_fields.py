@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 _NUMBERS = count()
 _PREFIX = uuid4().hex[:8]
 ABSENT = object()
-LENIENT = frozenset({"partial parse"})
+LENIENT = frozenset({"partial parse", "unknown view", "list as body"})
 EXPERIMENT = Ref("experiment")
 RUN = Ref("run")
 
@@ -90,11 +90,15 @@ class Field(NamedTuple):
 
 
 class Case(NamedTuple):
-    """An RPC whose body ``valid`` succeeds; its ``fields`` are replaced one at a time."""
+    """An RPC whose body ``valid`` succeeds; its ``fields`` are replaced one at a time.
+
+    ``repeatable``: a second call on the same experiment and run means as much as the first.
+    """
 
     path: str
     valid: dict[str, Any]
     fields: tuple[Field, ...]
+    repeatable: bool = True
 
 
 def strings(*names: str) -> tuple[Field, ...]:
@@ -118,8 +122,8 @@ POSTS = (
         {"experiment_id": EXPERIMENT, "new_name": "{unique}"},
         strings("experiment_id", "new_name"),
     ),
-    Case("experiments/delete", {"experiment_id": EXPERIMENT}, strings("experiment_id")),
-    Case("experiments/restore", {"experiment_id": EXPERIMENT}, strings("experiment_id")),
+    Case("experiments/delete", {"experiment_id": EXPERIMENT}, strings("experiment_id"), False),
+    Case("experiments/restore", {"experiment_id": EXPERIMENT}, strings("experiment_id"), False),
     Case(
         "experiments/set-experiment-tag",
         {"experiment_id": EXPERIMENT, "key": "k", "value": "v"},
@@ -129,6 +133,7 @@ POSTS = (
         "experiments/delete-experiment-tag",
         {"experiment_id": EXPERIMENT, "key": "k"},
         strings("experiment_id", "key"),
+        repeatable=False,
     ),
     Case(
         "experiments/search",
@@ -158,18 +163,19 @@ POSTS = (
             Field("status", STATUS),
         ),
     ),
-    Case("runs/delete", {"run_id": RUN}, strings("run_id")),
+    Case("runs/delete", {"run_id": RUN}, strings("run_id"), False),
     Case("runs/restore", {"run_id": RUN}, strings("run_id")),
     Case(
         "runs/set-tag",
         {"run_id": RUN, "key": "k", "value": "v"},
         strings("run_id", "run_uuid", "key", "value"),
     ),
-    Case("runs/delete-tag", {"run_id": RUN, "key": "k"}, strings("run_id", "key")),
+    Case("runs/delete-tag", {"run_id": RUN, "key": "k"}, strings("run_id", "key"), False),
     Case(
         "runs/log-parameter",
         {"run_id": RUN, "key": "k", "value": "v"},
         strings("run_id", "run_uuid", "key", "value"),
+        repeatable=False,
     ),
     Case(
         "runs/log-metric",
@@ -199,6 +205,7 @@ POSTS = (
         "runs/outputs",
         {"run_id": RUN, "models": [{"model_id": "m-1", "step": 1}]},
         (*strings("run_id"), Field("models", MESSAGES)),
+        repeatable=False,
     ),
     Case(
         "runs/log-model",
@@ -282,8 +289,12 @@ def replaced(body: dict[str, Any], field: str, value: Any) -> dict[str, Any]:
     return {key: part for key, part in changed.items() if part is not ABSENT}
 
 
-def check(both: Pair, calls: Iterator[Call]) -> None:
-    """Sends each call to a subject that no other has changed and compares what is stored then."""
+def check(both: Pair, calls: Iterator[Call], repeatable: bool = True) -> None:
+    """Sends each call and compares what is stored then.
+
+    The subject is a new one where the call before may have left the servers different, and for
+    calls that are not repeatable where it has changed anything.
+    """
     failures = []
     fresh = False
     for call in calls:
@@ -296,6 +307,7 @@ def check(both: Pair, calls: Iterator[Call]) -> None:
             if not fresh and not permitted:
                 for step in state():
                     both.send(step)
+                fresh = repeatable
         except AssertionError as failure:
             fresh = False
             prefix = "" if str(call) in str(failure) else f"after {call}\n"
@@ -322,6 +334,7 @@ def test_field(both: Pair, case: Case, field: Field) -> None:
             )
             for variant in field.variants
         ),
+        case.repeatable,
     )
 
 
@@ -350,6 +363,7 @@ def test_item_field(
             )
             for variant in variants
         ),
+        items not in {"params", "models"},
     )
 
 

@@ -230,6 +230,7 @@ def test_bulk_history(both: Pair) -> None:
         yield batch(metrics=[metric("m", 0, 1, 5), metric("m", "NaN", 1, 5), metric("m", 3, 1, 5)])
         yield batch(Ref("second"), metrics=[metric("m", value, 7, -value) for value in range(5)])
         both_runs = [R, Ref("second")]
+        more: dict[str, Any]
         for size in (None, 0, 1, 3, 41, 25_000, 25_001):
             more = {} if size is None else {"max_results": size}
             yield ask(bulk, run_id=[R], metric_key="m", **more)

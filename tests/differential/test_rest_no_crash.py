@@ -13,24 +13,83 @@ from hypothesis import strategies as st
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
-FIELDS = (
-    "run_id run_uuid runId experiment_id experiment_ids name new_name key value timestamp "
-    "step tags params metrics datasets dataset models model_id model_json status end_time "
-    "start_time run_name user_id filter order_by max_results page_token view_type "
-    "run_view_type digest source source_type schema profile artifact_location dataset_name "
-    "dataset_digest metric_key run_ids start_step end_step experiment_name "
-).split()
-POSTS = (
-    "experiments/create experiments/update experiments/delete experiments/restore "
-    "experiments/search experiments/set-experiment-tag experiments/delete-experiment-tag "
-    "experiments/search-datasets runs/create runs/update runs/delete runs/restore runs/set- "
-    "tag runs/delete-tag runs/log-parameter runs/log-metric runs/log-batch runs/log-inputs "
-    "runs/outputs runs/log-model runs/search "
-).split()
-GETS = (
-    "experiments/get experiments/get-by-name experiments/search runs/get metrics/get-history "
-    "metrics/get-history-bulk metrics/get-history-bulk-interval "
-).split()
+FIELDS = [
+    "run_id",
+    "run_uuid",
+    "runId",
+    "experiment_id",
+    "experiment_ids",
+    "name",
+    "new_name",
+    "key",
+    "value",
+    "timestamp",
+    "step",
+    "tags",
+    "params",
+    "metrics",
+    "datasets",
+    "dataset",
+    "models",
+    "model_id",
+    "model_json",
+    "status",
+    "end_time",
+    "start_time",
+    "run_name",
+    "user_id",
+    "filter",
+    "order_by",
+    "max_results",
+    "page_token",
+    "view_type",
+    "run_view_type",
+    "digest",
+    "source",
+    "source_type",
+    "schema",
+    "profile",
+    "artifact_location",
+    "dataset_name",
+    "dataset_digest",
+    "metric_key",
+    "run_ids",
+    "start_step",
+    "end_step",
+    "experiment_name",
+]
+POSTS = [
+    "experiments/create",
+    "experiments/update",
+    "experiments/delete",
+    "experiments/restore",
+    "experiments/search",
+    "experiments/set-experiment-tag",
+    "experiments/delete-experiment-tag",
+    "experiments/search-datasets",
+    "runs/create",
+    "runs/update",
+    "runs/delete",
+    "runs/restore",
+    "runs/set-tag",
+    "runs/delete-tag",
+    "runs/log-parameter",
+    "runs/log-metric",
+    "runs/log-batch",
+    "runs/log-inputs",
+    "runs/outputs",
+    "runs/log-model",
+    "runs/search",
+]
+GETS = [
+    "experiments/get",
+    "experiments/get-by-name",
+    "experiments/search",
+    "runs/get",
+    "metrics/get-history",
+    "metrics/get-history-bulk",
+    "metrics/get-history-bulk-interval",
+]
 WORDS = (
     "0",
     "m",

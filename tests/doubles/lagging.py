@@ -1,4 +1,4 @@
-"""Answers queries on global indexes as the table stood some seconds ago; all else passes through."""
+"""Answers queries on global indexes as the table stood seconds ago; the rest passes through."""
 
 from __future__ import annotations
 

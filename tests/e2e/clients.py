@@ -56,7 +56,7 @@ def python(version: str) -> Path:
 
 
 def _interpreter() -> str:
-    """Python 3.11, the newest that all of these clients support, else the one that runs the tests."""
+    """Python 3.11, the newest that all of these clients support, else the tests' own."""
     return (
         "3.11" if sys.version_info[:2] != (3, 11) and shutil.which("python3.11") else sys.executable
     )

@@ -1,8 +1,7 @@
 """Page tokens: opaque text that holds the position of the last row given and belongs to one query.
 
 A position is a list of JSON scalars that the query's own order compares, so pages stay right while
-rows come, go
-and change: the next page holds what comes after that position then.
+rows come, go and change: the next page holds what comes after that position then.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def parse_double(text: str) -> float:
 
 
 def parse_point(text: str) -> tuple[int, int, float]:
-    """What two :func:`int64_hex` and one :func:`double` (no NaN) in a row encode: 48 digits at once."""
+    """What two :func:`int64_hex` and a :func:`double` (no NaN) in a row encode: 48 digits."""
     raw = bytearray.fromhex(text)
     raw[0] ^= 0x80
     raw[8] ^= 0x80

@@ -2,8 +2,7 @@
 counting.
 
 Items go in and come out as DynamoDB JSON (``{"PK": {"S": "…"}, …}``). Every read of the table and
-of a local
-index is strongly consistent; only a global index can lag. Failures of the service become
+of a local index is strongly consistent; only a global index can lag. Failures of the service become
 :mod:`mlcore.errors`; a failed condition becomes :class:`ConditionFailed` with the item that failed
 it.
 """

@@ -1,8 +1,8 @@
 """Datasets of an experiment: immutable ``D#`` items, remembered by the process once read.
 
 Identity is (name, digest); whoever writes one first decides its other fields, as in MLflow. A
-schema or profile
-that is too large for an item is kept in parts, written before the item that counts them.
+schema or profile that is too large for an item is kept in parts, written before the item that
+counts them.
 """
 
 from __future__ import annotations

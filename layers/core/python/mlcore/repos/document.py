@@ -2,10 +2,9 @@
 hold.
 
 Reads want everything in one item; DynamoDB takes 400 KB. Up to :data:`INLINE_BYTES` every value is
-in its map on
-the item. Beyond, a new key goes to a child item of its own that is marked ``outside``, and the
-item's ``overflow``
-attribute makes readers look there. A key never moves back, and is never in both places:
+in its map on the item. Beyond, a new key goes to a child item of its own that is marked
+``outside``, and the item's ``overflow`` attribute makes readers look there. A key never moves back,
+and is never in both places:
 
 * a write that spills is a transaction over both places, and requires the item's ``version`` to be
   the one it read;

@@ -1,8 +1,8 @@
 """Experiments: the ``E#META`` document with its tags, and the lock item that makes its name unique.
 
 Deleting or restoring an experiment changes only ``E#META``: its ``epoch`` goes up by one and
-decides the stage of
-every run that was not itself deleted or restored since (see :func:`mlcore.repos.runs.stage`).
+decides the stage of every run that was not itself deleted or restored since (see
+:func:`mlcore.repos.runs.stage`).
 """
 
 from __future__ import annotations

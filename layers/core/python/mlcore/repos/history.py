@@ -1,12 +1,10 @@
 """Metric history: points are written in packs and read back merged, each distinct point once.
 
 The points of one request are one item: a ``MHIST`` pack when they share a key, else an ``MBATCH``
-which the
-indexer unpacks into ``MHIST`` packs and then deletes. A reader therefore reads the batches *first*:
-a batch
-that is gone by then was unpacked before, so the later strongly consistent read of the packs meets
-its points.
-Points met twice (a request sent twice, a batch unpacked twice) are one point, as in MLflow.
+which the indexer unpacks into ``MHIST`` packs and then deletes. A reader therefore reads the
+batches *first*: a batch that is gone by then was unpacked before, so the later strongly consistent
+read of the packs meets its points. Points met twice (a request sent twice, a batch unpacked twice)
+are one point, as in MLflow.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Runs of experiments in order of their start, read page by page.
 
 The order comes from a local index, which holds keys alone; the items are then read in batches, side
-by side. That
-is as cheap as letting the index fetch them, ends not at 1 MB but at 16 MB for each hundred items,
-and the first
-page of keys can be asked for together with the experiments.
+by side. That is as cheap as letting the index fetch them, ends not at 1 MB but at 16 MB for each
+hundred items, and the first page of keys can be asked for together with the experiments.
 """
 
 from __future__ import annotations

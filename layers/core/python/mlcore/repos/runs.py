@@ -2,10 +2,8 @@
 experiment.
 
 The run item carries attributes and, as maps, the latest metrics, params, tags, inputs and outputs.
-Reads fetch it
-together with its experiment's ``E#META`` in one BatchGetItem, because the experiment's epoch takes
-part in the
-run's stage (see :func:`stage`).
+Reads fetch it together with its experiment's ``E#META`` in one BatchGetItem, because the
+experiment's epoch takes part in the run's stage (see :func:`stage`).
 """
 
 from __future__ import annotations
@@ -328,7 +326,9 @@ def forget(read: Record) -> None:
 def _mark_overflow(read: Record, sets: Mapping[str, Mapping[str, str]]) -> None:
     """A run with metrics or params outside its item is pending for good: the indexer learns of
     those from other records than of the write."""
-    if "overflow" not in read.document.item and document.spills(read.document, sets):
+    if {"metrics", "params"}.isdisjoint(read.document.overflowed) and document.spills(
+        read.document, sets
+    ):
         _put_marker(read.experiment.experiment_id, read.run_id, OVERFLOW_WRITE_ID)
 
 

@@ -1,5 +1,5 @@
-"""What can be searched in each entity; owns names, types, operators and refusals as data, never
-any behaviour.
+"""What can be searched in each entity; owns names, types, operators and refusals as data, never any
+behaviour.
 
 Another entity of MLflow (traces, logged models, registered models and versions) is another
 :class:`Entity` here. The texts are MLflow's: clients show them to people. ``{operator}``,

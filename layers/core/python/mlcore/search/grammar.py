@@ -1,8 +1,8 @@
 """The filter language: text in, comparisons and orders out; owns what is accepted and never looks
 at data.
 
-A filter is a list of comparisons joined by AND; there is no OR, no parenthesis around a
-comparison, no arithmetic. An order is one field, then ASC or DESC. Whatever is refused raises
+A filter is a list of comparisons joined by AND; there is no OR, no parenthesis around a comparison,
+no arithmetic. An order is one field, then ASC or DESC. Whatever is refused raises
 InvalidParameterValue with MLflow's message.
 """
 

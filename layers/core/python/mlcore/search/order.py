@@ -1,10 +1,10 @@
 """Orders compiled into sort keys that can travel in page tokens; owns the total order and never
 sorts by itself.
 
-A key is a flat tuple of strings, ints and floats: ``key < other`` is "comes before", equal keys
-are the same entity, and ``tuple(json.loads(json.dumps(key))) == key``. Each field gives two
-elements, (rank, value): present values come first, then metrics that are NaN, then what is
-missing, in both directions. What descends is inverted in the value.
+A key is a flat tuple of strings, ints and floats: ``key < other`` is "comes before", equal keys are
+the same entity, and ``tuple(json.loads(json.dumps(key))) == key``. Each field gives two elements,
+(rank, value): present values come first, then metrics that are NaN, then what is missing, in both
+directions. What descends is inverted in the value.
 """
 
 from __future__ import annotations

@@ -104,5 +104,8 @@ def pending(experiment_id: str, entity_type: str, entity_id: str, write_id: str)
     return Key(_partition(experiment_id), PENDING.sk.build(entity_type, entity_id, write_id))
 
 
-def pending_prefix(entity_type: str) -> str:
-    return PENDING.sk.prefix(entity_type)
+def pending_prefix(entity_type: str, entity_id: str | None = None) -> str:
+    """Of the markers of all entities of a type, or of one entity."""
+    if entity_id is None:
+        return PENDING.sk.prefix(entity_type)
+    return PENDING.sk.prefix(entity_type, entity_id)

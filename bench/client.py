@@ -1,0 +1,42 @@
+"""Sends calls over one kept connection and takes the time of each; knows no call."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+
+class Client:
+    """One caller of an MLflow server. ``seconds`` is how long the last call took."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+        self.seconds = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return self._call("POST", path, json.dumps(body))
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self._call("GET", path, None)
+
+    def _call(self, method: str, path: str, data: str | None) -> dict[str, Any]:
+        began = time.perf_counter()
+        self._connection.request(
+            method, f"/api/2.0/mlflow/{path}", data, {"Content-Type": "application/json"}
+        )
+        reply = self._connection.getresponse()
+        text = reply.read()
+        self.seconds = time.perf_counter() - began
+        if reply.status != 200:
+            raise RuntimeError(f"{path}: {reply.status} {text[:500]!r}")
+        answer: dict[str, Any] = json.loads(text)
+        return answer

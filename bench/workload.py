@@ -1,0 +1,153 @@
+"""The calls that are measured, in their order; a call finds what those before it left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any, NamedTuple
+
+from bench.client import Client
+
+SEARCHED = 100
+HISTORY = 10_000
+BATCH = 1_000
+WRITERS = 8
+
+
+class Step(NamedTuple):
+    """A kind of call. ``calls`` makes one request each time it is advanced."""
+
+    name: str
+    times: int
+    calls: Callable[[], Iterator[None]]
+
+
+class Workload:
+    """One experiment with its runs on one server, filled by the first steps.
+
+    ``spread``: calls go to all runs in turn instead of one of them.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        name = f"bench {time.time_ns()}"
+        self.experiment = client.post("experiments/create", {"name": name})["experiment_id"]
+        self.runs: list[str] = []
+        self.spread = True
+        self._metrics, self._batches, self._large = count(), count(), count()
+
+    def _run(self, number: int) -> str:
+        return self.runs[-1 - number % len(self.runs) if self.spread else -1]
+
+    def steps(self, runs: int) -> list[Step]:
+        return [
+            Step("runs/create", runs, self.create),
+            Step("log-metric", runs, self.log_metric),
+            Step("log-batch 20 metrics, 20 params, 5 tags", 200, self.log_batch),
+            Step("log-batch 1,000 metrics", 20, self.log_many),
+            Step("runs/get", 300, self.get_run),
+            Step("runs/search newest 100", 30, self.search_newest),
+            Step("runs/search top 100 by a metric", 30, self.search_top),
+            Step("get-history 10,000 points", 20, self.history),
+        ]
+
+    def create(self) -> Iterator[None]:
+        for number in count():
+            body = {
+                "experiment_id": self.experiment,
+                "run_name": f"run {number}",
+                "user_id": "bench",
+                "start_time": 1_700_000_000_000 + number,
+                "tags": [{"key": "kind", "value": "bench"}],
+            }
+            self.runs.append(self.client.post("runs/create", body)["run"]["info"]["run_id"])
+            yield
+
+    def log_metric(self) -> Iterator[None]:
+        for number in self._metrics:
+            body = {"run_id": self._run(number), **_point("loss", number)}
+            self.client.post("runs/log-metric", body)
+            yield
+
+    def log_batch(self) -> Iterator[None]:
+        for number in self._batches:
+            body = {
+                "run_id": self._run(number),
+                "metrics": [_point(f"m{key}", number) for key in range(20)],
+                "params": [{"key": f"p{number}.{key}", "value": str(key)} for key in range(20)],
+                "tags": [{"key": f"t{key}", "value": str(number)} for key in range(5)],
+            }
+            self.client.post("runs/log-batch", body)
+            yield
+
+    def log_many(self) -> Iterator[None]:
+        """The first ten of these make the history that is read later."""
+        for number in self._large:
+            steps = range(number * BATCH, (number + 1) * BATCH)
+            points = [_point("curve", step) for step in steps]
+            run = self.runs[min(number * BATCH // HISTORY, len(self.runs) - 1)]
+            self.client.post("runs/log-batch", {"run_id": run, "metrics": points})
+            yield
+
+    def get_run(self) -> Iterator[None]:
+        for number in count():
+            self.client.get(f"runs/get?run_id={self._run(number)}")
+            yield
+
+    def search_newest(self) -> Iterator[None]:
+        while True:
+            self._search()
+            yield
+
+    def search_top(self) -> Iterator[None]:
+        while True:
+            self._search(order_by=["metrics.loss DESC"])
+            yield
+
+    def _search(self, **more: Any) -> None:
+        body = {"experiment_ids": [self.experiment], "max_results": SEARCHED, **more}
+        found = len(self.client.post("runs/search", body)["runs"])
+        assert found == min(SEARCHED, len(self.runs)), found
+
+    def history(self) -> Iterator[None]:
+        while True:
+            path = f"metrics/get-history?run_id={self.runs[0]}&metric_key=curve"
+            found = len(self.client.get(path)["metrics"])
+            assert found == HISTORY, found
+            yield
+
+
+def writers(url: str, experiment: str, seconds: float) -> list[float]:
+    """Eight callers log batches of ten metrics, each to a run of its own; how long each took."""
+    taken: list[float] = []
+    failures: list[Exception] = []
+    until = time.perf_counter() + seconds
+
+    def write() -> None:
+        try:
+            with Client(url) as client:
+                run = client.post("runs/create", {"experiment_id": experiment})["run"]["info"]
+                for number in count():
+                    if time.perf_counter() > until:
+                        return
+                    points = [_point(f"m{key}", number) for key in range(10)]
+                    client.post("runs/log-batch", {"run_id": run["run_id"], "metrics": points})
+                    taken.append(client.seconds)
+        except Exception as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=write) for _ in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return taken
+
+
+def _point(key: str, step: int) -> dict[str, Any]:
+    value = (step * 7919 % 10_007) / 10_007
+    return {"key": key, "value": value, "timestamp": 1_700_000_000_000 + step, "step": step}

@@ -1,0 +1,132 @@
+"""All that has to be derived from an experiment or a run, and how it differs from what is there.
+
+Pure functions over items; the stream's projections write the same, entry by entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from indexer import experiment_items
+from indexer.index_items import INDEXES
+from indexer.run_items import OUTSIDE_MAPS
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.models.index import Pending
+from mlcore.repos import experiments, run_children
+from mlcore.repos.document import Maps, Owner
+from mlcore.repos.runs import OVERFLOW_WRITE_ID
+
+MISSING = "missing"
+STALE = "stale"
+SURPLUS = "surplus"
+ABANDONED = "abandoned"
+
+Items = dict[Key, Raw]
+
+_NOT_COMPARED = {"version", "updated_at", "ttl"}
+_MARKED_MAPS = {"metrics", "params"}
+
+
+class Finding(NamedTuple):
+    """An item that is not as its source asks. ``wanted`` and ``found`` are None for no item."""
+
+    problem: str
+    place: Key
+    wanted: Raw | None
+    found: Raw | None
+
+
+def key_of(item: Raw) -> Key:
+    return Key(item["PK"]["S"], item["SK"]["S"])
+
+
+def of_experiment(item: Raw | None) -> Items:
+    if item is None:
+        return {}
+    experiment_id: str = item["experiment_id"]["S"]
+    made = _children(item, (experiment_id,), experiments.MAPS)
+    made += experiment_items.name_reversed(experiment_id, item).puts
+    return {key_of(one): one for one in made}
+
+
+def of_run(run: Owner, item: Raw | None, outside: Mapping[tuple[str, str], str]) -> Items:
+    """Child items, index items and, where values are outside, the marker that search needs.
+
+    Args:
+        item: the run item, None if there is no such run.
+        outside: texts that live in child items, by map and key.
+    """
+    if item is None:
+        return {}
+    made = _children(item, run, run_children.MAPS)
+    version = int(item["version"]["N"])
+    for attribute, index in INDEXES.items():
+        for key, value in item[attribute]["M"].items():
+            made.append(index.item(run, key, value["S"], version))
+    overflowed = overflowed_maps(item)
+    for (attribute, key), text in outside.items():
+        if attribute in overflowed and attribute in INDEXES:
+            made.append(INDEXES[attribute].item(run, key, text, None))
+    if overflowed & _MARKED_MAPS:
+        made.append(_marker(run))
+    return {key_of(one): one for one in made}
+
+
+def outside_texts(children: Iterable[Raw]) -> dict[tuple[str, str], str]:
+    """Texts of the indexed maps among child items that live outside."""
+    return {
+        (OUTSIDE_MAPS[kind], child["key"]["S"]): child["text"]["S"]
+        for child in children
+        if "outside" in child and (kind := child["type"]["S"]) in OUTSIDE_MAPS
+    }
+
+
+def overflowed_maps(item: Raw) -> set[str]:
+    return set(item["overflow"]["S"].split()) if "overflow" in item else set()
+
+
+def differences(
+    wanted: Mapping[Key, Raw], found: Mapping[Key, Raw], places: Iterable[Key]
+) -> list[Finding]:
+    """What is wrong in some places. A child item with a value of its own is never wrong."""
+    findings = []
+    for place in places:
+        right, there = wanted.get(place), found.get(place)
+        if there is not None and "outside" in there:
+            continue
+        if right is None and there is not None:
+            findings.append(Finding(SURPLUS, place, None, there))
+        elif right is not None and there is None:
+            findings.append(Finding(MISSING, place, right, None))
+        elif right is not None and there is not None and content(right) != content(there):
+            findings.append(Finding(STALE, place, right, there))
+    return findings
+
+
+def _children(item: Raw, owner: Owner, maps: Maps) -> list[Raw]:
+    return [
+        entry.child(entry.place(owner, key), key, value["S"])
+        for entry in maps.values()
+        for key, value in item[entry.attribute]["M"].items()
+    ]
+
+
+def _marker(run: Owner) -> Raw:
+    place = keys.pending(run[0], "run", run[1], OVERFLOW_WRITE_ID)
+    model = Pending(
+        PK=place.pk,
+        SK=place.sk,
+        entity_type="run",
+        entity_id=run[1],
+        write_id=OVERFLOW_WRITE_ID,
+        version=1,
+    )
+    return dict(model.serialize())
+
+
+def content(item: Raw | None) -> Raw:
+    """What of an item follows from its source."""
+    return {name: value for name, value in (item or {}).items() if name not in _NOT_COMPARED}

@@ -1,0 +1,173 @@
+"""Verifies and rebuilds the derived items of an experiment, beside writers and the indexer.
+
+A place counts as wrong when it is wrong in the same way for a while: whoever follows the stream is
+behind by moments. A repair ends only when a source, read again after the repair, agrees with what
+is there; a change after that has a record of its own in the stream.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+from indexer import derived, history_items, markers, survey, writes
+from indexer.derived import Finding
+from indexer.projections import Writes
+from indexer.survey import Partition, Suspects
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import table
+from mlcore.ids import DEFAULT_WORKSPACE, now_ms
+from mlcore.repos import experiments
+from mlcore.repos.runs import OVERFLOW_WRITE_ID
+
+PATIENCE_SECONDS = 2.0
+"""How long what is wrong must stay so."""
+REPAIR_ATTEMPTS = 20
+TOGETHER = 16
+
+CAREFUL_TYPES = {*survey.CHILD_TYPES, "experiment_tag"}
+"""Where the item may meanwhile hold a value of its own."""
+
+
+class Report(NamedTuple):
+    experiment_id: str
+    runs: int
+    items: int
+    """Derived items that were found."""
+    batches: int
+    """``MBATCH`` items that wait for being unpacked, which is no fault."""
+    pending: int
+    """Writes that may still be on their way through the stream, which is no fault."""
+    findings: list[Finding]
+    """What is wrong; after a rebuild, what was."""
+
+
+def experiment_ids() -> Iterator[str]:
+    """Every experiment; the list may lag behind by seconds."""
+    for experiment_id in experiments.ids_of_workspace(DEFAULT_WORKSPACE):
+        if table.get(keys.experiment(experiment_id)) is not None:
+            yield experiment_id
+
+
+def verify(experiment_id: str, patience: float = PATIENCE_SECONDS) -> Report:
+    """Reads everything of an experiment and writes nothing. Raises ResourceDoesNotExist."""
+    partition = _partition(experiment_id)
+    findings = _each(partial(_look, experiment_id), survey.suspects(partition))
+    if findings and patience:
+        time.sleep(patience)
+        seen = {_identity(finding) for finding in findings}
+        again = _each(partial(_look, experiment_id), _grouped(findings))
+        findings = [finding for finding in again if _identity(finding) in seen]
+    return _report(partition, findings)
+
+
+def reindex(experiment_id: str) -> Report:
+    """Repairs what :func:`verify` would name, unpacks batches and takes abandoned markers away.
+
+    Raises:
+        ResourceDoesNotExist: there is no such experiment.
+        TemporarilyUnavailable: a run changed faster than it could be repaired.
+    """
+    partition = _partition(experiment_id)
+    findings = _each(partial(_repair, experiment_id), survey.suspects(partition))
+    for at in range(0, len(partition.batches), TOGETHER):
+        history_items.unpack(partition.batches[at : at + TOGETHER])
+    report = _report(partition, findings)
+    # They were read before the sources were: all that they may stand for has been derived by now.
+    gone = [found.place for found in report.findings if found.problem == derived.ABANDONED]
+    table.batch_write(deletes=gone)
+    return report
+
+
+def _partition(experiment_id: str) -> Partition:
+    if table.get(keys.experiment(experiment_id)) is None:
+        raise experiments.missing(experiment_id)
+    return Partition(experiment_id)
+
+
+def _each(call: Callable[[Suspects], list[Finding]], suspects: Iterable[Suspects]) -> list[Finding]:
+    """Handles suspects side by side."""
+    waiting = iter(suspects)
+    findings: list[Finding] = []
+    while together := list(islice(waiting, TOGETHER)):
+        for found in table.parallel([partial(call, one) for one in together]):
+            findings += found
+    return findings
+
+
+def _look(experiment_id: str, suspects: Suspects) -> list[Finding]:
+    """What is wrong at this moment."""
+    if suspects.run_id is None:
+        wanted = derived.of_experiment(table.get(keys.experiment(experiment_id)))
+    else:
+        run = (experiment_id, suspects.run_id)
+        wanted = derived.of_run(run, *survey.source_of(*run))
+    items = table.batch_get(suspects.places)
+    found = {
+        place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
+    }
+    return derived.differences(wanted, found, suspects.places)
+
+
+def _repair(experiment_id: str, suspects: Suspects) -> list[Finding]:
+    """Writes until the source, read after the writes, agrees with them; what was wrong at first."""
+    first = findings = _look(experiment_id, suspects)
+    for _ in range(REPAIR_ATTEMPTS):
+        if not findings:
+            return first
+        writes.apply([_repairing(findings)])
+        findings = _look(experiment_id, suspects)
+    raise errors.TemporarilyUnavailable(
+        f"The run {suspects.run_id} changes faster than it can be indexed. Try again."
+    )
+
+
+def _repairing(findings: Sequence[Finding]) -> Writes:
+    puts: list[Raw] = []
+    careful_puts: list[Raw] = []
+    deletes: list[Key] = []
+    removals: list[Key] = []
+    for _, place, wanted, found in findings:
+        kind = (wanted or found or {})["type"]["S"]
+        if wanted is not None:
+            (careful_puts if kind in CAREFUL_TYPES else puts).append(wanted)
+        else:
+            (deletes if kind in CAREFUL_TYPES else removals).append(place)
+    return Writes(puts, careful_puts, deletes, removals)
+
+
+def _grouped(findings: Iterable[Finding]) -> list[Suspects]:
+    by_run: dict[str | None, list[Key]] = {}
+    for finding in findings:
+        by_run.setdefault(survey.run_of(finding.place), []).append(finding.place)
+    return [Suspects(run_id, places) for run_id, places in by_run.items()]
+
+
+def _identity(finding: Finding) -> str:
+    """The same wrong in the same place; a run that moves on is not the same."""
+    there = derived.content(finding.wanted), derived.content(finding.found)
+    return repr((finding.problem, finding.place, there))
+
+
+def _report(partition: Partition, findings: list[Finding]) -> Report:
+    before = now_ms() - markers.ABANDONED_MS
+    single = [one for one in partition.markers if one["write_id"]["S"] != OVERFLOW_WRITE_ID]
+    abandoned = [
+        Finding(derived.ABANDONED, derived.key_of(marker), None, marker)
+        for marker in single
+        if markers.is_old(marker, before)
+    ]
+    return Report(
+        partition.experiment_id,
+        partition.runs,
+        partition.items,
+        len(partition.batches),
+        len(single) - len(abandoned),
+        [*findings, *abandoned],
+    )

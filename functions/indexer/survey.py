@@ -1,0 +1,222 @@
+"""Reads the partition of an experiment and names the places that may be wrong; writes nothing.
+
+Runs are read with their children, and of the index items that they ask for only a hash is kept,
+against which the indexes are read then. Everything may move meanwhile: what is named here has to
+be looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+from indexer import derived
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import LAST, Key
+from mlcore.db.table import table
+from mlcore.repos import document, run_children
+
+RUNS_TOGETHER = 64
+
+CHILD_TYPES = {"run_metric", "run_param", "run_tag", "run_input", "run_logged_model"}
+_INDEX_PREFIXES = (
+    keys.DATASET_LINK.sk.prefix(),
+    keys.RANK_METRIC.sk.prefix(),
+    keys.RANK_PARAM.sk.prefix(),
+)
+_BEGIN, _END = keys.run_prefix(), keys.run_prefix() + LAST
+
+
+class Suspects(NamedTuple):
+    """Places whose items belong to a run (None: to the experiment) and may be wrong."""
+
+    run_id: str | None
+    places: list[Key]
+
+
+class Partition:
+    """An experiment's partition while it is surveyed; its counts are whole at the end."""
+
+    def __init__(self, experiment_id: str) -> None:
+        self.experiment_id = experiment_id
+        self.pk = keys.experiment(experiment_id).pk
+        self.markers = list(table.query_all(self.pk, prefix=keys.pending_prefix("run")))
+        """Pending markers as they were before any run was read."""
+        self.batches: list[Key] = []
+        """``MBATCH`` items that wait for being unpacked."""
+        self.runs = 0
+        self.items = 0
+        """Derived items that were found."""
+
+
+class _RunItems(NamedTuple):
+    """A stretch of the partition: a run with its children, and what belongs to no run."""
+
+    run_id: str | None
+    items: list[Raw]
+
+
+def suspects(partition: Partition) -> Iterator[Suspects]:
+    """The experiment, its runs with their children, then the indexes."""
+    yield from _experiment(partition)
+    expected: set[int] = set()
+    for stretch in _stretches(partition.pk):
+        yield from _run(partition, stretch, expected)
+    yield from _indexes(partition, expected)
+    if expected:
+        yield from _missing(partition, expected)
+
+
+def source_of(experiment_id: str, run_id: str) -> tuple[Raw | None, dict[tuple[str, str], str]]:
+    """A run item, and the texts of its indexed maps that live outside."""
+    run = (experiment_id, run_id)
+    item = table.get(keys.run(*run))
+    if item is None:
+        return None, {}
+    loaded = document.load(item, run, run_children.MAPS)
+    outside = {
+        (attribute, key): text
+        for attribute, texts in loaded.outside.items()
+        for key, text in texts.items()
+    }
+    return item, outside
+
+
+def run_of(place: Key) -> str | None:
+    """The run that a derived item is of; None for those of the experiment itself."""
+    try:
+        fields = keys.parse(*place).fields
+    except ValueError:
+        return None
+    run_id: str | None = fields.get("run_id", fields.get("entity_id"))
+    return run_id
+
+
+def _experiment(partition: Partition) -> Iterator[Suspects]:
+    experiment_id = partition.experiment_id
+    place = keys.experiment_name_rev(experiment_id)
+    item, reversed_name = table.batch_get([keys.experiment(experiment_id), place])
+    tags = table.query_all(partition.pk, prefix=keys.experiment_tag_prefix())
+    found = {derived.key_of(one): one for one in tags}
+    if reversed_name is not None:
+        found[place] = reversed_name
+    yield from _compared(partition, None, derived.of_experiment(item), found)
+
+
+def _run_ids(pk: str) -> list[str]:
+    """The runs' sort keys in order."""
+    listed = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix(), attributes=["SK"])
+    return sorted(item["SK"]["S"] for item in listed)
+
+
+def _stretches(pk: str) -> Iterator[_RunItems]:
+    """The run part of the partition without the packs of history, which nothing is derived of."""
+    sort_keys = _run_ids(pk)
+    first = sort_keys[0] if sort_keys else _END
+    yield _RunItems(None, _before(first, table.query_all(pk, between=(_BEGIN, first))))
+    bounds = list(pairwise([*sort_keys, _END]))
+    for at in range(0, len(bounds), RUNS_TOGETHER):
+        calls = [partial(_stretch, pk, *bound) for bound in bounds[at : at + RUNS_TOGETHER]]
+        yield from table.parallel(calls)
+
+
+def _stretch(pk: str, sort_key: str, following: str) -> _RunItems:
+    run_id: str = keys.parse(pk, sort_key).fields["run_id"]
+    until_metrics = keys.run_child_prefix(run_id, "METRIC") + LAST
+    from_params = keys.run_child_prefix(run_id, "PARAM")
+    items = list(table.query_all(pk, between=(sort_key, until_metrics)))
+    items += _before(following, table.query_all(pk, between=(from_params, following)))
+    return _RunItems(run_id, items)
+
+
+def _before(following: str, items: Iterator[Raw]) -> list[Raw]:
+    """Without the item that a closed range ends with."""
+    return [item for item in items if item["SK"]["S"] != following]
+
+
+def _run(partition: Partition, stretch: _RunItems, expected: set[int]) -> Iterator[Suspects]:
+    """Compares a run's children, and adds hashes of the index items that it asks for."""
+    source: Raw | None = None
+    found: derived.Items = {}
+    for item in stretch.items:
+        place, kind = derived.key_of(item), item["type"]["S"]
+        if kind == "run_metric_batch":
+            partition.batches.append(place)
+        elif kind == "run" and item["run_id"]["S"] == stretch.run_id:
+            source = item
+        elif kind in CHILD_TYPES:
+            if run_of(place) == stretch.run_id:
+                found[place] = item
+            elif "outside" not in item:
+                yield Suspects(run_of(place), [place])
+    if stretch.run_id is None:
+        return
+    partition.runs += 1
+    run = (partition.experiment_id, stretch.run_id)
+    wanted = derived.of_run(run, source, derived.outside_texts(found.values()))
+    children = {place: item for place, item in wanted.items() if _is_child(item)}
+    yield from _compared(partition, stretch.run_id, children, found)
+    expected.update(hash(place.sk) for place in wanted.keys() - children.keys())
+
+
+def _compared(
+    partition: Partition, run_id: str | None, wanted: derived.Items, found: derived.Items
+) -> Iterator[Suspects]:
+    partition.items += sum("outside" not in item for item in found.values())
+    findings = derived.differences(wanted, found, sorted(wanted.keys() | found.keys()))
+    if findings:
+        yield Suspects(run_id, [finding.place for finding in findings])
+
+
+def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
+    """What nobody asks for. Takes from ``expected`` what is there."""
+    for marker in partition.markers:
+        expected.discard(hash(marker["SK"]["S"]))
+    for prefix in _INDEX_PREFIXES:
+        for item in table.query_all(partition.pk, prefix=prefix):
+            place = derived.key_of(item)
+            partition.items += 1
+            known = hash(place.sk)
+            is_expected = known in expected
+            expected.discard(known)
+            if not is_expected or not _is_whole(partition.experiment_id, item):
+                yield Suspects(run_of(place), [place])
+
+
+def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
+    """Finds the runs that the missing index items are of."""
+    for sort_key in _run_ids(partition.pk):
+        run_id: str = keys.parse(partition.pk, sort_key).fields["run_id"]
+        run = (partition.experiment_id, run_id)
+        wanted = derived.of_run(run, *source_of(*run))
+        places = [
+            place
+            for place, item in wanted.items()
+            if not _is_child(item) and hash(place.sk) in expected
+        ]
+        if places:
+            yield Suspects(run_id, places)
+
+
+def _is_whole(experiment_id: str, item: Raw) -> bool:
+    """Whether the attributes of an index item say what its key says."""
+    try:
+        run_id, kind = item["run_id"]["S"], item["type"]["S"]
+        if kind == "rank_metric":
+            value = float(item["value"]["S"])
+            place = keys.rank_metric(experiment_id, item["key"]["S"], value, run_id)
+        elif kind == "rank_param":
+            place = keys.rank_param(experiment_id, item["key"]["S"], item["value"]["S"], run_id)
+        else:
+            name, digest = item["name"]["S"], item["digest"]["S"]
+            place = keys.dataset_link(experiment_id, run_id, name, digest)
+    except (KeyError, ValueError):
+        return False
+    return place == derived.key_of(item)
+
+
+def _is_child(item: Raw) -> bool:
+    return item["type"]["S"] in CHILD_TYPES
