@@ -7,6 +7,7 @@ is there; a change after that has a record of its own in the stream.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -152,7 +153,7 @@ def _grouped(findings: Iterable[Finding]) -> list[Suspects]:
 def _identity(finding: Finding) -> str:
     """The same wrong in the same place; a run that moves on is not the same."""
     there = derived.content(finding.wanted), derived.content(finding.found)
-    return repr((finding.problem, finding.place, there))
+    return json.dumps([finding.problem, finding.place, there], sort_keys=True)
 
 
 def _report(partition: Partition, findings: list[Finding]) -> Report:

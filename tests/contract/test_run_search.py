@@ -26,7 +26,7 @@ QUERIES = 25
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every way of finding runs is taken with a handful of them."""
     monkeypatch.setattr(run_search, "SMALL_RUNS", 3)
-    monkeypatch.setattr(run_search, "FEWEST_RANKS", 4)
+    monkeypatch.setattr(run_search, "FURTHER_RANKS", 1)
     monkeypatch.setattr(run_search, "STREAMED_RUNS", 25)
     monkeypatch.setattr(run_index, "PAGE_IDS", 7)
 

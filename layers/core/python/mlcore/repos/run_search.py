@@ -45,7 +45,8 @@ SMALL_RUNS = 300
 STREAMED_RUNS = 3_000
 """So many runs are read in an index's order before a filter counts as too selective for it."""
 READ_TOGETHER = 1_000
-FEWEST_RANKS = 100
+FURTHER_RANKS = 25
+"""A few more than rows are wanted, so that the last of them seldom has the last value read."""
 
 Row = tuple[order.Key, Record]
 
@@ -97,10 +98,13 @@ def find(
         for experiment_id in experiment_ids
     }
     found: list[Experiment | None] = []
+    pending: dict[str, set[Key] | None] = {}
     calls: list[Callable[[], object]] = [
         lambda: found.extend(experiments.find_many(experiment_ids)),
         *(partial(listing.read, SMALL_RUNS + 1) for listing in listings.values()),
     ]
+    if _asks_late_entries(query):
+        calls += [partial(_read_pending, one, pending) for one in experiment_ids]
     table.parallel(calls)
     rows: list[Row] = []
     for experiment in found:
@@ -111,7 +115,8 @@ def find(
             # The index has each run's own stage, which the experiment's overrules.
             listing = run_index.runs_of_stages(experiment.experiment_id, ())
             listing.read(SMALL_RUNS + 1)
-        rows += _of_one(experiment, listing, compiled)
+        late = pending.get(experiment.experiment_id, set())
+        rows += _of_one(experiment, listing, late, compiled)
     return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
 
 
@@ -125,12 +130,13 @@ def _stream(
     return list(islice(filter(None, map(compiled.row, found)), query.rows))
 
 
-def _of_one(experiment: Experiment, listing: Entries, compiled: _Compiled) -> list[Row]:
+def _of_one(
+    experiment: Experiment, listing: Entries, pending: set[Key] | None, compiled: _Compiled
+) -> list[Row]:
     """The first rows of one experiment, in no order."""
     query = compiled.query
     if listing.done:
         return _looked_at("all", experiment, listing.run_keys(), compiled)
-    pending = _pending(experiment, query)
     competitors = [
         run_index.entries(experiment.experiment_id, access)
         for access in plan.accesses(query.comparisons)
@@ -147,12 +153,14 @@ def _of_one(experiment: Experiment, listing: Entries, compiled: _Compiled) -> li
     return _looked_at("entries", experiment, list(named), compiled)
 
 
-def _pending(experiment: Experiment, query: Query) -> set[Key] | None:
-    """The runs with pending markers, where the plan may use entries that the indexer writes."""
+def _asks_late_entries(query: Query) -> bool:
+    """Whether entries that the indexer writes may be used."""
     accesses = plan.accesses(query.comparisons)
-    if plan.metric_order(query.ordering) or any(map(run_index.is_asynchronous, accesses)):
-        return run_index.pending(experiment.experiment_id)
-    return set()
+    return bool(plan.metric_order(query.ordering) or any(map(run_index.is_asynchronous, accesses)))
+
+
+def _read_pending(experiment_id: str, found: dict[str, set[Key] | None]) -> None:
+    found[experiment_id] = run_index.pending(experiment_id)
 
 
 def _in_index_order(
@@ -191,7 +199,7 @@ def _by_metric(
     rows = _rows(list(pending), experiment, compiled)
     seen = 0
     ranked = run_index.ranked(experiment.experiment_id, metric, begin)
-    for added in _chunks(ranked, max(query.rows, FEWEST_RANKS)):
+    for added in _chunks(ranked, query.rows + FURTHER_RANKS):
         seen += len(added)
         named = [run_index.run_key(experiment.experiment_id, entry) for entry in added]
         rows += _rows([key for key in named if key not in pending], experiment, compiled)

@@ -1,0 +1,190 @@
+"""Random searches of random runs and experiments find the same things in the same order."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pytest
+
+from tests.differential import population
+from tests.differential import search_samples as samples
+from tests.differential.rest import Call, Pair, Ref, Reply, Side, post
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
+
+SEARCHES = int(os.environ.get("REST_SEARCHES", "200"))
+"""Searches of runs; of experiments half as many."""
+SEED = int(os.environ.get("REST_SEED", "1"))
+SMALL, LARGE = 12, 320
+"""Runs of the small experiments and of the large one, which the product reads in another way."""
+VIEWS = ("ACTIVE_ONLY", "ACTIVE_ONLY", "DELETED_ONLY", "ALL")
+# Ids are chosen by the servers, so nothing can depend on how they look.
+_BY_ID = re.compile(
+    r"(run_id|artifact_uri|experiment_id|run.id)[`'\"]?\s*(NOT\s+)?I?LIKE", re.IGNORECASE
+)
+_ID_ORDER = re.compile(r"run_id|artifact_uri|run\.id", re.IGNORECASE)
+
+
+class Found(NamedTuple):
+    """All pages of one search: labels of what was found, or the reply that refused it."""
+
+    labels: list[str]
+    error: Reply | None
+
+
+class Searcher:
+    """One side of the comparison: knows which id has which label there."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self._labels = {str(value): label for label, value in side.values.items()}
+
+    def all_pages(self, path: str, body: dict[str, Any], rows: str) -> Found:
+        labels: list[str] = []
+        body = self._own(body)
+        while True:
+            reply = self._side.send(post(path, body))
+            if reply.status != 200:
+                return Found([], self._side.comparable(reply))
+            for row in reply.body.get(rows, ()):
+                info = row.get("info", row)
+                labels.append(self._labels[info.get("run_id") or info["experiment_id"]])
+            if "next_page_token" not in reply.body:
+                return Found(labels, None)
+            body = {**body, "page_token": reply.body["next_page_token"]}
+
+    def _own(self, value: Any) -> Any:
+        """The body with this side's ids for labels in double braces."""
+        if isinstance(value, dict):
+            return {key: self._own(part) for key, part in value.items()}
+        if isinstance(value, list):
+            return [self._own(part) for part in value]
+        if isinstance(value, str):
+            return re.sub(r"\{\{(.*?)\}\}", lambda match: str(self._side.values[match[1]]), value)
+        return value
+
+
+def compare(
+    both: Pair, path: str, rows: str, count: int, make: Callable[[], dict[str, Any]]
+) -> None:
+    stock, product = Searcher(both.stock), Searcher(both.product)
+    differences = []
+    found = refused = reworded = 0
+    for _ in range(count):
+        body = make()
+        theirs = stock.all_pages(path, body, rows)
+        ours = product.all_pages(path, body, rows)
+        found += bool(theirs.labels)
+        refused += theirs.error is not None
+        if theirs == ours or _crash(theirs, ours):
+            continue
+        if _reworded(theirs, ours):
+            reworded += 1
+        else:
+            differences.append(f"{body}\n  stock {theirs}\n  ours  {ours}")
+    assert not differences, f"{len(differences)} differences\n" + "\n".join(differences[:10])
+    assert found > count / 4
+    assert refused < count / 2
+    assert reworded <= 3 + count / 20
+
+
+def _reworded(theirs: Found, ours: Found) -> bool:
+    """Both refuse. Of several mistakes each may name another, or show stray tokens differently."""
+    if theirs.error is None or ours.error is None:
+        return False
+    messages = theirs.error.message + ours.error.message
+    return (theirs.error.status, theirs.error.code) == (
+        ours.error.status,
+        ours.error.code,
+    ) and "Invalid clause(s) in filter string" in messages
+
+
+def _crash(theirs: Found, ours: Found) -> bool:
+    """Stock's answer to some texts is 500, which clients would repeat for minutes."""
+    return (
+        theirs.error is not None
+        and theirs.error.status >= 500
+        and (ours.error is None or ours.error.status == 400)
+    )
+
+
+def test_runs(both: Pair) -> None:
+    rng = random.Random(SEED)
+    prefix = uuid4().hex[:8]
+    experiments = [f"experiment {number}" for number in range(4)]
+    runs: list[str] = []
+    calls: list[Call] = []
+    for number, experiment in enumerate(experiments):
+        calls.append(population.experiment(experiment, f"search {prefix} {number}"))
+        size = SMALL if number else LARGE
+        labels = [f"run {len(runs) + index}" for index in range(size)]
+        calls += population.runs(rng, experiment, labels)
+        runs += labels
+    population.fill(both, calls)
+    ids = tuple(f"{{{{{label}}}}}" for label in runs)
+    uris = tuple(f"mlflow-artifacts:/{{{{experiment 0}}}}/{one}/artifacts" for one in ids[:40])
+
+    def make() -> dict[str, Any]:
+        while True:
+            if rng.random() < 0.75:
+                text, order = samples.run_search(rng, ids, uris)
+            else:
+                text = samples.any_filter(rng)
+                order = [samples.any_order(rng)] if rng.random() < 0.3 else []
+            order = [one for one in order if not _ID_ORDER.search(one)]
+            if not _BY_ID.search(text):
+                break
+        inside = rng.sample(experiments, rng.choice((1, 1, 2, 4)))
+        return {
+            "experiment_ids": [f"{{{{{one}}}}}" for one in inside],
+            "filter": text,
+            "order_by": order,
+            "run_view_type": rng.choice(VIEWS),
+            "max_results": rng.choice((90, 150, 400, 1000)),
+        }
+
+    compare(both, "runs/search", "runs", SEARCHES, make)
+
+
+def test_experiments(both: Pair) -> None:
+    rng = random.Random(SEED)
+    prefix = uuid4().hex[:8]
+    labels = [f"experiment {number}" for number in range(40)]
+    names = [f"{prefix} {number} {rng.choice(samples.TEXTS)}" for number in range(40)]
+    calls: list[Call] = []
+    for label, name in zip(labels, names, strict=True):
+        tags = [
+            {"key": key, "value": rng.choice(samples.TEXTS)}
+            for key in samples.KEYS
+            if rng.random() < 0.4
+        ]
+        body = {"name": name, "tags": tags}
+        calls.append(post("experiments/create", body, saves={label: "experiment_id"}))
+    for label in rng.sample(labels, 8):
+        calls.append(post("experiments/delete", {"experiment_id": Ref(label)}))
+    population.fill(both, calls)
+    ids = tuple(f"{{{{{label}}}}}" for label in labels)
+
+    def make() -> dict[str, Any]:
+        while True:
+            if rng.random() < 0.75:
+                text, order = samples.experiment_search(rng, ids, tuple(names))
+            else:
+                text = samples.any_filter(rng)
+                order = [samples.any_order(rng)] if rng.random() < 0.3 else []
+            if not _BY_ID.search(text):
+                break
+        own = f"name LIKE '{prefix}%'"
+        return {
+            "filter": f"{own} AND {text}" if text else own,
+            "order_by": order,
+            "view_type": rng.choice(VIEWS),
+            "max_results": rng.choice((7, 20, 1000)),
+        }
+
+    compare(both, "experiments/search", "experiments", SEARCHES // 2, make)

@@ -1,0 +1,123 @@
+"""The administration command as its users meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.engine import EngineFailed, executable
+
+from .conftest import ROOT, Local, eventually
+
+CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "TABLE_NAME"))}
+
+
+def admin(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "local.admin", *arguments],
+        cwd=ROOT,
+        env={**CLEAN, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Any:
+    """Starts runners of the product itself on one folder, without the indexer unless asked."""
+    try:
+        executable()
+    except EngineFailed as error:
+        pytest.skip(str(error))
+    started: list[Local] = []
+    template = f"--template={ROOT / 'template.yaml'}"
+
+    def start(*arguments: str) -> Local:
+        data = f"--data={tmp_path / 'data'}"
+        started.append(Local(tmp_path, template, data, *arguments))
+        return started[-1]
+
+    yield start
+    for runner in started:
+        if runner.process.poll() is None:
+            runner.process.kill()
+            runner.process.wait()
+
+
+def ask(runner: Local, path: str, **fields: Any) -> Any:
+    status, body, _ = runner.request(
+        "POST", f"/api/2.0/mlflow/{path}", json.dumps(fields), Content_Type="application/json"
+    )
+    assert status == 200, body
+    return json.loads(body)
+
+
+def logged_run(runner: Local) -> None:
+    run = ask(runner, "runs/create", experiment_id="0", start_time=1)["run"]["info"]["run_id"]
+    metrics = [{"key": key, "value": 1.5, "timestamp": 1, "step": 0} for key in ("loss", "acc")]
+    ask(runner, "runs/log-batch", run_id=run, metrics=metrics)
+
+
+def test_what_was_never_indexed_is_named_then_made(product: Any, tmp_path: Path) -> None:
+    runner = product("--no-indexer")
+    logged_run(runner)
+    data = f"--data={tmp_path / 'data'}"
+
+    refused = admin("verify", data)
+    assert refused.returncode == 1
+    assert "is in use by another runner" in refused.stderr
+    # Through the endpoint of the running engine it works all the same.
+    endpoint = runner.value("engine")
+    beside = admin("verify", AWS_ENDPOINT_URL_DYNAMODB=endpoint)
+    assert beside.returncode == 1, beside.stderr
+    assert "missing   RANK#m#loss#" in beside.stdout
+
+    assert runner.end() == 0
+    found = admin("verify", "--experiment=0", data)
+    assert found.returncode == 1
+    assert found.stdout.splitlines()[1:] == beside.stdout.splitlines()[1:]
+    assert "1 writes on their way, 1 metric batches to unpack" in found.stdout
+    repaired = admin("reindex", data)
+    assert repaired.returncode == 0, repaired.stderr
+    assert repaired.stdout.splitlines()[-1].endswith("derived items repaired")
+    after = admin("verify", data)
+    assert after.returncode == 0, after.stdout
+    assert after.stdout.splitlines()[-1] == "0 derived items wrong"
+
+
+def test_what_the_indexer_followed_is_right(product: Any, tmp_path: Path) -> None:
+    runner = product()
+    logged_run(runner)
+    endpoint = runner.value("engine")
+
+    def followed() -> bool:
+        answer = admin("verify", AWS_ENDPOINT_URL_DYNAMODB=endpoint)
+        return answer.returncode == 0 and "0 writes on their way" in answer.stdout
+
+    assert eventually(followed, 20)
+
+
+def test_mistakes_are_explained(tmp_path: Path) -> None:
+    absent = admin("verify", f"--data={tmp_path / 'absent'}")
+    assert (absent.returncode, absent.stdout) == (1, "")
+    assert "there is no folder" in absent.stderr
+    (tmp_path / "empty").mkdir()
+    empty = admin("reindex", f"--data={tmp_path / 'empty'}")
+    assert empty.returncode == 1
+    assert "holds no data" in empty.stderr
+    assert admin("verify", "--experiment=1", "--all").returncode == 2
+
+
+def test_an_unknown_experiment_is_a_failure(product: Any, tmp_path: Path) -> None:
+    runner = product("--no-indexer")
+    answer = admin("verify", "--experiment=17", AWS_ENDPOINT_URL_DYNAMODB=runner.value("engine"))
+    assert answer.returncode == 1
+    assert "No Experiment with id=17 exists" in answer.stderr

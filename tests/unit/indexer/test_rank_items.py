@@ -1,0 +1,155 @@
+"""From records of a run to index items, markers and findings, without a table."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexer import derived, index_items, markers, run_items, survey
+from mlcore.db import keys
+from mlcore.entities import Metric
+from mlcore.repos import run_children
+from mlcore.repos.points import latest_text
+
+RUN = ("1", "R")
+KEYS = st.text(min_size=1, max_size=300)
+DOUBLES = st.floats().map(lambda value: value + 0.0)
+
+
+def text(value: float, step: int = 0) -> str:
+    return latest_text(Metric("k", value, 0, step))
+
+
+def image(**maps: dict[str, str]) -> dict[str, Any]:
+    """A run item with these maps."""
+    made: dict[str, Any] = {
+        name: {"M": {key: {"S": one} for key, one in maps.get(name, {}).items()}}
+        for name in run_children.MAPS
+    }
+    return {
+        **made,
+        "type": {"S": "run"},
+        "experiment_id": {"S": RUN[0]},
+        "run_id": {"S": RUN[1]},
+        "version": {"N": "7"},
+    }
+
+
+@given(key=KEYS, value=DOUBLES)
+def test_a_rank_is_whole_and_where_its_value_says(key: str, value: float) -> None:
+    item = index_items.INDEXES["metrics"].item(RUN, key, text(value), 7)
+    assert derived.key_of(item) == index_items.place_of(RUN, "metrics", key, text(value))
+    assert item["key"]["S"] == key
+    assert str(float(item["value"]["S"])) == str(value)
+    assert item["version"]["N"] == "7"
+    assert survey._is_whole(RUN[0], item)
+    assert survey.run_of(derived.key_of(item)) == RUN[1]
+
+
+@given(key=KEYS, value=st.text(max_size=3000))
+def test_a_rank_of_a_param_holds_all_of_the_value(key: str, value: str) -> None:
+    item = index_items.INDEXES["params"].item(RUN, key, value, None)
+    assert (item["key"]["S"], item["value"]["S"]) == (key, value)
+    assert "version" not in item
+    assert len(item["SK"]["S"].encode()) <= 1024
+    assert survey._is_whole(RUN[0], item)
+    assert not survey._is_whole(RUN[0], {**item, "value": {"S": value + "x"}})
+
+
+@given(first=DOUBLES, second=DOUBLES)
+def test_ranks_are_in_descending_order_with_nan_last(first: float, second: float) -> None:
+    places = [keys.rank_metric("1", "m", value, "R").sk for value in (first, second)]
+    if math.isnan(first) or math.isnan(second):
+        assert (places[0] < places[1]) == (math.isnan(second) and not math.isnan(first))
+    elif first != second:
+        assert (places[0] < places[1]) == (first > second)
+
+
+def touched(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[Any, Any]:
+    seen = run_items._Seen()
+    run_items._read_run(seen, RUN, {"OldImage": old, "NewImage": new})
+    return seen.inside
+
+
+def test_only_an_entry_that_moves_is_touched() -> None:
+    first, later, other = text(1.0, 1), text(1.0, 2), text(2.0, 3)
+    assert touched(image(metrics={"m": first}), image(metrics={"m": later})) == {}
+    assert touched(image(tags={"t": "a"}), image(tags={"t": "b"})) == {}
+    place = keys.rank_metric("1", "m", 1.0, "R")
+    assert touched(None, image(metrics={"m": first})) == {("metrics", "m"): {place}}
+    assert touched(image(metrics={"m": first}), None) == {("metrics", "m"): {place}}
+    moved = touched(image(metrics={"m": first}), image(metrics={"m": other}))
+    assert moved == {("metrics", "m"): {place, keys.rank_metric("1", "m", 2.0, "R")}}
+
+
+def test_a_link_names_its_dataset() -> None:
+    key = run_children.input_key("n#", "d#")
+    reference = run_children.DatasetReference("n#", "d#", ())
+    item = index_items.INDEXES["inputs"].item(RUN, key, run_children.input_text(reference, 0), None)
+    assert derived.key_of(item) == keys.dataset_link("1", "R", "n#", "d#")
+    assert survey.run_of(derived.key_of(item)) == "R"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "settles"),
+    [
+        (None, None, None),
+        (None, "w", "w"),
+        ("v", "w", "w"),
+        ("w", "w", None),
+        ("w", None, None),
+    ],
+)
+def test_a_record_settles_the_write_that_it_shows(
+    old: str | None, new: str | None, settles: str | None
+) -> None:
+    def shown(write_id: str | None) -> dict[str, Any]:
+        return {} if write_id is None else {"last_write": {"S": write_id}}
+
+    found = markers.settled(RUN, {"OldImage": shown(old), "NewImage": shown(new)})
+    assert found == (settles and keys.pending("1", "run", "R", settles))
+
+
+def test_abandoned_markers_are_looked_for_once_in_ten_minutes() -> None:
+    def record(before: int, created: float) -> dict[str, Any]:
+        image = {"updated_at": {"N": str(before)}}
+        return {"OldImage": image, "ApproximateCreationDateTime": created}
+
+    period = markers.ABANDONED_MS
+    assert markers.worth_a_look(record(10 * period, period / 100)) is None
+    assert markers.worth_a_look(record(10 * period - 1, period / 100)) == 9 * period
+    assert markers.worth_a_look({"ApproximateCreationDateTime": 1.0}) is None
+    assert markers.worth_a_look({"OldImage": {"updated_at": {"N": "1"}}}) is None
+
+
+def test_the_marker_of_a_run_with_values_outside_is_never_abandoned() -> None:
+    old = {"updated_at": {"N": "1"}}
+    assert markers.is_old({**old, "write_id": {"S": "w"}}, 2)
+    assert not markers.is_old({**old, "write_id": {"S": "w"}}, 1)
+    assert not markers.is_old({**old, "write_id": {"S": "overflow"}}, 2)
+
+
+def test_what_lives_outside_is_compared_with_nothing() -> None:
+    place = keys.run_metric("1", "R", "m")
+    item = {"PK": {"S": place.pk}, "SK": {"S": place.sk}, "outside": {"BOOL": True}}
+    assert derived.differences({}, {place: item}, [place]) == []
+    assert [f.problem for f in derived.differences({place: item}, {}, [place])] == ["missing"]
+
+
+def test_everything_of_a_run_is_derived() -> None:
+    item = image(metrics={"m": text(1.0)}, params={"p": "v"}, tags={"t": "v"})
+    wanted = derived.of_run(RUN, item, {("metrics", "o"): text(2.0)})
+    assert {one["type"]["S"] for one in wanted.values()} == {
+        *("run_metric", "run_param", "run_tag", "rank_metric", "rank_param")
+    }
+    # What its item does not say is outside is a leftover.
+    full = {**item, "overflow": {"S": "metrics"}}
+    assert derived.of_run(RUN, full, {("metrics", "o"): text(2.0)}).keys() - wanted.keys() == {
+        keys.rank_metric("1", "o", 2.0, "R"),
+        keys.pending("1", "run", "R", "overflow"),
+    }
+    assert derived.of_run(RUN, None, {}) == {}
