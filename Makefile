@@ -28,7 +28,7 @@ PYTHON313 ?= $(shell for python in python3.13 $${PYENV_ROOT:-$$HOME/.pyenv}/vers
 	$$python -c 'import sys, pip, venv; print(sys.executable)' 2>/dev/null && break; done)
 
 BIN      := .venv/bin
-SYNC     := $(BIN)/uv sync --quiet --frozen --all-packages
+SYNC     := $(BIN)/uv sync --quiet --frozen --all-packages --compile-bytecode
 LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml
 PLATFORM  = $(shell uname -s | sed 's/Linux/linux/; s/Darwin/darwin/')-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
 ENGINES  := .tools/engines-$(DYNOXIDE_VERSION)-$(EXTENDDB_VERSION).stamp
@@ -40,7 +40,7 @@ help: ## Show the targets
 
 setup: .venv/all.stamp $(ENGINES) ## Install everything that development and the tests need
 
-local: .venv/local.stamp $(ENGINES) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
+local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
 test: setup ## Run the tests in parallel; ARGS="-k name" narrows them
@@ -83,6 +83,12 @@ clean: ## Remove what the other targets made
 	$(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 
 # The second environment contains the first, so its stamp renews both and `make local` never removes a test tool.
+# Where Python is told to write no bytecode, every start would compile our own sources again.
+SOURCES := $(shell find layers/core/python functions local -name '*.py')
+.cache/compiled.stamp: $(SOURCES) | .venv/local.stamp
+	@$(BIN)/python -m compileall -q layers/core/python functions local
+	@mkdir -p $(@D) && touch $@
+
 .venv/local.stamp: $(LOCKS) | .venv/bin/uv
 	$(SYNC) --inexact --group local
 	@touch $@
