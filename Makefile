@@ -82,13 +82,13 @@ clean: ## Remove what the other targets made
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 
-# The second environment contains the first, so its stamp renews both and `make local` never removes a test tool.
 # Where Python is told to write no bytecode, every start would compile our own sources again.
 SOURCES := $(shell find layers/core/python functions local -name '*.py')
 .cache/compiled.stamp: $(SOURCES) | .venv/local.stamp
 	@$(BIN)/python -m compileall -q layers/core/python functions local
 	@mkdir -p $(@D) && touch $@
 
+# The second environment contains the first, so its stamp renews both and `make local` never removes a test tool.
 .venv/local.stamp: $(LOCKS) | .venv/bin/uv
 	$(SYNC) --inexact --group local
 	@touch $@

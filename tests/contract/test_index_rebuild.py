@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import random
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import indexer.app
 from indexer import rebuild, run_items
 from indexer.index_items import INDEXES
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.table import Table
 from mlcore.ids import now_ms
-from mlcore.observability import logger
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
-from tests.contract.conftest import Store, examples
-from tests.contract.streams import Record, Stream, following
+from tests.contract.conftest import Store
+from tests.contract.index_state import deliver, pending, ranks_found, ranks_wanted
+from tests.contract.streams import Record, following
 
-KEYS = ["a", "b/c d", "e:.-"]
-VALUES = [0, 1, 2.5, -1, "NaN", "Infinity", "-Infinity", 1e300]
 DERIVED = {
     "experiment_tag",
     "experiment_name_rev",
@@ -41,203 +33,6 @@ DERIVED = {
     "rank_param",
     "dataset_link",
 }
-
-_names = itertools.count()
-
-
-class Broken(Exception):
-    """What a chosen call of the table ends in."""
-
-
-@pytest.fixture(scope="module")
-def stream(shared_store: Store) -> Iterator[Stream]:
-    with following(shared_store) as stream:
-        yield stream
-
-
-@contextlib.contextmanager
-def failing(at: int | None) -> Iterator[None]:
-    """The ``at``-th call of the table fails."""
-    original = Table._call
-    calls = itertools.count()
-
-    def fail_once(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
-        if next(calls) == at:
-            raise Broken(operation)
-        return original(self, operation, **parameters)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Table, "_call", fail_once)
-        patch.setattr(logger, "exception", lambda *_args, **_more: None)
-        yield
-
-
-def deliver(records: list[Record], failing_call: int | None = None) -> int:
-    """Gives a batch to the indexer; how many of its records from the first on it has handled."""
-    with failing(failing_call):
-        answer = indexer.app.handler({"Records": records}, None)
-    for failure in answer["batchItemFailures"]:
-        numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
-        return numbers.index(failure["itemIdentifier"])
-    return len(records)
-
-
-def ranks_wanted(api: Api, run_ids: list[str]) -> set[tuple[str, ...]]:
-    """Told by the API, which reads no index."""
-    wanted: set[tuple[str, ...]] = set()
-    for run_id in run_ids:
-        run = api.run(run_id)
-        data = run["data"]
-        for one in data.get("metrics", ()):
-            wanted.add(("rank_metric", run_id, one["key"], str(float(one["value"]))))
-        for one in data.get("params", ()):
-            wanted.add(("rank_param", run_id, one["key"], one["value"]))
-        for one in run.get("inputs", {}).get("dataset_inputs", ()):
-            dataset = one["dataset"]
-            wanted.add(("dataset_link", run_id, dataset["name"], dataset["digest"]))
-    return wanted
-
-
-def ranks_found(store: Store, run_ids: list[str]) -> set[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-    for item in store.items():
-        kind = item["type"]["S"]
-        if kind not in {"rank_metric", "rank_param", "dataset_link"}:
-            continue
-        if item["run_id"]["S"] in run_ids:
-            names = ("name", "digest") if kind == "dataset_link" else ("key", "value")
-            texts = [item[name]["S"] for name in names]
-            if kind == "rank_metric":
-                texts[1] = str(float(texts[1]))
-            found.append((kind, item["run_id"]["S"], *texts))
-    assert len(found) == len(set(found))
-    return set(found)
-
-
-def pending(store: Store, run_ids: list[str]) -> list[dict[str, Any]]:
-    return [
-        item
-        for item in store.items()
-        if item["type"]["S"] == "pending" and item["entity_id"]["S"] in run_ids
-    ]
-
-
-POINT = st.fixed_dictionaries(
-    {
-        "key": st.sampled_from(KEYS),
-        "value": st.sampled_from(VALUES),
-        "timestamp": st.integers(0, 3),
-        "step": st.integers(0, 3),
-    }
-)
-DELIVERY = st.tuples(
-    st.lists(st.integers(0, 30), min_size=1, max_size=12), st.one_of(st.none(), st.integers(0, 8))
-)
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(
-            st.just("batch"),
-            st.integers(0, 1),
-            st.lists(POINT, max_size=4),
-            st.dictionaries(st.sampled_from(KEYS), st.sampled_from([1, 300]), max_size=2),
-        ),
-        st.tuples(st.just("tag"), st.integers(0, 1), st.sampled_from(KEYS), st.integers(0, 400)),
-        st.tuples(st.just("inputs"), st.integers(0, 1), st.integers(0, 2)),
-        st.tuples(st.just("rename"), st.integers(0, 3)),
-        st.tuples(st.just("deliver"), DELIVERY),
-        st.tuples(st.just("replay"), DELIVERY),
-        st.tuples(st.just("reindex")),
-    ),
-    min_size=2,
-    max_size=14,
-)
-
-
-@pytest.mark.parametrize("inline_bytes", [300_000, 500])
-@examples(20)
-@given(steps=STEPS)
-def test_any_delivery_leads_to_the_same_index(
-    shared_store: Store, stream: Stream, inline_bytes: int, steps: list[tuple[Any, ...]]
-) -> None:
-    """Records out of order between items, twice, late, with failing calls, beside rebuilds."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(document, "INLINE_BYTES", inline_bytes)
-        _play(shared_store, stream, steps)
-
-
-def _play(store: Store, stream: Stream, steps: list[tuple[Any, ...]]) -> None:
-    api = store.api
-    stream.fresh()
-    name = f"ranked {next(_names)}"
-    experiment_id = api.new_experiment(name)
-    runs = [api.new_run(experiment_id) for _ in range(2)]
-    waiting: list[Record] = []
-    handled: list[Record] = []
-    for step in steps:
-        match step:
-            case ("batch", run, points, params):
-                texts = pairs({key: "p" * size for key, size in params.items()})
-                api.ask("POST", "runs/log-batch", run_id=runs[run], metrics=points, params=texts)
-            case ("tag", run, key, size):
-                api.post("runs/set-tag", run_id=runs[run], key=key, value="v" * size)
-            case ("inputs", run, number):
-                dataset = {"name": f"d#{number}", "digest": "#x", "source_type": "s", "source": "u"}
-                api.post("runs/log-inputs", run_id=runs[run], datasets=[{"dataset": dataset}])
-            case ("rename", number):
-                api.post(
-                    "experiments/update", experiment_id=experiment_id, new_name=f"{name}.{number}"
-                )
-            case ("deliver", (order, failing_call)):
-                waiting += stream.fresh()
-                if waiting:
-                    batch = [waiting[n % len(waiting)] for n in order]
-                    done = batch[: deliver(batch, failing_call)]
-                    handled += done
-                    waiting = [record for record in waiting if record not in done]
-                    _marked_or_ranked(store, api, runs)
-            case ("replay", (order, failing_call)):
-                if handled:
-                    deliver([handled[n % len(handled)] for n in order], failing_call)
-            case ("reindex",):
-                rebuild.reindex(experiment_id)
-                _marked_or_ranked(store, api, runs)
-    waiting += stream.fresh()
-    assert deliver(waiting) == len(waiting)
-    assert ranks_found(store, runs) == ranks_wanted(api, runs)
-    assert {item["write_id"]["S"] for item in pending(store, runs)} <= {"overflow"}
-    report = rebuild.verify(experiment_id, patience=0)
-    assert (report.findings, report.batches, report.pending) == ([], 0, 0)
-
-
-def _marked_or_ranked(store: Store, api: Api, runs: list[str]) -> None:
-    """What a search relies on: a run without a marker has all its ranks, perhaps old ones too."""
-    marked = {item["entity_id"]["S"] for item in pending(store, runs)}
-    relied = [run_id for run_id in runs if run_id not in marked]
-    missing = ranks_wanted(api, relied) - ranks_found(store, relied)
-    assert not {entry for entry in missing if entry[0] != "dataset_link"}
-
-
-def test_a_batch_resumes_where_it_failed(store: Store) -> None:
-    api = store.api
-    with following(store) as stream:
-        runs = [api.new_run() for _ in range(2)]
-        for n in range(4):
-            for run_id in runs:
-                metrics = [{"key": k, "value": n, "timestamp": n, "step": n} for k in "xy"]
-                api.post(
-                    "runs/log-batch", run_id=run_id, metrics=metrics, params=pairs({f"p{n}": "v"})
-                )
-        left = stream.fresh()
-        call, rounds = 0, 0
-        while left:
-            done = deliver(left, call)
-            left = left[done:]
-            call = 0 if done else call + 1
-            rounds += 1
-            _marked_or_ranked(store, api, runs)
-        assert rounds > 3
-        assert ranks_found(store, runs) == ranks_wanted(api, runs)
-        assert pending(store, runs) == []
 
 
 def filled(store: Store, experiment_id: str, count: int) -> list[str]:

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.differential import search_samples as samples
-from tests.differential.rest import Call, Pair, Ref, Side, post
+from tests.differential.pair import Pair
+from tests.differential.rest import Call, Ref, Side, post
 
 START = 1_600_000_000_000
 

@@ -1,4 +1,4 @@
-"""Sends the same calls to stock MLflow and to the product; owns what of the answers is compared."""
+"""Calls, replies, and one server that is called; owns what of a reply is compared."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import http.client
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
-
-from mlcore.wire.message import MISFIT
 
 API = "/api/2.0/mlflow/"
 AJAX = "/ajax-api/2.0/mlflow/"
@@ -56,7 +54,7 @@ class Call(NamedTuple):
 
     def __str__(self) -> str:
         shown = self.raw if self.raw is not None else json.dumps(self.body, default=str)
-        return _shortened(f"{self.method} {self.path} {dict(self.query or {})} {shown!s:.400}")
+        return shortened(f"{self.method} {self.path} {dict(self.query or {})} {shown!s:.400}")
 
 
 def post(path: str, body: Any = None, **more: Any) -> Call:
@@ -109,8 +107,9 @@ class Side:
         except ValueError:
             body = text
         reply = Reply(response.status, body)
-        for name, where in (call.saves or {}).items():
-            self.values[name] = _found(body, where)
+        if reply.status == 200:
+            for name, where in (call.saves or {}).items():
+                self.values[name] = _found(body, where)
         return reply
 
     def resolved(self, value: Any) -> Any:
@@ -215,191 +214,5 @@ def _found(body: Any, where: str) -> Any:
     return body
 
 
-class Difference(NamedTuple):
-    """A permitted difference: ``holds`` says whether this pair of replies is an instance of it."""
-
-    name: str
-    reason: str
-    always: bool
-    holds: Callable[[Reply, Reply], bool]
-
-
-def _is_error(reply: Reply, status: int, code: str) -> bool:
-    return reply.status == status and reply.code == code
-
-
-PERMITTED = (
-    Difference(
-        "crash",
-        "stock answers 500 to a caller's mistake; clients would retry it for minutes",
-        True,
-        lambda stock, ours: (
-            stock.status >= 500 and stock.code != "INVALID_STATE" and ours.status < 500
-        ),
-    ),
-    Difference(
-        "invalid state",
-        "stock answers 500 INVALID_STATE to a caller's mistake; a client would retry it",
-        True,
-        lambda stock, ours: (
-            _is_error(stock, 500, "INVALID_STATE") and ours == stock._replace(status=400)
-        ),
-    ),
-    Difference(
-        "sql text",
-        "stock shows the SQL that failed; status and code stay, the words are ours",
-        True,
-        lambda stock, ours: (
-            "sqlalche.me" in stock.message
-            and (stock.status, stock.code) == (ours.status, ours.code)
-            and "sqlite" not in ours.message
-        ),
-    ),
-    Difference(
-        "experiment ids",
-        "ids are ULIDs, so a text that is no integer is simply unknown",
-        True,
-        lambda stock, ours: (
-            "Experiment ID must be a valid integer" in stock.message
-            and (ours.status == 404 or (ours.status == 200 and ours.body == {}))
-        ),
-    ),
-    Difference(
-        "unknown route",
-        "stock answers HTML; JSON with ENDPOINT_NOT_FOUND has the same effect on every client",
-        True,
-        lambda stock, ours: (
-            stock.status in {404, 405}
-            and isinstance(stock.body, str)
-            and ours.status in {404, 405}
-            and ours.code == "ENDPOINT_NOT_FOUND"
-        ),
-    ),
-    Difference(
-        "partial parse",
-        "stock drops what follows a value of a wrong type and acts on the rest; refusing is safer",
-        False,
-        lambda stock, ours: (
-            _is_error(ours, 400, "INVALID_PARAMETER_VALUE")
-            and MISFIT in ours.message
-            and (stock.status == 200 or _is_error(stock, 400, ours.code))
-        ),
-    ),
-    Difference(
-        "unknown view",
-        "stock takes a view type that does not exist for the default one",
-        False,
-        lambda stock, ours: (
-            stock.status == 200
-            and _is_error(ours, 400, "INVALID_PARAMETER_VALUE")
-            and "for parameter 'view_type' supplied" in ours.message
-        ),
-    ),
-    Difference(
-        "list as body",
-        "stock reads a list as a message without fields",
-        False,
-        lambda stock, ours: (
-            stock.status in {200, 400}
-            and _is_error(ours, 400, "INVALID_PARAMETER_VALUE")
-            and ours.message.startswith("The request body must be a JSON object, got 'list'")
-        ),
-    ),
-    Difference(
-        "tag without a key",
-        "stock stores a tag whose key is empty in runs/create, and there alone",
-        False,
-        lambda stock, ours: stock.status == 200 and _is_error(ours, 400, "BAD_REQUEST"),
-    ),
-    Difference(
-        "repeated output",
-        "stock refuses an output that is there already; a retried request must change nothing",
-        False,
-        lambda stock, ours: _is_error(stock, 400, "BAD_REQUEST") and ours.status == 200,
-    ),
-)
-
-
-class Pair:
-    """Stock and the product, told the same things in the same order."""
-
-    def __init__(self, stock: str, product: str) -> None:
-        self.stock, self.product = Side(stock), Side(product)
-        self.calls = 0
-        self.permitted: dict[str, int] = {}
-
-    def close(self) -> None:
-        self.stock.close()
-        self.product.close()
-
-    def send(self, call: Call) -> Reply:
-        """Sends the call to both, fails when the answers differ, returns the product's."""
-        return self.exchange(call)[0]
-
-    def exchange(self, call: Call) -> tuple[Reply, str]:
-        """The product's reply and the name of the permitted difference, empty for equal replies."""
-        replies = self.stock.send(call), self.product.send(call)
-        self.calls += 1
-        if replies[0].status == replies[1].status:  # else one side shows ids that the other has not
-            self.stock.learn(replies[0].body)
-            self.product.learn(replies[1].body)
-        stock = self.stock.comparable(replies[0])
-        ours = self.product.comparable(replies[1])
-        if stock == ours:
-            return replies[1], ""
-        for row in PERMITTED:
-            if (row.always or row.name in call.permits) and row.holds(stock, ours):
-                self.permitted[row.name] = self.permitted.get(row.name, 0) + 1
-                return replies[1], row.name
-        raise AssertionError(_report(call, stock, ours))
-
-    def send_all(self, calls: Iterable[Call]) -> None:
-        """Sends every call even after a difference, then fails with all of them."""
-        failures = []
-        for call in calls:
-            try:
-                self.send(call)
-            except AssertionError as failure:
-                failures.append(str(failure))
-        assert not failures, f"{len(failures)} differences\n" + "\n".join(failures)
-
-
-def _report(call: Call, stock: Reply, ours: Reply) -> str:
-    lines = [str(call)]
-    if stock.status != ours.status or not isinstance(stock.body, dict):
-        for name, reply in (("stock", stock), ("ours ", ours)):
-            text = json.dumps(reply.body, ensure_ascii=False)
-            lines.append(f"  {name} {reply.status} {_shortened(text)[:600]}")
-    else:
-        lines += [f"  {stock.status} {line}" for line in _differences(stock.body, ours.body, "")]
-    return "\n".join(lines)
-
-
-def _differences(stock: Any, ours: Any, path: str) -> Iterator[str]:
-    """The places where two JSON values differ, one line each."""
-    if isinstance(stock, dict) and isinstance(ours, dict):
-        for key in sorted(stock.keys() | ours.keys()):
-            yield from _differences(
-                stock.get(key, "(absent)"), ours.get(key, "(absent)"), f"{path}.{key}"
-            )
-    elif isinstance(stock, list) and isinstance(ours, list) and len(stock) == len(ours):
-        for number, (left, right) in enumerate(zip(stock, ours, strict=True)):
-            yield from _differences(left, right, f"{path}[{number}]")
-    elif stock != ours:
-        left, right = (
-            _shortened(json.dumps(value, ensure_ascii=False))[:300] for value in (stock, ours)
-        )
-        yield f"{path}: stock {left} ours {right}"
-
-
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     return re.sub(r"(.)\1{40,}", r"\1…", text)
-
-
-@contextlib.contextmanager
-def pair(stock: str, product: str) -> Iterator[Pair]:
-    both = Pair(stock, product)
-    try:
-        yield both
-    finally:
-        both.close()

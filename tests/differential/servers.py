@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.differential.rest import Pair, pair
+from tests.differential.pair import Pair, pair
 from tests.engines import memory_folder
 from tests.servers import start_product, start_stock, stopped
 

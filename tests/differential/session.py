@@ -218,7 +218,10 @@ class Session:
         return get("metrics/get-history", run_id=self._run(), metric_key=self._key(), **more)
 
     def _bulk_history(self) -> Call:
-        query = {"run_ids": [self._run(), self._run()], "metric_key": self._key()}
+        query: dict[str, Any] = {
+            "run_ids": [self._run(), self._run()],
+            "metric_key": self._key(),
+        }
         query["max_results"] = self._rng.choice((1, 2, 5, 100))
         return get("metrics/get-history-bulk-interval", query)
 

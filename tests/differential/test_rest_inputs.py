@@ -15,7 +15,8 @@ from tests.differential.calls import (
     pairs,
     run,
 )
-from tests.differential.rest import AJAX, Call, Pair, Ref, post
+from tests.differential.pair import Pair
+from tests.differential.rest import AJAX, Call, Ref, post
 
 pytestmark = pytest.mark.e2e
 

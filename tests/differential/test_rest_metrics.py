@@ -19,7 +19,8 @@ from tests.differential.calls import (
     pairs,
     run,
 )
-from tests.differential.rest import AJAX, Call, Pair, Ref, get, post
+from tests.differential.pair import Pair
+from tests.differential.rest import AJAX, Call, Ref, get, post
 
 pytestmark = pytest.mark.e2e
 

@@ -19,7 +19,8 @@ from tests.differential.calls import (
     pairs,
     run,
 )
-from tests.differential.rest import Call, Pair, get, post
+from tests.differential.pair import Pair
+from tests.differential.rest import Call, get, post
 
 pytestmark = pytest.mark.e2e
 

@@ -13,7 +13,8 @@ import pytest
 
 from tests.differential import population
 from tests.differential import search_samples as samples
-from tests.differential.rest import Call, Pair, Ref, Reply, Side, post
+from tests.differential.pair import Pair
+from tests.differential.rest import Call, Ref, Reply, Side, post
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.differential.rest import Call, Pair
+from tests.differential.pair import Pair
+from tests.differential.rest import Call
 
 pytestmark = pytest.mark.e2e
 

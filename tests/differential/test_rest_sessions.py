@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.differential.rest import pair
+from tests.differential.pair import pair
 from tests.differential.session import Session
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]

@@ -1,0 +1,113 @@
+"""Delivers stream records to the indexer, and compares the indexes with what the API answers."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import indexer.app
+from mlcore.db import keys
+from mlcore.db.table import Table
+from mlcore.observability import logger
+from mlcore.repos import runs
+from tests.contract.api import Api
+from tests.contract.conftest import Store
+from tests.contract.streams import Record
+
+
+class Broken(Exception):
+    """What a chosen call of the table ends in."""
+
+
+@contextlib.contextmanager
+def failing(at: int | None) -> Iterator[None]:
+    """The ``at``-th call of the table fails."""
+    original = Table._call
+    calls = itertools.count()
+
+    def fail_once(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
+        if next(calls) == at:
+            raise Broken(operation)
+        return original(self, operation, **parameters)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Table, "_call", fail_once)
+        patch.setattr(logger, "exception", lambda *_args, **_more: None)
+        yield
+
+
+def deliver(records: list[Record], failing_call: int | None = None) -> int:
+    """Gives a batch to the indexer; how many of its records from the first on it has handled."""
+    with failing(failing_call):
+        answer = indexer.app.handler({"Records": records}, None)
+    for failure in answer["batchItemFailures"]:
+        numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
+        return numbers.index(failure["itemIdentifier"])
+    return len(records)
+
+
+def ranks_wanted(api: Api, run_ids: list[str]) -> set[tuple[str, ...]]:
+    """Told by the API, which reads no index."""
+    wanted: set[tuple[str, ...]] = set()
+    for run_id in run_ids:
+        run = api.run(run_id)
+        data = run["data"]
+        for one in data.get("metrics", ()):
+            wanted.add(("rank_metric", run_id, one["key"], str(float(one["value"]))))
+        for one in data.get("params", ()):
+            wanted.add(("rank_param", run_id, one["key"], one["value"]))
+        for one in run.get("inputs", {}).get("dataset_inputs", ()):
+            dataset = one["dataset"]
+            wanted.add(("dataset_link", run_id, dataset["name"], dataset["digest"]))
+    return wanted
+
+
+def items_of(store: Store, run_ids: list[str]) -> list[dict[str, Any]]:
+    """Everything in the partitions of the runs' experiments."""
+    places = {keys.experiment(str(runs.locate(run_id))).pk for run_id in run_ids}
+    found: list[dict[str, Any]] = []
+    for pk in places:
+        pages = store.direct.get_paginator("query").paginate(
+            TableName=store.table,
+            ConsistentRead=True,
+            KeyConditionExpression="PK = :pk",
+            ExpressionAttributeValues={":pk": {"S": pk}},
+        )
+        found += [item for page in pages for item in page["Items"]]
+    return found
+
+
+def ranks_found(store: Store, run_ids: list[str]) -> set[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for item in items_of(store, run_ids):
+        kind = item["type"]["S"]
+        if kind not in {"rank_metric", "rank_param", "dataset_link"}:
+            continue
+        if item["run_id"]["S"] in run_ids:
+            names = ("name", "digest") if kind == "dataset_link" else ("key", "value")
+            texts = [item[name]["S"] for name in names]
+            if kind == "rank_metric":
+                texts[1] = str(float(texts[1]))
+            found.append((kind, item["run_id"]["S"], *texts))
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+def pending(store: Store, run_ids: list[str]) -> list[dict[str, Any]]:
+    return [
+        item
+        for item in items_of(store, run_ids)
+        if item["type"]["S"] == "pending" and item["entity_id"]["S"] in run_ids
+    ]
+
+
+def marked_or_ranked(store: Store, api: Api, run_ids: list[str]) -> None:
+    """What a search relies on: a run without a marker has all its ranks, perhaps old ones too."""
+    marked = {item["entity_id"]["S"] for item in pending(store, run_ids)}
+    relied = [run_id for run_id in run_ids if run_id not in marked]
+    missing = ranks_wanted(api, relied) - ranks_found(store, relied)
+    assert not {entry for entry in missing if entry[0] != "dataset_link"}
