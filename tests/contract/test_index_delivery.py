@@ -37,10 +37,10 @@ def stream(shared_store: Store) -> Iterator[Stream]:
 
 POINT = st.fixed_dictionaries(
     {
-        "key": st.sampled_from(KEYS),
+        "key": st.sampled_from(KEYS[:2]),
         "value": st.sampled_from(VALUES),
         "timestamp": st.integers(0, 3),
-        "step": st.integers(0, 3),
+        "step": st.integers(0, 9),
     }
 )
 DELIVERY = st.tuples(
@@ -48,12 +48,14 @@ DELIVERY = st.tuples(
 )
 STEPS = st.lists(
     st.one_of(
+        st.tuples(st.just("batch"), st.integers(0, 1), st.lists(POINT, min_size=1), st.just({})),
         st.tuples(
             st.just("batch"),
             st.integers(0, 1),
             st.lists(POINT, max_size=4),
             st.dictionaries(st.sampled_from(KEYS), st.sampled_from([1, 300]), max_size=2),
         ),
+        st.tuples(st.just("follow")),
         st.tuples(st.just("tag"), st.integers(0, 1), st.sampled_from(KEYS), st.integers(0, 400)),
         st.tuples(st.just("inputs"), st.integers(0, 1), st.integers(0, 2)),
         st.tuples(st.just("rename"), st.integers(0, 3)),
@@ -61,13 +63,13 @@ STEPS = st.lists(
         st.tuples(st.just("replay"), DELIVERY),
         st.tuples(st.just("reindex")),
     ),
-    min_size=2,
-    max_size=14,
+    min_size=8,
+    max_size=20,
 )
 
 
 @pytest.mark.parametrize("inline_bytes", [300_000, 500])
-@examples(20)
+@examples(12)
 @given(steps=STEPS)
 def test_any_delivery_leads_to_the_same_index(
     shared_store: Store, stream: Stream, inline_bytes: int, steps: list[tuple[Any, ...]]
@@ -108,6 +110,11 @@ def _play(store: Store, stream: Stream, steps: list[tuple[Any, ...]]) -> None:
                     handled += done
                     waiting = [record for record in waiting if record not in done]
                     marked_or_ranked(store, api, runs)
+            case ("follow",):
+                waiting += stream.fresh()
+                assert deliver(waiting) == len(waiting)
+                handled, waiting = handled + waiting, []
+                assert ranks_found(store, runs) == ranks_wanted(api, runs)
             case ("replay", (order, failing_call)):
                 if handled:
                     deliver([handled[n % len(handled)] for n in order], failing_call)

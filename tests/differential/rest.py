@@ -193,7 +193,7 @@ _UNORDERED = frozenset(
         *("dataset_summaries", "model_inputs", "model_outputs"),
     }
 )
-_GENERATED_NAME = re.compile(r"^[a-z]+-[a-z]+-\d{1,3}$")
+_GENERATED_NAME = re.compile(r"^[a-z]+-[a-z]+-\d{1,4}$")
 
 
 def _given(field: str, value: str) -> bool:

@@ -82,7 +82,7 @@ def compare(
         ours = product.all_pages(path, body, rows)
         found += bool(theirs.labels)
         refused += theirs.error is not None
-        if theirs == ours or _crash(theirs, ours):
+        if theirs == ours or _meant(theirs, ours):
             continue
         if _reworded(theirs, ours):
             reworded += 1
@@ -98,19 +98,18 @@ def _reworded(theirs: Found, ours: Found) -> bool:
     """Both refuse. Of several mistakes each may name another, or show stray tokens differently."""
     if theirs.error is None or ours.error is None:
         return False
-    messages = theirs.error.message + ours.error.message
-    return (theirs.error.status, theirs.error.code) == (
-        ours.error.status,
-        ours.error.code,
-    ) and "Invalid clause(s) in filter string" in messages
+    return theirs.error._replace(body=None) == ours.error._replace(body=None) and (
+        theirs.error.code == ours.error.code
+    )
 
 
-def _crash(theirs: Found, ours: Found) -> bool:
-    """Stock's answer to some texts is 500, which clients would repeat for minutes."""
+def _meant(theirs: Found, ours: Found) -> bool:
+    """Stock's answer to some texts is 500, and it has numbers where the product has any text."""
+    if theirs.error is None or (ours.error is not None and ours.error.status != 400):
+        return False
     return (
-        theirs.error is not None
-        and theirs.error.status >= 500
-        and (ours.error is None or ours.error.status == 400)
+        theirs.error.status >= 500
+        or "Experiment ID must be a valid integer" in theirs.error.message
     )
 
 
