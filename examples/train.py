@@ -58,7 +58,7 @@ def main() -> None:
 
     features, target = load_diabetes(return_X_y=True)
     data = train_test_split(features, target, random_state=0)
-    dataset = from_numpy(features, "scikit-learn", targets=target, name="diabetes")
+    dataset = from_numpy(features, targets=target, name="diabetes")
 
     with mlflow.start_run(run_name="sweep", tags={"kind": "sweep"}) as sweep:
         mlflow.log_input(dataset, context="tuning")

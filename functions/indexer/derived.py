@@ -17,7 +17,7 @@ from mlcore.db.keys import Key
 from mlcore.models.index import Pending
 from mlcore.repos import experiments, run_children
 from mlcore.repos.document import Maps, Owner
-from mlcore.repos.runs import OVERFLOW_WRITE_ID
+from mlcore.repos.run_markers import OVERFLOW_WRITE_ID
 
 MISSING = "missing"
 STALE = "stale"

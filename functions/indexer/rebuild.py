@@ -25,7 +25,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.ids import DEFAULT_WORKSPACE, now_ms
 from mlcore.repos import experiments
-from mlcore.repos.runs import OVERFLOW_WRITE_ID
+from mlcore.repos.run_markers import OVERFLOW_WRITE_ID
 
 PATIENCE_SECONDS = 2.0
 """How long what is wrong must stay so."""

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from indexer import rebuild, run_items
+from indexer import rebuild, run_items, writes
 from indexer.index_items import INDEXES
+from indexer.survey import Suspects
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.ids import now_ms
@@ -250,6 +251,31 @@ def test_reindex_beside_writers_and_the_indexer(store: Store) -> None:
 def writes_of(records: list[Record]) -> set[str]:
     images = [record["dynamodb"].get("NewImage", {}) for record in records]
     return {image["last_write"]["S"] for image in images if "last_write" in image}
+
+
+def test_a_repair_that_a_writer_overtook_is_taken_back(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the rank of the old value would stay: the change may have been followed already."""
+    api = store.api
+    experiment_id = api.new_experiment("overtaken")
+    run_id = api.new_run(experiment_id)
+    api.post("runs/log-metric", run_id=run_id, key="m", value=1, step=1, timestamp=1)
+    original = writes.apply
+
+    def overtaken(wanted: Any) -> None:
+        monkeypatch.setattr(writes, "apply", original)
+        api.post("runs/log-metric", run_id=run_id, key="m", value=2, step=2, timestamp=2)
+        original(wanted)
+
+    with following(store) as stream:
+        stream.fresh()
+        monkeypatch.setattr(writes, "apply", overtaken)
+        place = keys.rank_metric(experiment_id, "m", 1.0, run_id)
+        rebuild._repair(experiment_id, Suspects(run_id, [place]))
+        assert ranks_found(store, [run_id]) == set()
+        deliver(stream.fresh())
+    assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
 
 
 def test_outside_types_are_those_with_an_index() -> None:

@@ -29,10 +29,9 @@ from mlcore.entities import (
     Run,
 )
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.index import Pending
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
-from mlcore.repos import datasets, document, experiments, points, run_children
+from mlcore.repos import datasets, document, experiments, points, run_children, run_markers
 from mlcore.repos.document import Document
 
 RUN_NAME_TAG = "mlflow.runName"
@@ -40,7 +39,6 @@ PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
 """MLflow's own tag for the metric that an experiment is judged by; LSI5 orders runs by it."""
 
 WRITE_ATTEMPTS = 60
-OVERFLOW_WRITE_ID = "overflow"
 LOCATIONS_KEPT = 20_000
 
 _locations: dict[str, str] = {}
@@ -107,7 +105,7 @@ def load_to_log(run_id: str) -> Record:
     found: list[Record] = []
     calls: list[Callable[[], None]] = [
         lambda: found.append(load(run_id)),
-        partial(_put_marker, experiment_id, run_id, write_id),
+        partial(run_markers.put, experiment_id, run_id, write_id),
     ]
     table.parallel(calls)
     return found[0]._replace(write_id=write_id)
@@ -257,38 +255,17 @@ def write(
     """
     check_active(read)
     try:
-        sets, removals = decide(read)
+        change = _decided(read, decide, attributes)
     except errors.MlflowError:
         forget(read)
         raise
-    extra = {**attributes(), **_index_attributes(read, sets)}
-    if not any(sets.values()) and not removals and not extra:
+    if change is None:
         forget(read)
         return read
     current = read
     for attempt in range(WRITE_ATTEMPTS):
-        if attempt:
-            check_active(current)
-            sets, removals = decide(current)
-            extra = {**attributes(), **_index_attributes(current, sets)}
-            if not any(sets.values()) and not removals and not extra:
-                return current
-        if read.write_id is not None:
-            extra["last_write"] = string(read.write_id)
-            if sets.get("metrics") or sets.get("params"):
-                _mark_overflow(current, sets)
-        item = current.document.item
-
-        def complete(update: Update, item: Raw = item, extra: Raw = extra) -> None:
-            for name, value in extra.items():
-                update.set(name, value)
-            update.require_equal("epoch", item["epoch"])
-            update.require_equal("stage", item["stage"])
-            if exclusive:
-                update.require_equal("version", item["version"])
-
         try:
-            document.write(current.document, sets, removals, complete)
+            _send(current, change, read.write_id, exclusive=exclusive)
         except ConditionFailed as failed:
             current = _meanwhile(current, failed.item)
         except TooLarge:
@@ -300,27 +277,54 @@ def write(
             return current
         if attempt:
             back_off(attempt)
+        check_active(current)
+        change = _decided(current, decide, attributes)
+        if change is None:
+            if read.write_id is not None:
+                run_markers.show(read.document.key, read.write_id)
+            return current
     raise errors.TemporarilyUnavailable("The run is busy with other writes. Try again.")
 
 
-def _put_marker(experiment_id: str, run_id: str, write_id: str) -> None:
-    place = keys.pending(experiment_id, "run", run_id, write_id)
-    marker = Pending(
-        PK=place.pk,
-        SK=place.sk,
-        entity_type="run",
-        entity_id=run_id,
-        write_id=write_id,
-        updated_at=now_ms(),
-        version=1,
-    )
-    table.put(marker.serialize())
+class _Change(NamedTuple):
+    sets: Mapping[str, Mapping[str, str]]
+    removals: Sequence[tuple[str, str]]
+    attributes: Raw
+
+
+def _decided(read: Record, decide: Decision, attributes: Callable[[], Raw]) -> _Change | None:
+    """What to change in a run as it is; None for nothing."""
+    sets, removals = decide(read)
+    extra = {**attributes(), **_index_attributes(read, sets)}
+    if not any(sets.values()) and not removals and not extra:
+        return None
+    return _Change(sets, removals, extra)
+
+
+def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: bool) -> None:
+    """Raises ConditionFailed and TooLarge."""
+    item = read.document.item
+    attributes = change.attributes
+    if write_id is not None:
+        attributes = {**attributes, "last_write": string(write_id)}
+        if change.sets.get("metrics") or change.sets.get("params"):
+            _mark_overflow(read, change.sets)
+
+    def complete(update: Update) -> None:
+        for name, value in attributes.items():
+            update.set(name, value)
+        update.require_equal("epoch", item["epoch"])
+        update.require_equal("stage", item["stage"])
+        if exclusive:
+            update.require_equal("version", item["version"])
+
+    document.write(read.document, change.sets, change.removals, complete)
 
 
 def forget(read: Record) -> None:
     """Takes the marker away of a write of which nothing was sent."""
     if read.write_id is not None:
-        table.delete(keys.pending(read.experiment.experiment_id, "run", read.run_id, read.write_id))
+        run_markers.drop(read.experiment.experiment_id, read.run_id, read.write_id)
 
 
 def _mark_overflow(read: Record, sets: Mapping[str, Mapping[str, str]]) -> None:
@@ -329,7 +333,7 @@ def _mark_overflow(read: Record, sets: Mapping[str, Mapping[str, str]]) -> None:
     if {"metrics", "params"}.isdisjoint(read.document.overflowed) and document.spills(
         read.document, sets
     ):
-        _put_marker(read.experiment.experiment_id, read.run_id, OVERFLOW_WRITE_ID)
+        run_markers.put(read.experiment.experiment_id, read.run_id, run_markers.OVERFLOW_WRITE_ID)
 
 
 def check_active(read: Record) -> None:
