@@ -19,8 +19,13 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 request takes."""
 
 
+_told_to_stop = threading.Event()
+
+
 def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature of signal handlers
-    """Before the server runs there is nothing to finish: unwind what was started."""
+    """Before the server runs there is nothing to finish: unwind what was started. Python drops an
+    exception that is raised inside a destructor or a callback, so the server asks once more."""
+    _told_to_stop.set()
     raise SystemExit(0)
 
 
@@ -36,7 +41,7 @@ def main() -> int:
     for output in (sys.stdout, sys.stderr):
         output.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     try:
-        return Runner(options).run()
+        return Runner(options, _told_to_stop.is_set).run()
     except (CannotStart, EngineFailed, FolderInUse, TemplateError) as error:
         print(f"local: {error}", file=sys.stderr)
         return 1

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import http.client
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from local import engine as engines
@@ -38,8 +39,9 @@ class CannotStart(Exception):
 class Runner:
     """One run of the product on this machine."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, told_to_stop: Callable[[], bool] = lambda: False) -> None:
         self._options = options
+        self._told_to_stop = told_to_stop
         self._pollers: list[StreamPoller] = []
         self._engine: Engine | None = None
         self._code = 0
@@ -76,7 +78,7 @@ class Runner:
             # Nothing that exists now will ever be garbage.
             gc.collect()
             gc.freeze()
-            server.serve(lambda: self._announce(bound, place, endpoint))
+            server.serve(lambda: self._announce(bound, place, endpoint), self._told_to_stop)
         return self._code
 
     def _listen(self, stack: contextlib.ExitStack) -> socket.socket:
@@ -105,6 +107,8 @@ class Runner:
                 f"TABLE_NAME={name}: the embedded engine needs a name of "
                 f"{table.MINIMUM_NAME_LENGTH} characters or more"
             )
+        # A signal may come before the engine that was just started is anybody's to stop.
+        stack.callback(engines.stop_abandoned, place)
         self._engine = Engine(place)
         stack.callback(self._engine.stop)
         return self._engine.endpoint

@@ -196,21 +196,32 @@ class Server:
         """
         self._uvicorn.should_exit = True
 
-    def serve(self, started: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def serve(
+        self,
+        started: Callable[[], Coroutine[Any, Any, None]],
+        told_to_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Serves until :meth:`stop`, SIGTERM or SIGINT.
 
-        ``started`` runs once connections are accepted.
+        ``started`` runs once connections are accepted; ``told_to_stop`` tells whether a signal came
+        before this could take it.
         """
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(self._serve(started))
+            runner.run(self._serve(started, told_to_stop))
         # The loop took its handlers with it; a second signal must not interrupt the cleaning up.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
 
-    async def _serve(self, started: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _serve(
+        self,
+        started: Callable[[], Coroutine[Any, Any, None]],
+        told_to_stop: Callable[[], bool],
+    ) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        if told_to_stop():
+            self.stop()
         serving = loop.create_task(self._uvicorn.serve(sockets=[self._socket]))
         while not self._uvicorn.started and not serving.done():
             await asyncio.sleep(0.002)

@@ -170,5 +170,5 @@ def _report(partition: Partition, findings: list[Finding]) -> Report:
         partition.items,
         len(partition.batches),
         len(single) - len(abandoned),
-        [*findings, *abandoned],
+        sorted([*findings, *abandoned], key=lambda finding: (finding.place, finding.problem)),
     )
