@@ -72,7 +72,7 @@ class Runner:
             application = Application(router, functions)
             server = Server(application, bound)
             if options.indexer and stream:
-                self._follow(stack, template, functions, stream, place, file)
+                self._follow(stack, template, application, functions, stream, place, file)
             if file:
                 self._keep_house(stack, server, dynamodb, file, name, template)
             # Nothing that exists now will ever be garbage.
@@ -126,6 +126,7 @@ class Runner:
         self,
         stack: contextlib.ExitStack,
         template: Template,
+        application: Application,
         functions: dict[str, Function],
         stream: str,
         place: DataFolder,
@@ -143,6 +144,7 @@ class Runner:
                 dead_letters=dead_letters,
                 region=environment.region(),
                 written_at=file.written_at if file else None,
+                busy=application.busy,
             )
             self._pollers.append(poller)
             stack.callback(poller.stop)

@@ -31,6 +31,9 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
+BUSY_SECONDS = 0.1
+
+
 class Application:
     """The ASGI application: one request, one invocation in the pool of workers."""
 
@@ -39,7 +42,12 @@ class Application:
         self._functions = functions
         self._log = AccessLog()
         self._counter = RequestCounter()
+        self._answered = 0.0
         self.pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="request")
+
+    def busy(self) -> bool:
+        """Whether a request was answered just now, so that the next one is likely on its way."""
+        return time.monotonic() - self._answered < BUSY_SECONDS
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -55,6 +63,7 @@ class Application:
             headers = [*headers, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
+        self._answered = time.monotonic()
         self._log.write(method, raw_path, response.status, time.perf_counter() - started, requests)
 
     async def _respond(

@@ -23,6 +23,11 @@ from local.template import StreamMapping
 IDLE_SECONDS = 0.1
 """Pause between two looks at a quiet shard; with the look itself, under 2 % of a core."""
 
+COURTEOUS_SHARE = 3.0
+COURTEOUS_SECONDS = 0.5
+"""While requests are served the poller rests so many times as long as it worked, at most so long:
+unlike in AWS, they share one engine and one interpreter."""
+
 GATHER_SECONDS = 0.03
 """Pause after a short page, so that a burst of writes comes as few batches.
 
@@ -144,8 +149,11 @@ class StreamPoller:
         dead_letters: DeadLetters,
         region: str = "us-east-1",
         written_at: Callable[[], float] | None = None,
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``written_at`` tells cheaply when the stream may last have grown (seconds since 1970)."""
+        """``written_at`` tells cheaply when the stream may last have grown (seconds since 1970);
+        ``busy`` whether somebody else is working on the engine, to whom most of the time is left.
+        """
         self.mapping = mapping
         self.client = client
         self.stream = stream
@@ -155,6 +163,7 @@ class StreamPoller:
         self.matches = compile_filters(mapping.patterns)
         self._region = region
         self._written_at = written_at
+        self._busy = busy
         self._shards: dict[str, _Shard] = {}
         self._listed = float("-inf")
         self._stop = threading.Event()
@@ -198,6 +207,7 @@ class StreamPoller:
 
     def _run(self) -> None:
         while not self._stop.is_set():
+            began = time.monotonic()
             try:
                 pause = self._round()
             except (BotoCoreError, ClientError) as error:
@@ -207,6 +217,9 @@ class StreamPoller:
                 report(f"{self.mapping.name}: cannot go on, trying again", error)
                 pause = UNREADABLE_SECONDS
             self.checkpoints.flush(force=False)
+            if self._busy():
+                taken = time.monotonic() - began
+                pause = max(pause, min(COURTEOUS_SHARE * taken, COURTEOUS_SECONDS))
             if pause:
                 self._stop.wait(pause)
 
