@@ -1,4 +1,6 @@
-"""``PYTHONPATH=functions .venv/bin/python -m bench.search``: what a search reads and how long it takes as an experiment grows.
+"""What a search reads and how long it takes as an experiment grows.
+
+    PYTHONPATH=functions .venv/bin/python -m bench.search --runs 1000,10000
 
 Runs are written as items, together with their RANK items, because logging 100,000 runs takes a
 quarter of an hour; the searches go through the handler. All figures are of one process and the
