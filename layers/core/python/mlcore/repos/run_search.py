@@ -168,6 +168,8 @@ def _in_index_order(
 ) -> list[Row] | None:
     """Runs in the order of an index until enough match; None if it has none or they do not soon."""
     query = compiled.query
+    if query.rows > STREAMED_RUNS:
+        return None
     if plan.newest_first(query.ordering):
         found = run_pages.newest_first(
             [experiment.experiment_id], lambda _: True, query.stages, _start(query.after)
