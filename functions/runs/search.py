@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcore import errors, paging
+from mlcore import paging
 from mlcore.entities import VIEW_STAGES, Experiment, Run
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
+from mlcore.limits.text import check_max_results
 from mlcore.repos import run_search, runs
 from mlcore.search import fields, grammar, order
 from runs import messages as m
@@ -21,11 +22,7 @@ on."""
 def search_runs(message: m.SearchRuns, request: Request) -> dict[str, Any]:
     """Two round trips for the newest runs; for others see :mod:`mlcore.repos.run_search`."""
     limit = message.max_results
-    if limit < 1:
-        raise errors.InvalidParameterValue(
-            f"Invalid value {limit} for parameter 'max_results' supplied. "
-            "It must be a positive integer"
-        )
+    check_max_results(limit)
     view = message.run_view_type or "ACTIVE_ONLY"
     comparisons = grammar.parse_filter(message.filter, fields.RUN)
     ordering = grammar.parse_order_by(message.order_by, fields.RUN)
