@@ -21,9 +21,6 @@ from mlcore.search.match import predicate
 
 MAX_DATASET_SUMMARIES = 1_000
 READ_TOGETHER = 1_000
-RESPONSE_WEIGHT = 3_500_000
-"""About as many bytes of JSON as a page may have: a Lambda response ends at 6 MB. A token leads
-on."""
 
 
 def search_experiments(message: m.SearchExperiments, request: Request) -> dict[str, Any]:
@@ -45,7 +42,7 @@ def search_experiments(message: m.SearchExperiments, request: Request) -> dict[s
     )
     following = (pair for pair in keyed if after is None or pair[0] > after)
     rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
-    page = _fitting([experiment for _, experiment in rows[:limit]])
+    page = paging.fitting([experiment for _, experiment in rows[:limit]], _weight)
     answer: dict[str, Any] = {}
     if page:
         answer["experiments"] = [responses.experiment(experiment) for experiment in page]
@@ -78,13 +75,6 @@ def _experiments(workspace: str) -> Iterator[Experiment]:
         yield from (found for found in experiments.find_many(chunk) if found is not None)
 
 
-def _fitting(found: list[Experiment]) -> list[Experiment]:
-    """As many of the first experiments as fit a response, one at least."""
-    weight = 0
-    for count, experiment in enumerate(found):
-        texts = [experiment.name, experiment.artifact_location, *experiment.tags.values()]
-        weight += 400 + 300 * len(experiment.tags)
-        weight += sum(len(text) if text.isascii() else 12 * len(text) for text in texts)
-        if weight > RESPONSE_WEIGHT and count:
-            return found[:count]
-    return found
+def _weight(experiment: Experiment) -> int:
+    texts = [experiment.name, experiment.artifact_location, *experiment.tags.values()]
+    return 400 + 300 * len(experiment.tags) + paging.weight_of(texts)

@@ -14,10 +14,6 @@ from mlcore.search import fields, grammar, order
 from runs import messages as m
 from runs import responses
 
-RESPONSE_WEIGHT = 3_500_000
-"""About as many bytes of JSON as a page may have: a Lambda response ends at 6 MB. A token leads
-on."""
-
 
 def search_runs(message: m.SearchRuns, request: Request) -> dict[str, Any]:
     """Two round trips for the newest runs; for others see :mod:`mlcore.repos.run_search`."""
@@ -38,23 +34,14 @@ def search_runs(message: m.SearchRuns, request: Request) -> dict[str, Any]:
         accepts,
         run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )
-    page = _fitting(runs.entities([read for _, read in rows[:limit]], model_inputs=False))
+    found = runs.entities([read for _, read in rows[:limit]], model_inputs=False)
+    page = paging.fitting(found, _weight)
     answer: dict[str, Any] = {}
     if page:
         answer["runs"] = [responses.run(run) for run in page]
     if len(page) < len(rows):
         answer["next_page_token"] = paging.token(rows[len(page) - 1][0], query)
     return answer
-
-
-def _fitting(found: list[Run]) -> list[Run]:
-    """As many of the first runs as fit a response, one at least."""
-    weight = 0
-    for count, run in enumerate(found):
-        weight += _weight(run)
-        if weight > RESPONSE_WEIGHT and count:
-            return found[:count]
-    return found
 
 
 def _weight(run: Run) -> int:
@@ -67,5 +54,5 @@ def _weight(run: Run) -> int:
         + 100 * len(run.metrics)
         + 30 * len(texts)
         + 300 * len(run.dataset_inputs)
-        + sum(len(text) if text.isascii() else 12 * len(text) for text in texts)
+        + paging.weight_of(texts)
     )

@@ -10,12 +10,19 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from typing import TypeVar
 
 from mlcore.errors import InvalidParameterValue
 
+T = TypeVar("T")
+
 Position = Sequence[object]
+
+RESPONSE_WEIGHT = 3_500_000
+"""About as many bytes of JSON as a page may have: a Lambda response ends at 6 MB. A token leads
+on."""
 
 
 def token(position: Position, query: object = None) -> str:
@@ -59,3 +66,18 @@ def _is_scalar(value: object) -> bool:
 
 def _digest(query: object) -> str:
     return blake2b(json.dumps(query, sort_keys=True).encode(), digest_size=6).hexdigest()
+
+
+def fitting(found: list[T], weigh: Callable[[T], int]) -> list[T]:
+    """As many of the first rows as fit a response, one at least."""
+    weight = 0
+    for count, row in enumerate(found):
+        weight += weigh(row)
+        if weight > RESPONSE_WEIGHT and count:
+            return found[:count]
+    return found
+
+
+def weight_of(texts: Iterable[str]) -> int:
+    """The bytes that texts may take in JSON, at most."""
+    return sum(len(text) if text.isascii() else 12 * len(text) for text in texts)
