@@ -114,7 +114,8 @@ def test_every_function_has_a_role_and_a_log_group_with_retention() -> None:
         assert function["Role"] == {"Fn::GetAtt": [f"{noun}Role", "Arn"]}
         assert function["LoggingConfig"]["LogGroup"] == {"Ref": f"{noun}LogGroup"}
         assert "RetentionInDays" in groups[f"{noun}LogGroup"]
-        assert (project.FUNCTIONS / noun.lower() / "app.py").is_file()
+        folder = re.sub(r"(?<!^)(?=[A-Z])", "_", noun).lower()
+        assert (project.FUNCTIONS / folder / "app.py").is_file()
 
 
 def _matches(route_key: str, method: str, path: str) -> bool:
