@@ -8,18 +8,16 @@ from itertools import islice
 from typing import Any
 
 from experiments import messages as m
-from experiments import responses
 from mlcore import paging
 from mlcore.entities import VIEW_STAGES, Experiment
 from mlcore.http import Request
-from mlcore.limits.datasets import check_search_datasets
-from mlcore.limits.experiments import experiment_id
 from mlcore.limits.text import check_max_results
-from mlcore.repos import datasets, experiments
+from mlcore.queries import datasets
+from mlcore.repos import experiments
+from mlcore.responses import experiments as responses
 from mlcore.search import fields, grammar, order
 from mlcore.search.match import predicate
 
-MAX_DATASET_SUMMARIES = 1_000
 READ_TOGETHER = 1_000
 
 
@@ -52,21 +50,7 @@ def search_experiments(message: m.SearchExperiments, request: Request) -> dict[s
 
 
 def search_datasets(message: m.SearchDatasets, request: Request) -> dict[str, Any]:
-    """Each dataset of the experiments, once for each context in which a run used it."""
-    wanted = message.experiment_ids
-    check_search_datasets(wanted)
-    known = experiments.find_many(list(dict.fromkeys(map(experiment_id, wanted))))
-    summaries = (
-        summary
-        for experiment in known
-        if experiment is not None and experiment.workspace == request.workspace
-        for summary in datasets.summaries(experiment.experiment_id)
-    )
-    found = [
-        {name: value for name, value in summary._asdict().items() if value is not None}
-        for summary in islice(summaries, MAX_DATASET_SUMMARIES)
-    ]
-    return {"dataset_summaries": found} if found else {}
+    return datasets.search(request.workspace, message.experiment_ids)
 
 
 def _experiments(workspace: str) -> Iterator[Experiment]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from experiments import messages as m
-from experiments import responses
 from mlcore import errors, ids
 from mlcore.entities import ACTIVE, DELETED, Experiment
 from mlcore.http import Request
@@ -13,6 +12,7 @@ from mlcore.limits import experiments as limits
 from mlcore.limits.locations import resolved
 from mlcore.repos import experiments
 from mlcore.repos.experiments import Conflict, NameTaken, Record
+from mlcore.responses import experiments as responses
 
 CONFLICT_ATTEMPTS = 10
 

@@ -15,9 +15,9 @@ from mlcore.limits import runs as limits
 from mlcore.limits.experiments import experiment_id
 from mlcore.repos import experiments, runs
 from mlcore.repos.runs import RUN_NAME_TAG, Record
+from mlcore.responses import runs as responses
 from mlcore.run_names import generate
 from runs import messages as m
-from runs import responses
 
 LOGGED_MODELS_TAG = "mlflow.log-model.history"
 

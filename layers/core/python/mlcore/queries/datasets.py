@@ -1,0 +1,30 @@
+"""The datasets of experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from mlcore.limits.datasets import check_search_datasets
+from mlcore.limits.experiments import experiment_id
+from mlcore.repos import datasets, experiments
+
+MAX_SUMMARIES = 1_000
+
+
+def search(workspace: str, experiment_ids: Sequence[str]) -> dict[str, Any]:
+    """Each dataset of the experiments, once for each context in which a run used it."""
+    check_search_datasets(experiment_ids)
+    known = experiments.find_many(list(dict.fromkeys(map(experiment_id, experiment_ids))))
+    summaries = (
+        summary
+        for experiment in known
+        if experiment is not None and experiment.workspace == workspace
+        for summary in datasets.summaries(experiment.experiment_id)
+    )
+    found = [
+        {name: value for name, value in summary._asdict().items() if value is not None}
+        for summary in islice(summaries, MAX_SUMMARIES)
+    ]
+    return {"dataset_summaries": found} if found else {}

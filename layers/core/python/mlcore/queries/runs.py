@@ -1,0 +1,63 @@
+"""Searching runs: filter, order, pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlcore import paging
+from mlcore.entities import VIEW_STAGES, Experiment, Run
+from mlcore.limits.experiments import experiment_id
+from mlcore.limits.text import check_max_results
+from mlcore.repos import run_search, runs
+from mlcore.responses import runs as responses
+from mlcore.search import fields, grammar, order
+
+
+def search(
+    workspace: str,
+    experiment_ids: Sequence[str],
+    filter_string: str,
+    view: str,
+    limit: int,
+    order_by: Sequence[str],
+    page_token: str,
+) -> dict[str, Any]:
+    """Two round trips for the newest runs; for others see :mod:`mlcore.repos.run_search`."""
+    check_max_results(limit)
+    comparisons = grammar.parse_filter(filter_string, fields.RUN)
+    ordering = grammar.parse_order_by(order_by, fields.RUN)
+    query = [sorted(set(experiment_ids)), filter_string, view, list(order_by)]
+    position = paging.position_of(page_token, query)
+    after = None if position is None else order.restore_key(position, ordering, fields.RUN)
+
+    def accepts(experiment: Experiment) -> bool:
+        return experiment.workspace == workspace
+
+    rows = run_search.find(
+        list(dict.fromkeys(map(experiment_id, experiment_ids))),
+        accepts,
+        run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
+    )
+    found = runs.entities([read for _, read in rows[:limit]], model_inputs=False)
+    page = paging.fitting(found, _weight)
+    answer: dict[str, Any] = {}
+    if page:
+        answer["runs"] = [responses.run(run) for run in page]
+    if len(page) < len(rows):
+        answer["next_page_token"] = paging.token(rows[len(page) - 1][0], query)
+    return answer
+
+
+def _weight(run: Run) -> int:
+    texts = [*run.metrics, *run.params, *run.params.values(), *run.tags, *run.tags.values()]
+    for entry in run.dataset_inputs:
+        dataset = entry.dataset
+        texts += [dataset.source, dataset.schema or "", dataset.profile or ""]
+    return (
+        600
+        + 100 * len(run.metrics)
+        + 30 * len(texts)
+        + 300 * len(run.dataset_inputs)
+        + paging.weight_of(texts)
+    )
