@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from indexer.app import handler as index
 from mlcore.entities import Run
 from mlcore.repos import experiments, run_index, run_search, runs
 from mlcore.search import fields, grammar, order
 from mlcore.search.match import predicate
 from tests.contract.conftest import EXAMPLES, Store
-from tests.contract.streams import Record, following
+from tests.contract.delivery import Delivery
+from tests.contract.streams import following
 from tests.differential.search_samples import METRIC_VALUES, STATUSES, TEXTS, quoted
 
 KEYS = ("acc", "loss", "a b")
@@ -29,28 +29,6 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_search, "FURTHER_RANKS", 1)
     monkeypatch.setattr(run_search, "STREAMED_RUNS", 25)
     monkeypatch.setattr(run_index, "PAGE_IDS", 7)
-
-
-class Delivery:
-    """Hands stream records to the indexer late, more than once, and out of order between items."""
-
-    def __init__(self, rng: random.Random, fresh: Any) -> None:
-        self._rng = rng
-        self._fresh = fresh
-        self._waiting: list[Record] = []
-        self._done: list[Record] = []
-
-    def some(self, share: float) -> None:
-        self._waiting += self._fresh()
-        items = [record["dynamodb"]["Keys"]["SK"]["S"] for record in self._waiting]
-        chosen = {sk for sk in dict.fromkeys(items) if self._rng.random() < share}
-        due = [r for r, sk in zip(self._waiting, items, strict=True) if sk in chosen]
-        self._waiting = [r for r, sk in zip(self._waiting, items, strict=True) if sk not in chosen]
-        if self._done and self._rng.random() < 0.5:
-            due = self._rng.sample(self._done, min(4, len(self._done))) + due
-        self._done += due
-        for at in range(0, len(due), 5):
-            assert index({"Records": due[at : at + 5]}, None) == {"batchItemFailures": []}
 
 
 def test_search_is_looking_at_every_run(shared_store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,14 +52,19 @@ def _run(rng: random.Random, inside: str, label: str) -> Iterator[Call]:
     yield post("runs/create", body, saves={label: "run.info.run_id"})
     run = Ref(label)
     metrics = [
-        {"key": key, "value": _shown(rng.choice(samples.METRIC_VALUES)), "timestamp": 1, "step": 0}
+        {
+            "key": key,
+            "value": samples.shown(rng.choice(samples.METRIC_VALUES)),
+            "timestamp": 1,
+            "step": 0,
+        }
         for key in samples.KEYS
         if rng.random() < 0.5
     ]
     batch = {"run_id": run, "metrics": metrics, "params": _pairs(rng), "tags": _pairs(rng)}
     yield post("runs/log-batch", batch)
     if metrics and rng.random() < 0.3:  # latest values that move up or down, or stay
-        value = _shown(rng.choice(samples.METRIC_VALUES))
+        value = samples.shown(rng.choice(samples.METRIC_VALUES))
         point = {"value": value, "timestamp": 1, "step": rng.choice((-1, 0, 1))}
         yield post("runs/log-metric", {"run_id": run, "key": metrics[0]["key"], **point})
     if rng.random() < 0.4:
@@ -86,19 +90,10 @@ def _pairs(rng: random.Random) -> list[dict[str, str]]:
     ]
 
 
-def _shown(value: float) -> float | str:
-    """As MLflow's clients write what JSON has no number for."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
 def _input(rng: random.Random) -> dict[str, Any]:
     tags = []
     if rng.random() < 0.7:
-        tags.append({"key": "mlflow.data.context", "value": rng.choice(("a", "AB", "é"))})
-    name, digest = rng.choice(("a", "b", "AB", "é")), rng.choice(("a", "ab", "é"))
+        tags.append({"key": "mlflow.data.context", "value": rng.choice(samples.DATASET_CONTEXTS)})
+    name, digest = rng.choice(samples.DATASET_NAMES), rng.choice(samples.DATASET_DIGESTS)
     dataset = {"name": name, "digest": digest, "source_type": "local", "source": "{}"}
     return {"dataset": dataset, "tags": tags}

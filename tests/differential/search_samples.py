@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import NamedTuple
 
@@ -25,6 +26,9 @@ METRIC_VALUES = (
     float("-inf"), 1.7976931348623157e308, 5e-324, 9007199254740993.0,
 )
 TIMES = (0, 1, 100, 1000, 1000, 2000, 1_700_000_000_000)
+DATASET_NAMES = ("a", "b", "AB", "é")
+DATASET_DIGESTS = ("a", "ab", "é")
+DATASET_CONTEXTS = ("a", "AB", "é")
 STATUSES = ("RUNNING", "FINISHED", "FAILED", "KILLED", "SCHEDULED")
 TEXT_OPERATORS = ("=", "!=", "LIKE", "ILIKE")
 NUMBER_OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
@@ -150,6 +154,15 @@ def any_order(rng: random.Random) -> str:
     return rng.choice(("", "", "", "", "", " ")) + text + rng.choice(("", "", "", "", "", " ", ";"))
 
 
+def shown(value: float) -> float | str:
+    """As MLflow's clients write what JSON has no number for."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
 def quoted(rng: random.Random, text: str) -> str:
     """A value as a client would quote it; such that the language can express it."""
     if "'" in text or (rng.random() < 0.4 and '"' not in text):
@@ -242,6 +255,45 @@ def run_search(rng: random.Random, run_ids: tuple[str, ...], uris: tuple[str, ..
         " AND ".join(clauses),
         [field + rng.choice(("", " ASC", " DESC", " DESC")) for field in chosen],
     )
+
+
+def indexed_search(rng: random.Random) -> Made:
+    """A search of runs in whose conditions and order an index may help."""
+    makers = (
+        lambda: (
+            f"metrics.{key(rng, rng.choice(KEYS))}"
+            f" {rng.choice(('=', '>', '>=', '<', '<='))} {rng.choice(NUMBERS)}"
+        ),
+        lambda: f"params.{key(rng, rng.choice(KEYS))} = {quoted(rng, rng.choice(TEXTS))}",
+        lambda: f"tags.{key(rng, rng.choice(KEYS))} = {quoted(rng, rng.choice(TEXTS))}",
+        lambda: f"status = '{rng.choice(STATUSES)}'",
+        lambda: f"run_name = {quoted(rng, rng.choice(TEXTS))}",
+        lambda: f"run_name LIKE {quoted(rng, rng.choice(TEXTS) + '%')}",
+        lambda: _like_clause(rng, rng.choice(("run_name", "tags.mlflow.runName"))),
+        lambda: _like_clause(rng, f"params.{key(rng, rng.choice(KEYS))}"),
+        lambda: _like_clause(rng, f"tags.{key(rng, rng.choice(KEYS))}"),
+        lambda: f"dataset.name = '{rng.choice(DATASET_NAMES)}'",
+        lambda: f"dataset.digest = '{rng.choice(DATASET_DIGESTS)}'",
+        lambda: f"dataset.name IN ('{rng.choice(DATASET_NAMES)}', '{rng.choice(DATASET_NAMES)}')",
+    )
+    clauses = [rng.choice(makers)() for _ in range(rng.choice((0, 0, 1, 1, 1, 1, 2)))]
+    ordered = [f"metrics.{key(rng, name)}" for name in KEYS[:2]] + ["start_time", "run_name"]
+    chosen = rng.sample(ordered, rng.choice((0, 1, 1, 2)))
+    return Made(
+        " AND ".join(clauses), [field + rng.choice(("", " ASC", " DESC")) for field in chosen]
+    )
+
+
+def _like_clause(rng: random.Random, field: str) -> str:
+    """LIKE of a piece of a text, wildcards anywhere."""
+    text = rng.choice(TEXTS)
+    start, end = sorted((rng.randrange(len(text) + 1), rng.randrange(len(text) + 1)))
+    piece = text[start:end]
+    if piece and rng.random() < 0.2:
+        at = rng.randrange(len(piece))
+        piece = piece[:at] + rng.choice("_%") + piece[at + 1 :]
+    pattern = rng.choice(("", "%", "%", "_")) + piece + rng.choice(("", "%", "%", "_"))
+    return f"{field} {rng.choice(('LIKE', 'ILIKE'))} {quoted(rng, pattern)}"
 
 
 def experiment_search(rng: random.Random, ids: tuple[str, ...], names: tuple[str, ...]) -> Made:

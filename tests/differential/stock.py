@@ -13,12 +13,12 @@ pytest.importorskip("mlflow")
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from mlflow import entities
-    from mlflow.exceptions import MlflowException
+    from mlflow import entities, exceptions
     from mlflow.store.tracking import sqlalchemy_store as store
     from mlflow.utils import search_utils
 
 mlflow_entities: Any = entities
+MlflowException: Any = exceptions.MlflowException
 sqlalchemy_store: Any = store
 SearchUtils: Any = search_utils.SearchUtils
 SearchExperimentsUtils: Any = search_utils.SearchExperimentsUtils

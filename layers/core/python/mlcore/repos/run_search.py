@@ -127,7 +127,10 @@ def _stream(
     query = compiled.query
     page = READ_TOGETHER if query.comparisons else min(query.rows, READ_TOGETHER)
     found = run_pages.newest_first(experiment_ids, accepts, query.stages, _start(query.after), page)
-    return list(islice(filter(None, map(compiled.row, found)), query.rows))
+    rows = list(islice(filter(None, map(compiled.row, found)), query.rows))
+    for experiment_id in experiment_ids:
+        _explain("newest", experiment_id, len(rows), len(rows))
+    return rows
 
 
 def _of_one(
@@ -137,11 +140,12 @@ def _of_one(
     query = compiled.query
     if listing.done:
         return _looked_at("all", experiment, listing.run_keys(), compiled)
-    competitors = [
-        run_index.entries(experiment.experiment_id, access)
+    accesses = [
+        access
         for access in plan.accesses(query.comparisons)
         if pending is not None or not run_index.is_asynchronous(access)
     ]
+    competitors = [run_index.entries(experiment.experiment_id, access) for access in accesses]
     table.parallel([competitor.read for competitor in competitors])
     ended = [competitor for competitor in competitors if competitor.done]
     if not ended:
@@ -149,8 +153,9 @@ def _of_one(
         if rows is not None:
             return rows
     winner = run_index.race([*competitors, listing])
+    how = "all" if winner is listing else type(accesses[competitors.index(winner)]).__name__
     named = dict.fromkeys([*winner.run_keys(), *(pending or ())])
-    return _looked_at("entries", experiment, list(named), compiled)
+    return _looked_at(how, experiment, list(named), compiled)
 
 
 def _asks_late_entries(query: Query) -> bool:
@@ -176,7 +181,10 @@ def _in_index_order(
         )
         matching = filter(None, map(compiled.row, islice(found, STREAMED_RUNS)))
         rows = list(islice(matching, query.rows))
-        return rows if len(rows) == query.rows else None
+        if len(rows) < query.rows:
+            return None
+        _explain("newest", experiment.experiment_id, len(rows), len(rows))
+        return rows
     metric = plan.metric_order(query.ordering)
     if metric is None or pending is None:
         return None
@@ -212,10 +220,11 @@ def _by_metric(
                 break
         if seen > STREAMED_RUNS:
             return None
-    _explain("ranks", experiment, seen, len(rows))
     # Runs that lack the metric come last, and no entry names them.
-    complete = len(rows) == query.rows and rows[-1][0][0] != order.MISSING
-    return rows if complete else None
+    if len(rows) < query.rows or rows[-1][0][0] == order.MISSING:
+        return None
+    _explain("MetricOrder", experiment.experiment_id, seen, len(rows))
+    return rows
 
 
 def _chunks(ranges: Sequence[Entries], size: int) -> Iterator[list[Raw]]:
@@ -230,7 +239,7 @@ def _looked_at(
     rows = heapq.nsmallest(
         compiled.query.rows, _each_row(named, experiment, compiled), key=itemgetter(0)
     )
-    _explain(how, experiment, len(named), len(rows))
+    _explain(how, experiment.experiment_id, len(named), len(rows))
     return rows
 
 
@@ -256,11 +265,8 @@ def _each_row(named: Sequence[Key], experiment: Experiment, compiled: _Compiled)
                 yield row
 
 
-def _explain(how: str, experiment: Experiment, read: int, rows: int) -> None:
+def _explain(how: str, experiment_id: str, read: int, rows: int) -> None:
+    """Says which way the answer came: "all", "newest", or the name of a plan's access or order."""
     _logger.debug(
-        "search by %s in experiment %s: %d runs read, %d rows",
-        how,
-        experiment.experiment_id,
-        read,
-        rows,
+        "search by %s in experiment %s: %d runs read, %d rows", how, experiment_id, read, rows
     )
