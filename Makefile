@@ -32,15 +32,16 @@ SYNC     := $(BIN)/uv sync --quiet --frozen --all-packages --compile-bytecode
 LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml
 PLATFORM  = $(shell uname -s | sed 's/Linux/linux/; s/Darwin/darwin/')-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
 ENGINES  := .tools/engines-$(DYNOXIDE_VERSION)-$(EXTENDDB_VERSION).stamp
+UI       := .tools/ui.stamp
 
 .PHONY: help setup local test lint imports format build bench lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: .venv/all.stamp $(ENGINES) ## Install everything that development and the tests need
+setup: .venv/all.stamp $(ENGINES) $(UI) ## Install everything that development and the tests need
 
-local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
+local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) $(UI) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
 test: setup ## Run the tests in parallel; ARGS="-k name" narrows them
@@ -106,6 +107,16 @@ $(ENGINES): | .venv/bin/uv
 			"$(CURDIR)/.tools/node" "$(CURDIR)/$(BIN)/python" > $$npm && chmod +x $$npm; fi; \
 	$$npm install --prefix .tools --ignore-scripts --no-save --no-audit --no-fund --loglevel=error \
 		@dynoxide/$(PLATFORM)@$(DYNOXIDE_VERSION) @extenddb/$(PLATFORM)@$(EXTENDDB_VERSION)
+	@touch $@
+
+# The web UI is part of the mlflow wheel, whose version and hash are the lock's; what mlflow depends on stays away.
+$(UI): uv.lock | .venv/bin/uv
+	@mkdir -p .tools && rm -rf .tools/mlflow
+	@$(BIN)/uv export --quiet --frozen --only-group e2e --no-annotate --no-header | \
+		sed -n '/^mlflow==/,/[^\\]$$/p' > .tools/mlflow.txt
+	$(BIN)/uv pip install --quiet --no-deps --require-hashes --target .tools/mlflow -r .tools/mlflow.txt
+	@rm -rf .tools/ui && mv .tools/mlflow/mlflow/server/js/build .tools/ui
+	@cp .tools/mlflow/mlflow-*.dist-info/licenses/LICENSE* .tools/ui/ && rm -rf .tools/mlflow .tools/mlflow.txt
 	@touch $@
 
 .tools/sam-$(SAM_VERSION).stamp: | .venv/bin/uv

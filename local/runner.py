@@ -28,6 +28,7 @@ from local.routes import Router
 from local.server import Application, Server, listen
 from local.stream import StreamPoller, stream_client
 from local.template import Template, read
+from local.website import Website
 
 HEALTH_SECONDS = 30
 
@@ -69,7 +70,7 @@ class Runner:
             if file:
                 file.index_stream()
             functions = self._functions(template)
-            application = Application(router, functions)
+            application = Application(router, functions, Website())
             server = Server(application, bound)
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)

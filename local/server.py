@@ -21,6 +21,7 @@ from local.access_log import AccessLog, RequestCounter, report
 from local.event import BadAnswer, HttpRequest, HttpResponse, failure
 from local.function import Function, ImportFailed
 from local.routes import Match, Router
+from local.website import Website
 
 WORKERS = 16
 STOP_SECONDS = 5
@@ -37,8 +38,11 @@ BUSY_SECONDS = 0.1
 class Application:
     """The ASGI application: one request, one invocation in the pool of workers."""
 
-    def __init__(self, router: Router, functions: dict[str, Function]) -> None:
+    def __init__(
+        self, router: Router, functions: dict[str, Function], website: Website | None = None
+    ) -> None:
         self._router = router
+        self._website = website
         self._functions = functions
         self._log = AccessLog()
         self._counter = RequestCounter()
@@ -57,6 +61,10 @@ class Application:
         method: str = scope["method"]
         raw_path = scope["raw_path"].decode("latin-1")
         body = await _body(receive)
+        if self._website and self._website.owns(method, raw_path):
+            status = await self._website.respond(method, raw_path, scope["headers"], send)
+            self._log.write(method, raw_path, status, time.perf_counter() - started, None)
+            return
         response, requests = await self._respond(scope, method, raw_path, body)
         headers = response.headers
         if response.status not in {204, 304} or response.body:
