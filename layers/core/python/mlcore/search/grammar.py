@@ -15,6 +15,16 @@ from typing import NamedTuple
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import tokens as t
+from mlcore.search.clauses import (
+    COMPARISON,
+    IDENTIFIER,
+    NULL_CHECK,
+    PARENTHESIS,
+    Item,
+    Reader,
+    clauses_of,
+    join_aliases,
+)
 from mlcore.search.fields import ATTRIBUTE, NUMBER, Attribute, Entity, Kind, Operators, valid_keys
 
 Value = str | int | float | tuple[str, ...] | None
@@ -41,24 +51,6 @@ class OrderBy(NamedTuple):
     ascending: bool
 
 
-# What a clause is made of. IDENTIFIER covers `name`, `a.b."c d"`, and a key in quotes.
-_IDENTIFIER, _PARENTHESIS, _OPERATION, _NULL = "identifier", "parenthesis", "operation", "null"
-_COMPARISON, _NULL_CHECK, _SPOILED = "condition", "null check", "spoiled"
-_NUMBERS = (t.INTEGER, t.FLOAT, t.HEXADECIMAL)
-_KEY_PARTS = (t.NAME, t.SYMBOL, t.STRING, t.WILDCARD)
-# A stray name right behind one of these sticks to it (SQL's alias).
-_ALIASED = (_IDENTIFIER, _PARENTHESIS, _OPERATION, _COMPARISON, *_NUMBERS)
-
-
-class _Item(NamedTuple):
-    kind: str
-    text: str
-    start: int
-    end: int
-    parts: tuple[_Item, ...] = ()
-    """Left side, operator, right side of a comparison."""
-
-
 def parse_filter(text: str | None, entity: Entity) -> tuple[Comparison, ...]:
     """The comparisons of a filter, all of which must hold; none for an absent or empty filter."""
     if not text:
@@ -68,11 +60,8 @@ def parse_filter(text: str | None, entity: Entity) -> tuple[Comparison, ...]:
         raise InvalidParameterValue(f"Error on parsing filter '{text}'")
     if all(token.kind == t.SPACE for token in tokens):
         raise InvalidParameterValue(f"Invalid filter '{text}'. Could not be parsed.")
-    items = _Reader(text, tokens).items()
-    _refuse_second_statement(text, items)
-    items = _join_word_operators(text, _join_aliases(text, items))
-    items = [item for item in items if _keyword(item) != "AND"]
-    strays = [item.text for item in items if item.kind not in (_COMPARISON, _NULL_CHECK)]
+    items = clauses_of(text, tokens)
+    strays = [item.text for item in items if item.kind not in (COMPARISON, NULL_CHECK)]
     if strays:
         shown = ", ".join(entity.clause.format(found=stray) for stray in strays)
         raise InvalidParameterValue(f"Invalid clause(s) in filter string: {shown}")
@@ -90,165 +79,15 @@ def parse_order_by(texts: Sequence[str], entity: Entity) -> tuple[OrderBy, ...]:
     return tuple(orders.values())
 
 
-class _Reader:
-    """Groups tokens into items; never fails: what fits nowhere stays a single token."""
-
-    def __init__(self, text: str, tokens: list[t.Token]) -> None:
-        self._text = text
-        self._tokens = [token for token in tokens if token.kind != t.SPACE]
-        self._at = 0
-
-    def items(self) -> list[_Item]:
-        items = []
-        while self._at < len(self._tokens):
-            left = self._operand()
-            if left is None:
-                token = self._tokens[self._at]
-                self._at += 1
-                items.append(self._item(token.kind, token.start, token.end))
-                continue
-            items.append(self._comparison(left) or left)
-        return items
-
-    def _comparison(self, left: _Item) -> _Item | None:
-        if self._kind(self._at) != t.COMPARISON:
-            return None
-        sign = self._tokens[self._at]
-        self._at += 1
-        right = self._operand()
-        if right is None:
-            self._at -= 1
-            return None
-        operator = self._item(sign.kind, sign.start, sign.end)
-        return self._item(_COMPARISON, left.start, right.end, (left, operator, right))
-
-    def _operand(self) -> _Item | None:
-        operand = self._primary()
-        while (
-            operand and operand.kind != _NULL and self._kind(self._at) in (t.ARITHMETIC, t.WILDCARD)
-        ):
-            self._at += 1
-            right = self._primary()
-            if right is None or right.kind == _NULL:
-                self._at -= 1
-                break
-            operand = self._item(_OPERATION, operand.start, right.end)
-        return operand
-
-    def _primary(self) -> _Item | None:
-        if self._at >= len(self._tokens):
-            return None
-        token = self._tokens[self._at]
-        if token.kind in (t.NAME, t.SYMBOL):
-            return self._identifier()
-        if token.kind in (t.STRING, t.INTEGER, t.FLOAT, t.PLACEHOLDER):
-            self._at += 1
-            return self._item(token.kind, token.start, token.end)
-        if token.kind == t.KEYWORD and token.word == "NULL":
-            self._at += 1
-            return self._item(_NULL, token.start, token.end)
-        if token.word == "(":
-            return self._parenthesis()
-        return None
-
-    def _identifier(self) -> _Item:
-        start = self._at
-        self._at += 1
-        while self._word(self._at) == "." and self._kind(self._at - 1) != t.WILDCARD:
-            self._at += 1
-            if self._kind(self._at) in _KEY_PARTS:
-                self._at += 1
-        while self._kind(self._at) == t.ORDER:
-            self._at += 1
-        return self._item(_IDENTIFIER, self._tokens[start].start, self._tokens[self._at - 1].end)
-
-    def _parenthesis(self) -> _Item | None:
-        depth = 0
-        for at in range(self._at, len(self._tokens)):
-            word = self._word(at)
-            depth += (word == "(") - (word == ")")
-            if depth == 0:
-                start, self._at = self._tokens[self._at].start, at + 1
-                return self._item(_PARENTHESIS, start, self._tokens[at].end)
-        return None
-
-    def _kind(self, at: int) -> str:
-        return self._tokens[at].kind if at < len(self._tokens) else ""
-
-    def _word(self, at: int) -> str:
-        return self._tokens[at].word if at < len(self._tokens) else ""
-
-    def _item(self, kind: str, start: int, end: int, parts: tuple[_Item, ...] = ()) -> _Item:
-        return _Item(kind, self._text[start:end], start, end, parts)
-
-
-def _refuse_second_statement(text: str, items: list[_Item]) -> None:
-    if any(item.text == ";" for item in items[:-1]):
-        raise InvalidParameterValue(
-            f"Search filter contained multiple expression {text!r}. Provide AND-ed expression list."
-        )
-
-
-def _join_aliases(text: str, items: list[_Item]) -> list[_Item]:
-    joined: list[_Item] = []
-    for item in items:
-        last = joined[-1] if joined else None
-        if item.kind == _IDENTIFIER and last and last.kind in _ALIASED:
-            # Only a field may carry spaces; behind a whole comparison the name is a mistake.
-            kind = _IDENTIFIER if last.kind == _IDENTIFIER else _SPOILED
-            joined[-1] = _Item(
-                kind, text[last.start : item.end], last.start, item.end, (last, item)
-            )
-        else:
-            joined.append(item)
-    return joined
-
-
-def _join_word_operators(text: str, items: list[_Item]) -> list[_Item]:
-    """Join ``x IN (…)``, ``x NOT IN (…)``, ``x IS NULL`` and ``x IS NOT NULL``."""
-    joined = []
-    at = 0
-    while at < len(items):
-        item = items[at]
-        words = [_keyword(following) for following in items[at + 1 : at + 3]]
-        taken, kind, operator = 0, _COMPARISON, ""
-        if item.kind == _IDENTIFIER:
-            if words[:1] == ["IN"] and _is_list(items, at + 2):
-                # The case of the keyword is kept: experiments mind it.
-                taken, operator = 3, items[at + 1].text
-            elif words[:2] == ["NOT", "IN"] and _is_list(items, at + 3):
-                taken, operator = 4, "NOT IN"
-            elif words[:2] in (["IS", "NULL"], ["IS", "NOT NULL"]):
-                taken, kind, operator = 3, _NULL_CHECK, f"IS {words[1]}"
-        if taken:
-            last = items[at + taken - 1]
-            sign = _Item(t.COMPARISON, operator, last.start, last.start)
-            joined.append(
-                _Item(kind, text[item.start : last.end], item.start, last.end, (item, sign, last))
-            )
-        else:
-            joined.append(item)
-        at += taken or 1
-    return joined
-
-
-def _keyword(item: _Item) -> str:
-    return item.text.upper() if item.kind in (t.KEYWORD, _NULL) else ""
-
-
-def _is_list(items: list[_Item], at: int) -> bool:
-    return at < len(items) and items[at].kind == _PARENTHESIS
-
-
-def _clause(item: _Item, entity: Entity) -> tuple[Comparison, Operators]:
+def _clause(item: Item, entity: Entity) -> tuple[Comparison, Operators]:
     left, sign, right = item.parts
-    if left.kind != _IDENTIFIER:
+    if left.kind != IDENTIFIER:
         raise InvalidParameterValue(
             f"Invalid comparison clause. Expected 'Identifier' found '{left.text}'"
         )
     kind, key = _field(left.text, entity, entity.attributes)
     operator = sign.text.upper() if entity.fold_operators else sign.text
-    if item.kind == _NULL_CHECK:
+    if item.kind == NULL_CHECK:
         if not kind.nullable:
             raise InvalidParameterValue(entity.not_nullable.format(label=kind.label, key=key))
         return Comparison(kind.name, key, operator, None), kind.operators
@@ -288,25 +127,25 @@ def _field(text: str, entity: Entity, attributes: dict[str, Attribute]) -> tuple
     return kind, key
 
 
-def _kind_value(kind: Kind, right: _Item) -> Value:
+def _kind_value(kind: Kind, right: Item) -> Value:
     if kind.type == NUMBER:
         if right.kind in (t.INTEGER, t.FLOAT):
             return float(right.text)
-    elif right.kind in (t.STRING, _IDENTIFIER):
+    elif right.kind in (t.STRING, IDENTIFIER):
         return _quoted(right.text)
-    elif kind.lists and right.kind == _PARENTHESIS:
+    elif kind.lists and right.kind == PARENTHESIS:
         return _list(right.text)
     raise InvalidParameterValue(kind.expects.format(label=kind.label, found=right.text))
 
 
 def _attribute_value(
-    kind: Kind, key: str, attribute: Attribute, right: _Item, entity: Entity
+    kind: Kind, key: str, attribute: Attribute, right: Item, entity: Entity
 ) -> Value:
     if attribute.type == NUMBER:
         return _number(key, right, entity.integers_only)
-    if right.kind in (t.STRING, _IDENTIFIER):
+    if right.kind in (t.STRING, IDENTIFIER):
         return _quoted(right.text)
-    if right.kind == _PARENTHESIS:
+    if right.kind == PARENTHESIS:
         if key not in entity.list_attributes:
             raise InvalidParameterValue(
                 f"Only {sorted(entity.list_attributes)} attributes support comparison with a list"
@@ -316,7 +155,7 @@ def _attribute_value(
     raise InvalidParameterValue(kind.expects.format(found=right.text))
 
 
-def _number(key: str, right: _Item, integers_only: bool) -> int | float:
+def _number(key: str, right: Item, integers_only: bool) -> int | float:
     if right.kind == t.INTEGER:
         # An int64 has at most 19 digits; int() itself refuses absurd lengths with another
         # exception.
@@ -375,8 +214,8 @@ def _list(text: str) -> tuple[str, ...]:
 
 def _order(text: str, entity: Entity) -> OrderBy:
     unreadable = f"Invalid order_by clause '{text}'. Could not be parsed."
-    items = _join_aliases(text, _Reader(text, t.tokenize(text)).items())
-    if len(items) != 1 or items[0].kind != _IDENTIFIER or items[0].text != text:
+    items = join_aliases(text, Reader(text, t.tokenize(text)).items())
+    if len(items) != 1 or items[0].kind != IDENTIFIER or items[0].text != text:
         raise InvalidParameterValue(unreadable)
     try:
         words = shlex.split(text.replace("`", '"'))

@@ -30,11 +30,12 @@ def like(pattern: str) -> Callable[[str], bool]:
 
 def ilike(pattern: str) -> Callable[[str], bool]:
     """Like :func:`like`, with A to Z equal to a to z."""
-    test = like(_folded(pattern))
-    return lambda text: test(_folded(text))
+    test = like(folded(pattern))
+    return lambda text: test(folded(text))
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """What ILIKE compares: A to Z as a to z, each character in its place."""
     return text.lower() if text.isascii() else text.translate(_FOLD)
 
 
