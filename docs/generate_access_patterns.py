@@ -199,7 +199,27 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access("Sort traces by name", "lsi4_trace", ("lsi4_trace_prefix",), "Query, begins_with"),
         Access("Set trace tag", "trace_tag", ("trace", "trace_tag"), "UpdateItem of the trace"),
         Access("Tags of trace", "trace_tag", ("trace_tag_prefix",), "Query, begins_with"),
-        Access("Get trace spans", "trace_spans", ("trace_spans",), "GetItem"),
+        Access(
+            "Metadata, assessments, prompts of trace that have no room in it",
+            "trace_metadata",
+            (
+                "trace_metadata",
+                "trace_metadata_prefix",
+                "trace_assessment",
+                "trace_assessment_prefix",
+                "trace_prompt",
+                "trace_prompt_prefix",
+            ),
+            "Query, begins_with",
+        ),
+        Access(
+            "Get trace spans",
+            "trace_spans",
+            ("trace_spans_prefix", "trace_spans", "trace_spans_pack", "trace_spans_part"),
+            "Query, begins_with; GetItem for those that came first",
+        ),
+        Access("Link traces to run", "trace_link", ("trace_link",), "BatchWriteItem"),
+        Access("Traces linked to run", "trace_link", ("trace_link_prefix",), "Query, begins_with"),
         Access(
             "Create trace and spans",
             "trace",

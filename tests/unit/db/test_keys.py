@@ -148,7 +148,17 @@ CASES = {
     ),
     "trace": (keys.trace("1", "tr#1"), "EXP#1", "T#tr$231"),
     "trace_tag": (keys.trace_tag("1", "t", "a#b"), "EXP#1", "T#t#TAG#a#b"),
+    "trace_metadata": (keys.trace_metadata("1", "t", "a#b"), "EXP#1", "T#t#METADATA#a#b"),
+    "trace_assessment": (keys.trace_assessment("1", "t", "a-1"), "EXP#1", "T#t#A#a-1"),
+    "trace_prompt": (keys.trace_prompt("1", "t", "p/1"), "EXP#1", "T#t#PROMPT#p/1"),
     "trace_spans": (keys.trace_spans("1", "t"), "EXP#1", "T#t#SPANS"),
+    "trace_spans_pack": (keys.trace_spans_pack("1", "t", "s"), "EXP#1", "T#t#SPANS#s"),
+    "trace_spans_part": (
+        keys.trace_spans_part("1", "t", "s", 2),
+        "EXP#1",
+        "T#t#SPANS#s#00000000000000000002",
+    ),
+    "trace_link": (keys.trace_link("r", "t"), "RUN#r", "RUN#TRACE#t"),
     "trace_ref": (keys.trace_ref("t"), "TRACE#t", "TRACE#REF"),
     "dataset_link": (keys.dataset_link("1", "r", "n", "d"), "EXP#1", "DLINK#r#n#d"),
     "rank_metric": (
@@ -339,6 +349,11 @@ PREFIXES = {
     keys.run_metric_history_prefix("r", "a#"): "R#r#MHIST#a$23#",
     keys.dataset_prefix(): "D#",
     keys.trace_tag_prefix("t"): "T#t#TAG#",
+    keys.trace_metadata_prefix("t"): "T#t#METADATA#",
+    keys.trace_assessment_prefix("t"): "T#t#A#",
+    keys.trace_prompt_prefix("t"): "T#t#PROMPT#",
+    keys.trace_spans_prefix("t"): "T#t#SPANS",
+    keys.trace_link_prefix(): "RUN#TRACE#",
     keys.dataset_link_prefix("r"): "DLINK#r#",
     keys.rank_metric_prefix("a b"): "RANK#m#a b#",
     keys.rank_param_prefix("a b"): "RANK#p#a b#",
@@ -371,4 +386,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "a7ecacb2874ca53e"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "823d254a16f9fca3"

@@ -13,7 +13,12 @@ from pynamodb.exceptions import AttributeNullError
 from pynamodb.indexes import GlobalSecondaryIndex
 
 from mlcore.db import client, keys
-from mlcore.db.attributes import DoubleAttribute, IntAttribute, TextMapAttribute
+from mlcore.db.attributes import (
+    BytesAttribute,
+    DoubleAttribute,
+    IntAttribute,
+    TextMapAttribute,
+)
 from mlcore.db.reader import compile_reader
 from mlcore.models import base
 from mlcore.models.by_type import MODELS
@@ -26,6 +31,7 @@ STRATEGIES: dict[type[Attribute[Any]], st.SearchStrategy[Any]] = {
     IntAttribute: st.integers(-(10**37), 10**37),
     DoubleAttribute: st.floats(allow_nan=False),
     BooleanAttribute: st.booleans(),
+    BytesAttribute: st.binary(),
     TextMapAttribute: st.dictionaries(st.text(), st.text(), max_size=3),
 }
 

@@ -1,4 +1,5 @@
-"""PynamoDB attributes that keep what they are given: exact integers, doubles and maps of texts."""
+"""PynamoDB attributes that keep what they are given: exact integers, doubles, bytes and maps of
+texts."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from math import inf, isnan
 from typing import Any
 
 from pynamodb.attributes import Attribute
-from pynamodb.constants import MAP, NUMBER, STRING
+from pynamodb.constants import BINARY, MAP, NUMBER, STRING
 
 
 class IntAttribute(Attribute[int]):
@@ -48,3 +49,15 @@ class TextMapAttribute(Attribute[dict[str, str]]):
 
     def deserialize(self, value: dict[str, Any]) -> dict[str, str]:
         return {key: text[STRING] for key, text in value.items()}
+
+
+class BytesAttribute(Attribute[bytes]):
+    """Bytes as botocore takes and gives them."""
+
+    attr_type = BINARY
+
+    def serialize(self, value: bytes) -> bytes:
+        return value
+
+    def deserialize(self, value: bytes) -> bytes:
+        return value

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pynamodb.attributes import UnicodeAttribute
 
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextMapAttribute
+from mlcore.db.attributes import BytesAttribute, IntAttribute, TextMapAttribute
 from mlcore.models.base import ChildItem, IndexedItem, Item
 
 
 class Trace(IndexedItem):
-    """A trace's info."""
+    """A trace's info, with tags, metadata, assessments (JSON by id) and linked prompts
+    (``name/version``)."""
 
     pattern = keys.TRACE
 
@@ -25,8 +26,18 @@ class Trace(IndexedItem):
     response_preview = UnicodeAttribute(null=True)
     tags = TextMapAttribute(null=True)
     trace_metadata = TextMapAttribute(null=True)
+    assessments = TextMapAttribute(null=True)
+    prompts = TextMapAttribute(null=True)
     bytes = IntAttribute(null=True)
     overflow = UnicodeAttribute(null=True)
+    given = UnicodeAttribute(null=True)
+    """JSON: what was told about the trace itself."""
+    facts = UnicodeAttribute(null=True)
+    """JSON: what its spans tell."""
+    packs = IntAttribute(null=True)
+    """How often spans came."""
+    first_pack = UnicodeAttribute(null=True)
+    """The pack that lies at the trace's first place of spans."""
 
 
 class TraceReference(Item):
@@ -46,10 +57,61 @@ class TraceTag(ChildItem):
     value = UnicodeAttribute()
 
 
+class TraceMetadata(ChildItem):
+    """An entry of a trace's metadata."""
+
+    pattern = keys.TRACE_METADATA
+
+
+class TraceAssessment(ChildItem):
+    """An assessment of a trace, as JSON."""
+
+    pattern = keys.TRACE_ASSESSMENT
+
+
+class TracePrompt(ChildItem):
+    """A prompt version that was linked to a trace."""
+
+    pattern = keys.TRACE_PROMPT
+
+
 class TraceSpans(Item):
-    """The spans as JSON, or (``location``) the object that holds them."""
+    """The spans that came together: ``data`` is zlib of their JSON, one span in a line."""
 
     pattern = keys.TRACE_SPANS
 
-    spans = UnicodeAttribute(null=True)
-    location = UnicodeAttribute(null=True)
+    trace_id = UnicodeAttribute()
+    experiment_id = UnicodeAttribute()
+    suffix = UnicodeAttribute()
+    """A hash of what came."""
+    spans = IntAttribute()
+    """How many."""
+    data = BytesAttribute(null=True)
+    nodes = BytesAttribute(null=True)
+    """zlib of JSON: what aggregations need of each span."""
+    parts = IntAttribute(null=True)
+    """How many further items hold ``data``, if it is not here."""
+
+
+class TraceSpansPack(TraceSpans):
+    """Further spans that came together."""
+
+    pattern = keys.TRACE_SPANS_PACK
+
+
+class TraceSpansPart(Item):
+    """A part of what a pack holds."""
+
+    pattern = keys.TRACE_SPANS_PART
+
+    suffix = UnicodeAttribute()
+    data = BytesAttribute()
+
+
+class TraceLink(Item):
+    """A trace that was linked to a run."""
+
+    pattern = keys.TRACE_LINK
+
+    trace_id = UnicodeAttribute()
+    run_id = UnicodeAttribute()

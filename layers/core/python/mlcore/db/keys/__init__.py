@@ -18,7 +18,12 @@ Items: under each partition key its sort keys, and the items' ``type``::
         D#<dataset_hash>#PART#<field>#<number>              dataset_part
         T#<trace_id>                                        trace
         T#<trace_id>#TAG#<key>                              trace_tag
+        T#<trace_id>#METADATA#<key>                         trace_metadata
+        T#<trace_id>#A#<assessment_id>                      trace_assessment
+        T#<trace_id>#PROMPT#<key>                           trace_prompt
         T#<trace_id>#SPANS                                  trace_spans
+        T#<trace_id>#SPANS#<suffix>                         trace_spans_pack
+        T#<trace_id>#SPANS#<suffix>#<number>                trace_spans_part
         DLINK#<run_id>#<dataset_name>#<digest>              dataset_link
         RANK#m#<key>#<inv_value>#<run_id>                   rank_metric
         RANK#p#<key>#<value>#<run_id>                       rank_param
@@ -29,6 +34,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         EXPNAME#LOCK                                        experiment_name_lock
     RUN#<run_id>
         RUN#REF                                             run_ref
+        RUN#TRACE#<trace_id>                                trace_link
     TRACE#<trace_id>
         TRACE#REF                                           trace_ref
     RM#<model_name>

@@ -8,12 +8,44 @@ _EXP = "EXP#<experiment_id>"
 
 TRACE = Pattern("trace", _EXP, "T#<trace_id>", "a trace's info with its tags and metadata")
 TRACE_TAG = Pattern("trace_tag", _EXP, "T#<trace_id>#TAG#<key>", "one tag", "overflow")
-TRACE_SPANS = Pattern("trace_spans", _EXP, "T#<trace_id>#SPANS", "the spans, serialised")
+TRACE_METADATA = Pattern(
+    "trace_metadata", _EXP, "T#<trace_id>#METADATA#<key>", "one entry of the metadata", "overflow"
+)
+TRACE_ASSESSMENT = Pattern(
+    "trace_assessment", _EXP, "T#<trace_id>#A#<assessment_id>", "one assessment", "overflow"
+)
+TRACE_PROMPT = Pattern(
+    "trace_prompt", _EXP, "T#<trace_id>#PROMPT#<key>", "a linked prompt version", "overflow"
+)
+TRACE_SPANS = Pattern("trace_spans", _EXP, "T#<trace_id>#SPANS", "the first spans that came")
+TRACE_SPANS_PACK = Pattern(
+    "trace_spans_pack", _EXP, "T#<trace_id>#SPANS#<suffix>", "further spans that came together"
+)
+TRACE_SPANS_PART = Pattern(
+    "trace_spans_part",
+    _EXP,
+    "T#<trace_id>#SPANS#<suffix>#<number>",
+    "a part of spans that are too large for one item",
+)
+TRACE_LINK = Pattern(
+    "trace_link", "RUN#<run_id>", "RUN#TRACE#<trace_id>", "a trace that was linked to the run"
+)
 TRACE_REF = Pattern(
     "trace_ref", "TRACE#<trace_id>", "TRACE#REF", "the trace's experiment, read consistently"
 )
 
-TRACE_PATTERNS = (TRACE, TRACE_TAG, TRACE_SPANS, TRACE_REF)
+TRACE_PATTERNS = (
+    TRACE,
+    TRACE_TAG,
+    TRACE_METADATA,
+    TRACE_ASSESSMENT,
+    TRACE_PROMPT,
+    TRACE_SPANS,
+    TRACE_SPANS_PACK,
+    TRACE_SPANS_PART,
+    TRACE_REF,
+    TRACE_LINK,
+)
 
 _partition = TRACE.pk.build
 
@@ -35,8 +67,53 @@ def trace_tag_prefix(trace_id: str) -> str:
     return TRACE_TAG.sk.prefix(trace_id)
 
 
+def trace_metadata(experiment_id: str, trace_id: str, key: str) -> Key:
+    return Key(_partition(experiment_id), TRACE_METADATA.sk.build(trace_id, key))
+
+
+def trace_metadata_prefix(trace_id: str) -> str:
+    return TRACE_METADATA.sk.prefix(trace_id)
+
+
+def trace_assessment(experiment_id: str, trace_id: str, assessment_id: str) -> Key:
+    return Key(_partition(experiment_id), TRACE_ASSESSMENT.sk.build(trace_id, assessment_id))
+
+
+def trace_assessment_prefix(trace_id: str) -> str:
+    return TRACE_ASSESSMENT.sk.prefix(trace_id)
+
+
+def trace_prompt(experiment_id: str, trace_id: str, prompt: str) -> Key:
+    return Key(_partition(experiment_id), TRACE_PROMPT.sk.build(trace_id, prompt))
+
+
+def trace_prompt_prefix(trace_id: str) -> str:
+    return TRACE_PROMPT.sk.prefix(trace_id)
+
+
 def trace_spans(experiment_id: str, trace_id: str) -> Key:
     return Key(_partition(experiment_id), TRACE_SPANS.sk.build(trace_id))
+
+
+def trace_spans_pack(experiment_id: str, trace_id: str, suffix: str) -> Key:
+    return Key(_partition(experiment_id), TRACE_SPANS_PACK.sk.build(trace_id, suffix))
+
+
+def trace_spans_part(experiment_id: str, trace_id: str, suffix: str, number: int) -> Key:
+    return Key(_partition(experiment_id), TRACE_SPANS_PART.sk.build(trace_id, suffix, number))
+
+
+def trace_spans_prefix(trace_id: str) -> str:
+    """Of all packs of the trace and their parts."""
+    return TRACE_SPANS.sk.build(trace_id)
+
+
+def trace_link(run_id: str, trace_id: str) -> Key:
+    return Key(TRACE_LINK.pk.build(run_id), TRACE_LINK.sk.build(trace_id))
+
+
+def trace_link_prefix() -> str:
+    return TRACE_LINK.sk.prefix()
 
 
 def trace_ref(trace_id: str) -> Key:

@@ -1,0 +1,62 @@
+"""The maps of a trace item, and the child items of what has no room in it: TAG, METADATA, A and
+PROMPT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.models.traces import TraceAssessment, TraceMetadata, TracePrompt, TraceTag
+from mlcore.repos import document
+
+
+def _tag(place: keys.Key, key: str, text: str) -> Raw:
+    return dict(TraceTag(PK=place.pk, SK=place.sk, key=key, value=text).serialize())
+
+
+def _child(
+    model: type[TraceMetadata] | type[TraceAssessment] | type[TracePrompt],
+) -> Callable[[keys.Key, str, str], Raw]:
+    def child(place: keys.Key, key: str, _text: str) -> Raw:
+        return dict(model(PK=place.pk, SK=place.sk, key=key).serialize())
+
+    return child
+
+
+def _entry(
+    attribute: str,
+    prefix: Callable[[str], str],
+    place: Callable[[str, str, str], keys.Key],
+    child: Callable[[keys.Key, str, str], Raw],
+) -> document.Map:
+    return document.Map(
+        attribute,
+        document.REPLACE,
+        lambda owner: prefix(owner[1]),
+        lambda owner, key: place(owner[0], owner[1], key),
+        child,
+    )
+
+
+MAPS: document.Maps = {
+    entry.attribute: entry
+    for entry in (
+        _entry("tags", keys.trace_tag_prefix, keys.trace_tag, _tag),
+        _entry(
+            "trace_metadata",
+            keys.trace_metadata_prefix,
+            keys.trace_metadata,
+            _child(TraceMetadata),
+        ),
+        _entry(
+            "assessments",
+            keys.trace_assessment_prefix,
+            keys.trace_assessment,
+            _child(TraceAssessment),
+        ),
+        _entry("prompts", keys.trace_prompt_prefix, keys.trace_prompt, _child(TracePrompt)),
+    )
+}
+"""The map attributes of a trace item; the owner of a trace's children is (experiment id, trace
+id)."""

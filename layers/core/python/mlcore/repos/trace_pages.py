@@ -1,0 +1,139 @@
+"""Traces of experiments in order of their request time, read page by page.
+
+As with runs, the order comes from a local index that holds keys alone; the traces are then read in
+batches, and the first page of keys is asked for together with the experiments.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.table import Page, table
+from mlcore.entities import Experiment
+from mlcore.repos import experiments, traces
+from mlcore.repos.traces import Record
+
+PAGE_ITEMS = 1000
+PAGES_AHEAD = 12
+"""For so many experiments the first page is read before it is known whether they exist."""
+LATEST = 2**63 - 1
+
+
+class Place(NamedTuple):
+    """A place in the order "newest first, then smallest id"."""
+
+    request_time: int
+    trace_id: str
+
+
+class Window(NamedTuple):
+    """Which request times count, bounds included."""
+
+    earliest: int = -(2**63)
+    latest: int = LATEST
+
+
+def newest_first(
+    experiment_ids: Sequence[str],
+    accepts: Callable[[Experiment], bool],
+    window: Window,
+    after: Place | None = None,
+    page_items: int = PAGE_ITEMS,
+) -> Iterator[Record]:
+    """Traces by request time descending, then id. All reads are strongly consistent.
+
+    Two round trips for the first page: the experiments and the keys, then the traces.
+
+    Args:
+        accepts: which of the experiments count; those that do not exist never do.
+        after: begin with the trace that follows this place.
+        page_items: how many traces to read at a time.
+    """
+    bounds = _bounds(window, after)
+    if bounds is None:
+        return iter(())
+    first: dict[str, Page] = {}
+    found: list[Experiment | None] = []
+
+    def read_experiments() -> None:
+        found.extend(experiments.find_many(experiment_ids))
+
+    def read_keys(experiment_id: str) -> None:
+        first[experiment_id] = _keys(experiment_id, bounds, page_items, None)
+
+    calls: list[Callable[[], None]] = [read_experiments]
+    calls += [partial(read_keys, experiment_id) for experiment_id in experiment_ids[:PAGES_AHEAD]]
+    table.parallel(calls)
+    streams = [
+        _of_one(experiment, bounds, page_items, first.get(experiment.experiment_id), after)
+        for experiment in found
+        if experiment is not None and accepts(experiment)
+    ]
+    return streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_place)
+
+
+def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Record]:
+    """The traces of up to a request time; of more than ``most`` the oldest, by time and id."""
+    pk = keys.experiment(experiment.experiment_id).pk
+    bounds = _bounds(Window(latest=latest), None)
+    places: list[tuple[str, keys.Key]] = []
+    for entry in table.query_all(
+        pk, index="LSI2", between=bounds, attributes=["PK", "SK", "lsi2sk"]
+    ):
+        time = entry["lsi2sk"]["S"].rpartition("#")[0]
+        if most is not None and len(places) >= most and time > places[most - 1][0]:
+            break
+        places.append((time, keys.Key(entry["PK"]["S"], entry["SK"]["S"])))
+    chosen = [key for _, key in sorted(places)[:most]]
+    return [traces.record(item, experiment) for item in table.batch_get(chosen) if item is not None]
+
+
+def _bounds(window: Window, after: Place | None) -> tuple[str, str] | None:
+    """The range of the index; None for an empty one."""
+    low = keys.lsi2_trace_from(max(window.earliest, -(2**63)))
+    high = keys.lsi2_trace_to(min(window.latest, LATEST))
+    if after is not None:
+        high = min(high, keys.lsi2_trace(*after))
+    return None if low > high else (low, high)
+
+
+def _of_one(
+    experiment: Experiment,
+    bounds: tuple[str, str],
+    page_items: int,
+    first: Page | None,
+    after: Place | None,
+) -> Iterator[Record]:
+    page = first or _keys(experiment.experiment_id, bounds, page_items, None)
+    while True:
+        places = [keys.Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in page.items]
+        for item in table.batch_get(places):
+            if item is None:
+                continue
+            read = traces.record(item, experiment)
+            if after is None or _place(read) > (-after.request_time, after.trace_id):
+                yield read
+        if page.last_key is None:
+            return
+        page = _keys(experiment.experiment_id, bounds, page_items, page.last_key)
+
+
+def _keys(experiment_id: str, bounds: tuple[str, str], page_items: int, start: Raw | None) -> Page:
+    return table.query(
+        keys.experiment(experiment_id).pk,
+        index="LSI2",
+        between=bounds,
+        descending=True,
+        limit=page_items,
+        start=start,
+        attributes=["PK", "SK"],
+    )
+
+
+def _place(read: Record) -> tuple[int, str]:
+    return -int(read.document.item["request_time"]["N"]), read.trace_id
