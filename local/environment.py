@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, MutableMapping
+from pathlib import Path
 
 from local.access_log import report
 from local.template import FunctionDefinition
@@ -43,6 +44,13 @@ def region(environ: MutableMapping[str, str] = os.environ) -> str:
 def foreign_engine(environ: MutableMapping[str, str] = os.environ) -> str | None:
     """The endpoint of an engine that somebody else runs, if the user named one."""
     return environ.get("AWS_ENDPOINT_URL_DYNAMODB") or None
+
+
+def keep_files(folder: Path, environ: MutableMapping[str, str] = os.environ) -> Path | None:
+    """Where artifacts are kept: in the folder, unless the user names another or a bucket."""
+    if environ.get("ARTIFACT_BUCKET"):
+        return None
+    return Path(environ.setdefault("ARTIFACT_FOLDER", str(folder)))
 
 
 def prepare(

@@ -31,6 +31,8 @@ class DataFolder:
         self.path = path
         self.ephemeral = ephemeral
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if ephemeral:
+            self._on_disk.mkdir(exist_ok=True, mode=0o700)
         self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -69,9 +71,19 @@ class DataFolder:
         """Batches of the stream that were given up, one JSON object a line."""
         return self.path / "dead-letters.jsonl"
 
+    @property
+    def artifacts(self) -> Path:
+        """The files that clients log; on disk even when the rest is thrown away from memory."""
+        return (self._on_disk if self.ephemeral else self.path) / "artifacts"
+
+    @property
+    def _on_disk(self) -> Path:
+        return Path(tempfile.gettempdir()) / self.path.name
+
     def close(self) -> None:
         """Releases the folder, and removes it if it was to be thrown away."""
         if self.ephemeral:
+            shutil.rmtree(self._on_disk, ignore_errors=True)
             shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 

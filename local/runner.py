@@ -61,6 +61,7 @@ class Runner:
             bound = self._listen(stack)
             place = self._folder(stack)
             endpoint = self._start_engine(stack, place, name)
+            environment.keep_files(place.artifacts)
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
             )

@@ -99,6 +99,21 @@ def test_data_outlives_the_stack() -> None:
     assert TABLE["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
 
 
+def test_files_are_private_and_outlive_the_stack() -> None:
+    bucket = project.template()["Resources"]["ArtifactBucket"]
+    assert bucket["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert bucket["UpdateReplacePolicy"] == "Retain"
+    assert "BucketName" not in bucket["Properties"]
+    assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
+    assert "BucketEncryption" in bucket["Properties"]
+    [rule] = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert "AbortIncompleteMultipartUpload" in rule
+    policy = project.resources("AWS::S3::BucketPolicy")["ArtifactBucketPolicy"]["PolicyDocument"]
+    [statement] = policy["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
 @pytest.mark.parametrize("statement", _statements(), ids=lambda s: str(s["Action"])[:40])
 def test_no_role_may_scan_or_reach_everything(statement: dict[str, Any]) -> None:
     for action in _listed(statement["Action"]):

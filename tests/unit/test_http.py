@@ -56,8 +56,16 @@ handler = lambda_handler(
         get("/things/ajax", Thing, echo, ajax_only=True),
         get("/things/large", Thing, lambda message, _: {"x": message.name * 1_000_000}),
     ),
-    (PlainRoute("GET", "/plain", lambda request: Response(200, request.path, "text/plain")),),
+    (
+        PlainRoute("GET", "/plain", lambda request: Response(200, request.path, "text/plain")),
+        PlainRoute("PUT", "/bytes/{name}", lambda request: Response(200, request.body())),
+        PlainRoute("GET", "/files/{path+}", lambda request: Response(200, files(request))),
+    ),
 )
+
+
+def files(request: Request) -> str:
+    return json.dumps({"path": request.parameters["path"], **request.arguments()})
 
 
 def call(
@@ -92,6 +100,27 @@ def answer_to(
         },
         None,
     )
+
+
+@pytest.mark.parametrize("data", [b"", b"text", bytes(range(256))])
+def test_bytes_come_and_go_as_they_are(data: bytes) -> None:
+    text = base64.b64encode(data).decode()
+    answer = answer_to("PUT", "/bytes/x", text, headers={}, encoded=True)
+    assert answer["isBase64Encoded"]
+    assert base64.b64decode(answer["body"]) == data
+
+
+def test_bytes_that_are_none() -> None:
+    assert call("PUT", "/bytes/x", "!", headers={}, encoded=True)[0] == 400
+
+
+def test_the_rest_of_a_path() -> None:
+    assert call("GET", "/files/a/b", query="q=1&q=2&e=") == (
+        200,
+        {"path": "a/b", "q": "1", "e": ""},
+    )
+    assert call("GET", "/files/")[0] == 404
+    assert call("POST", "/files/a/b")[0] == 405
 
 
 @pytest.mark.parametrize("prefix", ["/api/2.0", "/ajax-api/2.0"])

@@ -3,6 +3,7 @@ MLflow's."""
 
 from __future__ import annotations
 
+import base64
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -41,14 +42,22 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
             try:
                 response = security.answer(method, path, headers)
                 if response is None:
-                    request = Request(headers, workspace_of(headers), request_id, method, path)
                     methods, parameters = routes.find(path)
+                    request = Request(
+                        headers,
+                        workspace_of(headers),
+                        request_id,
+                        method,
+                        path,
+                        parameters,
+                        event,
+                    )
                     route = methods.get("GET" if method == "HEAD" else method)
                     if route is None:
                         response = _no_route(request, methods)
                     else:
                         name = route.path
-                        response = _call(route, request, event, parameters)
+                        response = _call(route, request)
             except errors.MlflowError as error:
                 response = _failure(error)
             except Exception:
@@ -66,6 +75,7 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
             seconds=time.perf_counter() - started,
             measurement=measurement,
         )
+        body = "" if method == "HEAD" else response.body
         return {
             "statusCode": response.status,
             "headers": {
@@ -73,17 +83,19 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
                 **security.headers(headers),
                 **response.headers,
             },
-            "body": "" if method == "HEAD" else response.body,
-            "isBase64Encoded": False,
+            "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
+            "isBase64Encoded": isinstance(body, bytes),
         }
 
     return handler
 
 
-def _call(route: Route, request: Request, event: Event, parameters: Mapping[str, str]) -> Response:
+def _call(route: Route, request: Request) -> Response:
     if isinstance(route, PlainRoute):
         return route.function(request)
-    message = decode_request(route.message, event, request.method, request.headers, parameters)
+    message = decode_request(
+        route.message, request.event, request.method, request.headers, request.parameters
+    )
     body = encode(route.function(message, request))
     # Lambda's JSON escapes these two in the body, which is ASCII.
     if len(body) > MAX_BODY_BYTES // 2 and (

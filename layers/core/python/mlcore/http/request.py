@@ -7,6 +7,7 @@ import binascii
 import json
 import os
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -29,6 +30,28 @@ class Request(NamedTuple):
     method: str = "GET"
     path: str = "/"
     """Percent-decoded, as API Gateway passes it."""
+    parameters: Mapping[str, str] = MappingProxyType({})
+    """The values of the path's variables."""
+    event: Event = MappingProxyType({})
+
+    def arguments(self) -> dict[str, str]:
+        """The query string; of an argument that is repeated, the first."""
+        pairs = parse_qsl(self.event.get("rawQueryString") or "", keep_blank_values=True)
+        return dict(reversed(pairs))
+
+    def body(self) -> bytes:
+        """The body as it was sent."""
+        body: str = self.event.get("body") or ""
+        if not self.event.get("isBase64Encoded"):
+            return body.encode()
+        try:
+            return base64.b64decode(body, validate=True)
+        except (binascii.Error, ValueError):
+            raise errors.InvalidParameterValue("The request body is not Base64.") from None
+
+    def body_is_withheld(self) -> bool:
+        """Whether the body was too large to come along, and waits to be told where to go."""
+        return not self.event.get("body") and self.headers.get("content-length", "0") != "0"
 
 
 def headers_of(event: Event) -> dict[str, str]:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 class Response(NamedTuple):
     status: int
-    body: str
+    body: str | bytes
+    """Bytes are sent as they are; Lambda passes them on as Base64."""
     content_type: str = "application/json"
     headers: Mapping[str, str] = MappingProxyType({})
     """Further headers, names in lower case."""

@@ -21,8 +21,8 @@ RpcFunction = Callable[[Any, Request], Mapping[str, Any]]
 class Rpc(NamedTuple):
     method: str
     path: str
-    """Below ``/api``, with the version; ``{name}`` stands for one segment and sets the field of
-    that name."""
+    """Below ``/api``, with the version; ``{name}`` stands for one segment, ``{name+}`` at the end
+    for one or more, and each sets the field of that name."""
     message: type[Message]
     function: RpcFunction
     ajax_only: bool = False
@@ -30,7 +30,8 @@ class Rpc(NamedTuple):
 
 
 class PlainRoute(NamedTuple):
-    """A route that is no RPC: its exact path, and a function of the request alone."""
+    """A route that is no RPC: its path, which may have variables, and a function of the request
+    alone."""
 
     method: str
     path: str
@@ -61,11 +62,13 @@ ByMethod = dict[str, Route]
 
 
 class Routes:
-    """The routes of a handler: exact paths in a dict, templates by their number of segments."""
+    """The routes of a handler: exact paths in a dict, templates by their number of segments, and
+    those that end in any number of segments by what comes before."""
 
     def __init__(self, rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute]) -> None:
         self._by_path: dict[str, ByMethod] = {}
         self._templates: dict[int, dict[tuple[str, ...], ByMethod]] = {}
+        self._greedy: dict[str, tuple[str, ByMethod]] = {}
         for rpc in rpcs:
             for prefix in ("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"):
                 self._methods_of(prefix + rpc.path)[rpc.method] = rpc
@@ -75,6 +78,9 @@ class Routes:
     def _methods_of(self, path: str) -> ByMethod:
         if "{" not in path:
             return self._by_path.setdefault(path, {})
+        if path.endswith("+}"):
+            start, _, name = path[:-2].rpartition("{")
+            return self._greedy.setdefault(start, (name, {}))[1]
         segments = tuple(path.split("/"))
         return self._templates.setdefault(len(segments), {}).setdefault(segments, {})
 
@@ -97,6 +103,9 @@ class Routes:
                     break
             else:
                 return methods, parameters
+        for start, (name, methods) in self._greedy.items():
+            if path.startswith(start) and len(path) > len(start):
+                return methods, {name: path[len(start) :]}
         raise EndpointNotFound(f"No endpoint has the path {path}.")
 
 

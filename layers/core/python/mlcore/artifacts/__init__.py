@@ -1,0 +1,43 @@
+"""Where files are kept: one port, and behind it S3 in AWS or a folder on a laptop.
+
+Keys are paths below the root of the store, with "/" between segments. A location that a client
+knows, such as ``mlflow-artifacts:/1/<run>/artifacts``, becomes a key in :mod:`.locations`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.locations import internal, locate
+from mlcore.artifacts.paths import below, safe_path
+from mlcore.artifacts.port import Entry, Opened, Part, Store
+from mlcore.artifacts.s3 import Bucket
+
+__all__ = [
+    "Entry",
+    "Opened",
+    "Part",
+    "Store",
+    "below",
+    "internal",
+    "locate",
+    "safe_path",
+    "store",
+]
+
+
+@functools.cache
+def store() -> Store:
+    """The store of this process.
+
+    Environment:
+        ARTIFACT_FOLDER: a folder of this machine; set by the local runner.
+        ARTIFACT_BUCKET: else, an S3 bucket.
+
+    Raises:
+        KeyError: neither is set.
+    """
+    folder = os.environ.get("ARTIFACT_FOLDER")
+    return Folder(folder) if folder else Bucket(os.environ["ARTIFACT_BUCKET"])

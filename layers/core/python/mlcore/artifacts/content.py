@@ -1,0 +1,45 @@
+"""Headers that go with a file: its type and its name; reads no file."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+import unicodedata
+from typing import Final
+from urllib.parse import quote
+
+_TEXT: Final = frozenset(
+    (
+        *("txt", "log", "err", "cfg", "conf", "cnf", "cf", "ini", "properties", "prop", "hocon"),
+        *("toml", "yaml", "yml", "xml", "json", "js", "py", "py3", "csv", "tsv", "md", "rst"),
+        *("ipynb", "MLmodel", "mlproject"),
+    )
+)
+"""Extensions, or names without one, that MLflow shows as text."""
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+
+
+def content_type(name: str) -> str:
+    """The type that MLflow's server gives a file of this name."""
+    extension = name.rpartition(".")[2] if "." in name[1:] else ""
+    if (extension or name) in _TEXT:
+        return "text/plain"
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
+
+
+def attachment(name: str) -> str:
+    """A Content-Disposition that makes a browser save the file instead of showing it in our
+    name."""
+    if name.isascii():
+        return f"attachment; filename={_quoted(name)}"
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode() or "download"
+    encoded = quote(name, safe="!#$&+-.^_`|~")
+    return f"attachment; filename={_quoted(plain)}; filename*=UTF-8''{encoded}"
+
+
+def _quoted(name: str) -> str:
+    if _TOKEN.fullmatch(name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,285 @@
+"""The store on a laptop: a folder, with the semantics of the S3 store.
+
+``files`` holds the files under their keys, ``uploads`` what is still coming in, ``secret`` signs
+URLs. Nothing follows a symbolic link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from mlcore import errors
+from mlcore.artifacts.port import Entry, Opened, Part
+from mlcore.artifacts.signing import Signer
+
+UPLOAD_DAYS: Final = 7
+"""How long the parts of an upload wait for its end."""
+
+_COMPLETED: Final = "completed"
+_KEY: Final = "key"
+_COPY_BYTES: Final = 1 << 20
+_ATTEMPTS: Final = 5
+
+
+class Incoming:
+    """Bytes that become a file all at once, when :meth:`commit` is called."""
+
+    def __init__(self, folder: Folder, key: str, target: Path) -> None:
+        self._folder, self._key, self._target = folder, key, target
+        self._path = folder.uploads / f"incoming-{secrets.token_hex(8)}"
+        self._file = self._path.open("xb")
+        self._sum = hashlib.md5(usedforsecurity=False)
+
+    def write(self, data: bytes) -> None:
+        self._sum.update(data)
+        self._file.write(data)
+
+    def commit(self) -> str:
+        """The ETag of what was written."""
+        self._file.close()
+        self._folder.publish(self._path, self._target, self._key)
+        return f'"{self._sum.hexdigest()}"'
+
+    def discard(self) -> None:
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+class Folder:
+    """The files of a folder; makes it when it is not there."""
+
+    def __init__(self, path: str | Path) -> None:
+        root = Path(path).resolve()
+        self.files, self.uploads = root / "files", root / "uploads"
+        for folder in (self.files, self.uploads):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.signer = Signer(_secret(root / "secret"))
+
+    # ------------------------------------------------------------------ files
+
+    def put(self, key: str, data: bytes) -> None:
+        incoming = self.receive(key)
+        try:
+            incoming.write(data)
+            incoming.commit()
+        except BaseException:
+            incoming.discard()
+            raise
+
+    def get(self, key: str) -> bytes | None:
+        found = self.open(key, 1 << 62)
+        return found.data if found else None
+
+    def open(self, key: str, most: int) -> Opened | None:
+        path = self.find(key)
+        if path is None:
+            return None
+        try:
+            with path.open("rb") as file:
+                about = os.fstat(file.fileno())
+                data = file.read() if about.st_size <= most else None
+        except FileNotFoundError:
+            return None
+        etag = f'"{about.st_mtime_ns:x}-{about.st_size:x}"'
+        return Opened(about.st_size, etag, int(about.st_mtime), data)
+
+    def list(self, key: str) -> list[Entry]:
+        entries = []
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(self._path(key)) as found,
+        ):
+            for one in found:
+                if one.is_dir(follow_symlinks=False):
+                    entries.append(Entry(one.name, None))
+                elif one.is_file(follow_symlinks=False):
+                    entries.append(Entry(one.name, one.stat(follow_symlinks=False).st_size))
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def is_directory(self, key: str) -> bool:
+        return self._path(key).is_dir()
+
+    def delete(self, key: str) -> None:
+        path = self.find(key)
+        if path is not None:
+            path.unlink(missing_ok=True)
+            self._drop_empty(path.parent)
+
+    def delete_tree(self, key: str) -> None:
+        path = self._path(key)
+        if not path.is_dir():
+            self.delete(key)
+            return
+        for entry in sorted(path.iterdir()):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+        self._drop_empty(path)
+
+    def find(self, key: str) -> Path | None:
+        """Where a file lies."""
+        path = self._path(key)
+        return path if path.is_file() else None
+
+    def receive(self, key: str) -> Incoming:
+        """Takes a file bit by bit."""
+        return Incoming(self, key, self._path(key))
+
+    def publish(self, source: Path, target: Path, key: str) -> None:
+        for attempt in range(_ATTEMPTS):
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                source.replace(target)
+            except FileNotFoundError:
+                # Somebody deleted the last other file of the directory just now.
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+            except (IsADirectoryError, NotADirectoryError, FileExistsError):
+                raise errors.InvalidParameterValue(
+                    f"'{key}' cannot be written: it is a directory, or lies below a file."
+                ) from None
+            else:
+                return
+
+    # ------------------------------------------------------------------ URLs
+
+    def download_url(
+        self, key: str, *, seconds: int, content_type: str, disposition: str, origin: str
+    ) -> str:
+        return self.signer.url(
+            "GET", key, seconds, origin, type=content_type, disposition=disposition
+        )
+
+    def upload_url(self, key: str, *, seconds: int, content_type: str | None, origin: str) -> str:
+        return self.signer.url("PUT", key, seconds, origin)
+
+    def part_url(self, key: str, upload_id: str, number: int, *, seconds: int, origin: str) -> str:
+        return self.signer.url("PUT", key, seconds, origin, upload=upload_id, part=str(number))
+
+    # ------------------------------------------------------------------ uploads in parts
+
+    def create_upload(self, key: str) -> str:
+        self.drop_abandoned()
+        upload_id = secrets.token_hex(16)
+        self._path(key)
+        (self.uploads / upload_id).mkdir(mode=0o700)
+        (self.uploads / upload_id / _KEY).write_text(key)
+        return upload_id
+
+    def receive_part(self, key: str, upload_id: str, number: int) -> Incoming:
+        """Takes a part bit by bit."""
+        return Incoming(self, key, self._upload(key, upload_id) / str(number))
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> None:
+        upload = self._upload(key, upload_id)
+        completed = upload / _COMPLETED
+        if completed.exists():
+            return
+        numbers = [part.number for part in parts]
+        if not numbers or numbers != sorted(set(numbers)):
+            raise errors.InvalidParameterValue("The parts are not in the order of their numbers.")
+        incoming = self.receive(key)
+        try:
+            for part in parts:
+                if _copy(upload / str(part.number), incoming) != part.etag.strip('"'):
+                    raise errors.InvalidParameterValue(
+                        "A part is missing, or was uploaded with another ETag."
+                    )
+            incoming.commit()
+        except BaseException:
+            incoming.discard()
+            raise
+        completed.touch()
+        for left in upload.iterdir():
+            if left.name.isdigit():
+                left.unlink(missing_ok=True)
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        with contextlib.suppress(errors.ResourceDoesNotExist):
+            shutil.rmtree(self._upload(key, upload_id), ignore_errors=True)
+
+    def drop_abandoned(self) -> int:
+        """Removes what was never finished; answers how many uploads that were."""
+        before = time.time() - UPLOAD_DAYS * 86_400
+        old = [path for path in self.uploads.iterdir() if _changed(path) < before]
+        for path in old:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        return len(old)
+
+    # ------------------------------------------------------------------ paths
+
+    def _path(self, key: str) -> Path:
+        """Raises InvalidParameterValue for a key that leads out of the folder."""
+        segments = key.split("/") if key else []
+        path = self.files.joinpath(*segments)
+        try:
+            inside = os.path.realpath(path) == str(path)
+        except (OSError, ValueError):
+            inside = False
+        if not inside or "" in segments:
+            raise errors.InvalidParameterValue("Invalid path")
+        return path
+
+    def _upload(self, key: str, upload_id: str) -> Path:
+        path = self.uploads / upload_id
+        with contextlib.suppress(OSError):
+            if upload_id.isalnum() and (path / _KEY).read_text() == key:
+                return path
+        raise errors.ResourceDoesNotExist("No such upload, or it has ended.")
+
+    def _drop_empty(self, folder: Path) -> None:
+        while folder != self.files:
+            try:
+                folder.rmdir()
+            except OSError as error:
+                if error.errno != errno.ENOENT:
+                    return
+            folder = folder.parent
+
+
+def _copy(source: Path, incoming: Incoming) -> str:
+    """Appends a part; answers its sum, "" when there is none."""
+    total = hashlib.md5(usedforsecurity=False)
+    for data in _chunks(source):
+        total.update(data)
+        incoming.write(data)
+    return total.hexdigest() if source.exists() else ""
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        while data := file.read(_COPY_BYTES):
+            yield data
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()
+
+
+def _secret(path: Path) -> bytes:
+    """Made once, so that URLs outlive a restart."""
+    with contextlib.suppress(FileExistsError):
+        made = path.with_name(f"secret-{secrets.token_hex(8)}")
+        made.touch(mode=0o600)
+        made.write_bytes(secrets.token_bytes(32))
+        try:
+            os.link(made, path)
+        finally:
+            made.unlink()
+    return path.read_bytes()

@@ -1,0 +1,115 @@
+"""Which paths of files a request may name, and where they lie for its workspace; touches no file.
+
+A path is decoded until nothing is left to decode, as MLflow's server does, so that what is checked
+is what is used.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote, urlparse, urlunparse
+
+from mlcore.errors import InvalidParameterValue
+
+INTERNAL: Final = ".internal"
+"""First segment of what the product itself keeps in the store; no request can name it."""
+
+WORKSPACES: Final = "workspaces"
+"""First segment of the files of all workspaces but the default one."""
+
+DEFAULT_WORKSPACE: Final = "default"
+
+MAX_KEY_BYTES: Final = 1024
+MAX_NAME_BYTES: Final = 255
+_MOST_DECODINGS: Final = 10
+
+
+def safe_path(path: str) -> str:
+    """The path without empty and "." segments; "" is the root.
+
+    Raises:
+        InvalidParameterValue: it leads elsewhere, is absolute, or no store can keep it.
+    """
+    decoded = _decoded(path)
+    if (
+        "\\" in decoded
+        or "#" in decoded
+        or decoded.startswith("/")
+        or decoded[:5].lower() == "file:"
+        or (decoded[1:3] == ":/" and decoded[0].isalpha())
+    ):
+        raise _invalid()
+    segments = [segment for segment in _escaped(decoded).split("/") if segment not in ("", ".")]
+    if ".." in segments:
+        raise _invalid()
+    clean = "/".join(segments)
+    try:
+        if len(clean.encode()) > MAX_KEY_BYTES or any(
+            len(segment.encode()) > MAX_NAME_BYTES for segment in segments
+        ):
+            raise InvalidParameterValue(
+                f"Invalid path: a path has at most {MAX_KEY_BYTES} bytes, "
+                f"each name in it at most {MAX_NAME_BYTES}."
+            )
+    except UnicodeEncodeError:
+        raise _invalid() from None
+    return clean
+
+
+def below(root: str, path: str) -> str:
+    """The key of a safe path below a key."""
+    return f"{root}/{path}" if root and path else root or path
+
+
+def scoped(path: str, workspace: str) -> str:
+    """The key of a safe path that a request names from the root of the store.
+
+    Raises:
+        InvalidParameterValue: it is another workspace's, or the product's own.
+    """
+    first, _, rest = path.partition("/")
+    if first == INTERNAL:
+        raise _invalid()
+    if first == WORKSPACES:
+        named = rest.partition("/")[0]
+        if not named:
+            raise InvalidParameterValue(
+                "Artifact paths prefixed with 'workspaces/' must include a workspace name."
+            )
+        if named != workspace:
+            raise InvalidParameterValue(
+                f"Artifact path targets workspace '{named}' "
+                f"but the workspace specified in the request is '{workspace}'."
+            )
+        return path
+    if workspace == DEFAULT_WORKSPACE:
+        return path
+    return below(f"{WORKSPACES}/{workspace}", path)
+
+
+def is_hidden(key: str, name: str) -> bool:
+    """Whether a listing of a key leaves a name out, because it is not the workspace's."""
+    return key == "" and name in (INTERNAL, WORKSPACES)
+
+
+def _decoded(path: str) -> str:
+    for _ in range(_MOST_DECODINGS):
+        try:
+            text = unquote(path)
+            decoded = urlunparse(urlparse(text))
+        except ValueError:
+            raise _invalid() from None
+        if "\x00" in text:  # which urlparse strips, like line ends
+            raise _invalid()
+        if decoded == path:
+            return path
+        path = decoded
+    raise _invalid()
+
+
+def _escaped(path: str) -> str:
+    return "".join(f"%{ord(c):02x}" if ord(c) < 32 or ord(c) == 127 else c for c in path)
+
+
+def _invalid() -> InvalidParameterValue:
+    return InvalidParameterValue("Invalid path")

@@ -1,0 +1,235 @@
+"""The store in AWS: one S3 bucket; the only caller of S3."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NoReturn
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mlcore import errors
+from mlcore.artifacts.port import Entry, Opened, Part
+
+CONNECT_TIMEOUT_SECONDS: Final = 1
+READ_TIMEOUT_SECONDS: Final = 8
+ATTEMPTS: Final = 3
+POOL_CONNECTIONS: Final = 16
+MOST_DELETED_AT_ONCE: Final = 1000
+
+_MISSING: Final = frozenset(("404", "NoSuchKey", "NotFound"))
+_THROTTLED: Final = frozenset(
+    ("SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded")
+)
+_MISTAKES: Final = {
+    "KeyTooLongError": "Invalid path: it is too long.",
+    "EntityTooSmall": "A part is smaller than 5 MB, which only the last one may be.",
+    "EntityTooLarge": "The file is larger than the store can keep.",
+    "InvalidPart": "A part is missing, or was uploaded with another ETag.",
+    "InvalidPartOrder": "The parts are not in the order of their numbers.",
+    "InvalidArgument": "The store refuses an argument of the request.",
+    "InvalidRequest": "The store refuses the request.",
+    "MalformedXML": "The list of parts is empty or too long.",
+}
+
+
+class Bucket:
+    """The files of a bucket. Region, endpoint and credentials come from the environment."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._client: Any = botocore.session.get_session().create_client(
+            "s3",
+            config=Config(
+                signature_version="s3v4",
+                connect_timeout=CONNECT_TIMEOUT_SECONDS,
+                read_timeout=READ_TIMEOUT_SECONDS,
+                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+                max_pool_connections=POOL_CONNECTIONS,
+                # Else a presigned URL would ask its user for a checksum of S3's own kind.
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+                user_agent_extra="mlflow-serverless",
+            ),
+        )
+
+    def put(self, key: str, data: bytes) -> None:
+        with _translated():
+            self._client.put_object(Bucket=self._name, Key=key, Body=data)
+
+    def get(self, key: str) -> bytes | None:
+        with _translated():
+            found = self._found(key)
+            return None if found is None else found["Body"].read()
+
+    def open(self, key: str, most: int) -> Opened | None:
+        with _translated():
+            found = self._found(key)
+            if found is None:
+                return None
+            data = None
+            if found["ContentLength"] <= most:
+                data = found["Body"].read()
+            else:
+                found["Body"].close()
+            return Opened(
+                found["ContentLength"], found["ETag"], int(found["LastModified"].timestamp()), data
+            )
+
+    def list(self, key: str) -> list[Entry]:
+        prefix = f"{key}/" if key else ""
+        entries: list[Entry] = []
+        with _translated():
+            for page in self._pages(prefix, "/"):
+                entries += (
+                    Entry(found["Prefix"][len(prefix) : -1], None)
+                    for found in page.get("CommonPrefixes", ())
+                )
+                entries += (
+                    Entry(found["Key"][len(prefix) :], found["Size"])
+                    for found in page.get("Contents", ())
+                    # What other tools leave behind as a "directory".
+                    if found["Key"] != prefix
+                )
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def is_directory(self, key: str) -> bool:
+        with _translated():
+            page = self._client.list_objects_v2(Bucket=self._name, Prefix=f"{key}/", MaxKeys=1)
+        return bool(page.get("Contents"))
+
+    def delete(self, key: str) -> None:
+        with _translated():
+            self._client.delete_object(Bucket=self._name, Key=key)
+
+    def delete_tree(self, key: str) -> None:
+        if key:
+            self.delete(key)
+        with _translated():
+            for page in self._pages(f"{key}/" if key else "", ""):
+                found = [{"Key": one["Key"]} for one in page.get("Contents", ())]
+                if not found:
+                    continue
+                answer = self._client.delete_objects(
+                    Bucket=self._name, Delete={"Objects": found, "Quiet": True}
+                )
+                if answer.get("Errors"):
+                    raise errors.TemporarilyUnavailable(
+                        "Some files could not be deleted. Try again."
+                    )
+
+    def download_url(
+        self, key: str, *, seconds: int, content_type: str, disposition: str, origin: str
+    ) -> str:
+        return self._url(
+            "get_object",
+            seconds,
+            Key=key,
+            ResponseContentType=content_type,
+            ResponseContentDisposition=disposition,
+        )
+
+    def upload_url(self, key: str, *, seconds: int, content_type: str | None, origin: str) -> str:
+        if content_type is None:
+            return self._url("put_object", seconds, Key=key)
+        return self._url("put_object", seconds, Key=key, ContentType=content_type)
+
+    def create_upload(self, key: str) -> str:
+        with _translated():
+            created = self._client.create_multipart_upload(Bucket=self._name, Key=key)
+        upload_id: str = created["UploadId"]
+        return upload_id
+
+    def part_url(self, key: str, upload_id: str, number: int, *, seconds: int, origin: str) -> str:
+        return self._url("upload_part", seconds, Key=key, UploadId=upload_id, PartNumber=number)
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> None:
+        listed = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
+        try:
+            with _translated():
+                self._client.complete_multipart_upload(
+                    Bucket=self._name,
+                    Key=key,
+                    UploadId=upload_id,
+                    MultipartUpload={"Parts": listed},
+                )
+        except errors.ResourceDoesNotExist:
+            # S3 forgets an upload when it is complete: a second call finds the file instead.
+            if self._etag(key) != _etag_of(parts):
+                raise
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        with contextlib.suppress(errors.ResourceDoesNotExist), _translated():
+            self._client.abort_multipart_upload(Bucket=self._name, Key=key, UploadId=upload_id)
+
+    def _found(self, key: str) -> Any:
+        try:
+            return self._client.get_object(Bucket=self._name, Key=key)
+        except ClientError as error:
+            if _code(error) in _MISSING:
+                return None
+            raise
+
+    def _etag(self, key: str) -> str | None:
+        with contextlib.suppress(ClientError):
+            etag: str = self._client.head_object(Bucket=self._name, Key=key)["ETag"].strip('"')
+            return etag
+        return None
+
+    def _pages(self, prefix: str, delimiter: str) -> Iterator[Any]:
+        more: dict[str, str] = {"Delimiter": delimiter} if delimiter else {}
+        while True:
+            page = self._client.list_objects_v2(Bucket=self._name, Prefix=prefix, **more)
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            more["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _url(self, operation: str, seconds: int, **parameters: Any) -> str:
+        url: str = self._client.generate_presigned_url(
+            operation, Params={"Bucket": self._name, **parameters}, ExpiresIn=seconds
+        )
+        return url
+
+
+def _etag_of(parts: Sequence[Part]) -> str:
+    """The ETag of a file that was uploaded in these parts, in a bucket that S3 encrypts with its
+    own keys."""
+    try:
+        sums = b"".join(bytes.fromhex(part.etag.strip('"')) for part in parts)
+    except ValueError:
+        return ""
+    return f"{hashlib.md5(sums, usedforsecurity=False).hexdigest()}-{len(parts)}"
+
+
+def _code(error: ClientError) -> str:
+    return error.response.get("Error", {}).get("Code", "")
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """What failures of S3 become; a mistake in the deployment stays what it is."""
+    try:
+        yield
+    except ClientError as error:
+        _raise(error)
+    except (BotoCoreError, OSError) as error:
+        raise errors.TemporarilyUnavailable("The files are not available. Try again.") from error
+
+
+def _raise(error: ClientError) -> NoReturn:
+    code = _code(error)
+    if code == "NoSuchUpload":
+        raise errors.ResourceDoesNotExist("No such upload, or it has ended.") from error
+    if code in _THROTTLED:
+        raise errors.RequestLimitExceeded(
+            "The files are in great demand. Try again later."
+        ) from error
+    if code in _MISTAKES:
+        raise errors.InvalidParameterValue(_MISTAKES[code]) from error
+    if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:
+        raise errors.TemporarilyUnavailable("The files are not available. Try again.") from error
+    raise error

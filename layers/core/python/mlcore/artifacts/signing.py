@@ -1,0 +1,47 @@
+"""URLs that carry their own permission, for the store that is a folder; opens no file.
+
+They stand in for S3's presigned URLs: one method on one key until a time, with the headers of the
+answer fixed by whoever signed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+PREFIX: Final = "/artifact-storage/"
+"""Below which the local runner serves such URLs."""
+
+_SIGNATURE: Final = "signature"
+
+
+class Signer:
+    """Signs and checks with one secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def url(self, method: str, key: str, seconds: int, origin: str, **arguments: str) -> str:
+        arguments["expires"] = str(int(time.time()) + seconds)
+        arguments[_SIGNATURE] = self._signature(method, key, arguments)
+        return f"{origin}{PREFIX}{quote(key)}?{urlencode(arguments)}"
+
+    def check(self, method: str, path: str, query: str) -> tuple[str, dict[str, str]] | None:
+        """The key and the arguments of a URL (its path and query as they were sent); None when it
+        has expired or was not signed here for this method."""
+        arguments = dict(parse_qsl(query, keep_blank_values=True))
+        given = arguments.pop(_SIGNATURE, "")
+        key = unquote(path.removeprefix(PREFIX))
+        expires = arguments.get("expires", "")
+        wanted = self._signature("GET" if method == "HEAD" else method, key, arguments)
+        if not hmac.compare_digest(given.encode(), wanted.encode()):
+            return None
+        return (key, arguments) if int(expires) >= time.time() else None
+
+    def _signature(self, method: str, key: str, arguments: Mapping[str, str]) -> str:
+        signed = "\n".join((method, key, urlencode(sorted(arguments.items()))))
+        return hmac.new(self._secret, signed.encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,134 @@
+"""The folder behaves as a bucket does."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcore import errors
+from mlcore.artifacts import Entry, Part
+from mlcore.artifacts.folder import Folder
+
+KEYS = st.sampled_from(["a", "b/c", "b/d/e", "b/d/f", "g h/é", "b/d/g/h"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "artifacts")
+
+
+def listed(files: dict[str, bytes], key: str) -> list[Entry]:
+    """What a bucket with these files lists."""
+    prefix = f"{key}/" if key else ""
+    names = {path[len(prefix) :].split("/")[0] for path in files if path.startswith(prefix)}
+    return [
+        Entry(name, len(files[prefix + name]) if prefix + name in files else None)
+        for name in sorted(names)
+    ]
+
+
+@given(st.data())
+def test_any_sequence_of_writes_and_deletions(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = Folder(tmp_path_factory.mktemp("f"))
+    files: dict[str, bytes] = {}
+    for _ in range(data.draw(st.integers(0, 12))):
+        key = data.draw(KEYS)
+        step = data.draw(st.sampled_from(["put", "put", "delete", "tree"]))
+        if step == "put":
+            files[key] = data.draw(st.binary(max_size=5))
+            folder.put(key, files[key])
+        elif step == "delete":
+            folder.delete(key)
+            files.pop(key, None)
+        else:
+            key = data.draw(st.sampled_from([key, "b", "b/d", "nothing"]))
+            folder.delete_tree(key)
+            files = {
+                path: content
+                for path, content in files.items()
+                if path != key and not path.startswith(f"{key}/")
+            }
+        for place in ("", "b", "b/d", "g h", "a", "nothing"):
+            assert folder.list(place) == listed(files, place)
+            assert folder.is_directory(place or "b") == bool(listed(files, place or "b"))
+        assert {key: folder.get(key) for key in files} == files
+        assert list(folder.uploads.iterdir()) == []
+
+
+def test_a_link_is_no_file(folder: Folder, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (folder.files / "link").symlink_to(tmp_path / "secret")
+    (folder.files / "dir").symlink_to(tmp_path)
+    assert folder.list("") == []
+    for key in ("link", "dir/secret", "dir", "../secret", "x/../../secret", "", "/etc/passwd"):
+        for attempt in (folder.get, folder.list, folder.delete, lambda key: folder.put(key, b"x")):
+            with contextlib.suppress(errors.InvalidParameterValue):
+                assert attempt(key) in (None, [])
+    assert (tmp_path / "secret").read_text() == "secret"
+
+
+def test_a_directory_is_no_file(folder: Folder) -> None:
+    folder.put("a/b", b"x")
+    for key in ("a", "a/b/c"):
+        with pytest.raises(errors.InvalidParameterValue):
+            folder.put(key, b"y")
+    assert folder.get("a/b") == b"x"
+    assert folder.open("a/b", 0) is not None
+
+
+def send(folder: Folder, key: str, upload_id: str, number: int, data: bytes) -> Part:
+    incoming = folder.receive_part(key, upload_id, number)
+    incoming.write(data)
+    return Part(number, incoming.commit())
+
+
+def test_an_upload_in_parts(folder: Folder) -> None:
+    upload = folder.create_upload("a/b")
+    parts = [send(folder, "a/b", upload, number, bytes([number]) * 7) for number in (2, 1)][::-1]
+    assert parts[0].etag == f'"{hashlib.md5(bytes([1]) * 7).hexdigest()}"'
+    assert folder.get("a/b") is None
+    for wrong in ([], parts[::-1], [parts[0], Part(2, parts[0].etag)], [*parts, Part(3, "x")]):
+        with pytest.raises(errors.InvalidParameterValue):
+            folder.complete_upload("a/b", upload, wrong)
+    with pytest.raises(errors.ResourceDoesNotExist):
+        folder.complete_upload("another", upload, parts)
+    folder.complete_upload("a/b", upload, parts)
+    folder.complete_upload("a/b", upload, parts)
+    assert folder.get("a/b") == b"\1" * 7 + b"\2" * 7
+
+
+def test_an_upload_that_is_given_up(folder: Folder) -> None:
+    upload = folder.create_upload("a")
+    part = send(folder, "a", upload, 1, b"x")
+    folder.abort_upload("a", upload)
+    folder.abort_upload("a", upload)
+    for unknown in (upload, "../files", ""):
+        with pytest.raises(errors.ResourceDoesNotExist):
+            folder.complete_upload("a", unknown, [part])
+    assert folder.list("") == []
+
+
+@given(st.text("ab/? é%&=+", min_size=1, max_size=12))
+def test_signed_urls(tmp_path_factory: pytest.TempPathFactory, key: str) -> None:
+    folder = Folder(tmp_path_factory.mktemp("f"))
+    url = urlsplit(folder.upload_url(key, seconds=9, content_type=None, origin="http://h:1"))
+    check = Folder(folder.files.parent).signer.check
+    assert url.netloc == "h:1"
+    found = check("PUT", url.path, url.query)
+    assert found is not None
+    assert found[0] == key
+    assert check("GET", url.path, url.query) is None
+    assert check("PUT", url.path + "x", url.query) is None
+    assert check("PUT", url.path, url.query + "&a=b") is None
+    assert check("PUT", url.path, url.query.replace("expires=1", "expires=2")) is None
+    assert check("PUT", url.path, "") is None
+    late = urlsplit(folder.upload_url(key, seconds=-1, content_type=None, origin=""))
+    assert check("PUT", late.path, late.query) is None

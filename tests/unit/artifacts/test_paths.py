@@ -1,0 +1,108 @@
+"""No path of a request leads out of its workspace's files."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mlcore.artifacts import locate, safe_path
+from mlcore.artifacts.paths import scoped
+from mlcore.errors import InvalidParameterValue
+
+# Pieces that tricks are made of, each possibly percent-encoded a few times.
+PIECES = st.sampled_from(
+    ["..", ".", "/", "\\", "a", "file:", "C:", "\x00", "#", "?", "%", "~", ":", "é", " ", "\n", ";"]
+)
+
+
+@st.composite
+def tricks(draw: st.DrawFn) -> str:
+    text = ""
+    for piece in draw(st.lists(PIECES, max_size=8)):
+        for _ in range(draw(st.integers(0, 3))):
+            piece = quote(piece, safe="") if piece != "." else piece.replace(".", "%2e")  # noqa: PLW2901
+        text += piece
+    return text
+
+
+@given(tricks() | st.text(max_size=30))
+@example("a/%252e%252e/b")
+@example("%2e%2e%2f%2e%2e%2fetc/passwd")
+def test_what_is_accepted_stays_inside(path: str) -> None:
+    try:
+        safe = safe_path(path)
+    except InvalidParameterValue:
+        return
+    assert safe == "" or not {"", ".", ".."} & set(safe.split("/"))
+    assert not set(safe) & {"\\", "\x00", "#"}
+    assert not safe.startswith("/")
+    assert safe_path(safe) == safe
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["..", "a/../b", "/etc/passwd", "%2Fetc", "a%2F..%2Fb", "%252e%252e/a", "a\\b", "a%5Cb", "C:/x",
+     "c:\\x", "file:///etc/passwd", "FILE:/etc", "file:a", "a%00b", "\x00", "a#b", "//host/a",
+     "a" * 256, "/".join("a" * 200 for _ in range(6)), "%" + "25" * 12 + "2e", "\ud800", "http://[a"],
+)  # fmt: skip
+def test_refused(path: str) -> None:
+    with pytest.raises(InvalidParameterValue, match="Invalid path"):
+        safe_path(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "safe"),
+    [("", ""), (".", ""), ("a/b.txt", "a/b.txt"), ("a//b/./c/", "a/b/c"), ("100%.txt", "100%.txt"),
+     ("a%20b", "a b"), ("a\nb", "ab"), ("a\x07b", "a%07b"), ("a?b", "a?b"), ("...", "..."),
+     ("é.png", "é.png"), ("a:b", "a:b"), ("a..b", "a..b")],
+)  # fmt: skip
+def test_accepted(path: str, safe: str) -> None:
+    assert safe_path(path) == safe
+
+
+@pytest.mark.parametrize(
+    ("path", "workspace", "key"),
+    [("1/a", "default", "1/a"), ("", "default", ""), ("1/a", "team", "workspaces/team/1/a"),
+     ("", "team", "workspaces/team"), ("workspaces/team/1", "team", "workspaces/team/1"),
+     ("workspaces/default/a", "default", "workspaces/default/a")],
+)  # fmt: skip
+def test_a_workspace_has_its_own_files(path: str, workspace: str, key: str) -> None:
+    assert scoped(path, workspace) == key
+
+
+@pytest.mark.parametrize("path", ["workspaces", "workspaces/team", "workspaces/other/1"])
+@pytest.mark.parametrize("workspace", ["default", "third"])
+def test_files_of_other_workspaces_are_out_of_reach(path: str, workspace: str) -> None:
+    with pytest.raises(InvalidParameterValue):
+        scoped(path, workspace)
+
+
+@pytest.mark.parametrize("path", [".internal", ".internal/spans/1"])
+def test_what_the_product_keeps_is_out_of_reach(path: str) -> None:
+    with pytest.raises(InvalidParameterValue):
+        scoped(path, "default")
+
+
+@pytest.mark.parametrize(
+    ("location", "key"),
+    [("mlflow-artifacts:/1/r/artifacts", "1/r/artifacts/p"), ("mlflow-artifacts:/", "p"),
+     ("mlflow-artifacts://host:80/1", "1/p"), ("s3://own/1", "1/p"), ("s3://own", "p"),
+     ("http://h/x/api/2.0/mlflow-artifacts/artifacts/1/2", "1/2/p")],
+)  # fmt: skip
+def test_locations(monkeypatch: pytest.MonkeyPatch, location: str, key: str) -> None:
+    monkeypatch.setenv("ARTIFACT_BUCKET", "own")
+    assert locate(location, "default", "p") == key
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["s3://other/1", "file:///etc", "/etc", "etc", "gs://b/1", "http://host/etc", "dbfs:/1",
+     "s3://own/workspaces/team/1", "s3://own/../x", "s3://own/.internal/spans", ""],
+)  # fmt: skip
+def test_other_locations(monkeypatch: pytest.MonkeyPatch, location: str) -> None:
+    monkeypatch.setenv("ARTIFACT_BUCKET", "own")
+    with pytest.raises(InvalidParameterValue):
+        locate(location, "default", "p")
