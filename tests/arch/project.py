@@ -15,7 +15,7 @@ from local import cloudformation
 ROOT = Path(__file__).resolve().parents[2]
 LAYER = ROOT / "layers/core/python/mlcore"
 FUNCTIONS = ROOT / "functions"
-DOMAINS = ("experiments", "runs", "server")
+DOMAINS = ("experiments", "runs", "ui", "server")
 SOURCE_FOLDERS = ("layers", "functions", "local", "tests", "bench", "examples")
 
 
@@ -57,10 +57,11 @@ def routes() -> dict[str, str]:
 
 
 def rpcs() -> Iterator[tuple[str, str, str]]:
-    """(package, method, path below ``/api``) of every RPC in the functions' tables."""
+    """(package, method, path) of every RPC in the functions' tables, with each of its prefixes."""
     for domain in DOMAINS:
         for rpc in getattr(importlib.import_module(f"{domain}.app"), "RPCS", ()):
-            yield domain, rpc.method, rpc.path
+            for prefix in ("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"):
+                yield domain, rpc.method, prefix + rpc.path
 
 
 def tracked() -> list[Path]:

@@ -1,0 +1,124 @@
+"""What the fields of GraphQL's queries hold: the same reads as REST, in the same JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from graphql import GraphQLResolveInfo
+
+from mlcore import errors
+from mlcore.http import Request
+from mlcore.limits.experiments import experiment_id
+from mlcore.queries import datasets, metrics
+from mlcore.queries import runs as run_queries
+from mlcore.repos import experiments, runs
+from mlcore.responses import experiments as experiment_responses
+from mlcore.responses import runs as run_responses
+
+Json = dict[str, Any]
+Input = Mapping[str, Any] | None
+
+MAX_SEARCH_RESULTS: Final = 1_000
+MAX_INTERVAL_RUNS: Final = 100
+MAX_SAMPLED_POINTS: Final = 2_500
+
+
+def echo(_root: None, _info: GraphQLResolveInfo, inputString: str | None = None) -> Json:  # noqa: N803 - GraphQL's name
+    return {"output": inputString}
+
+
+def get_experiment(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
+    return {"experiment": _experiment(_given(input).get("experimentId") or "", info)}
+
+
+def get_run(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
+    given = _given(input)
+    read = runs.load(given.get("runId") or given.get("runUuid") or "")
+    if read.experiment.workspace != _request(info).workspace:
+        raise runs.missing(read.run_id)
+    run = run_responses.run(runs.entity(read))
+    return {"run": {**run, "experiment": experiment_responses.experiment(read.experiment)}}
+
+
+def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
+    given = _given(input)
+    limit = given.get("maxResults")
+    return run_queries.search(
+        _request(info).workspace,
+        _texts(given.get("experimentIds")),
+        given.get("filter") or "",
+        given.get("runViewType") or "ACTIVE_ONLY",
+        MAX_SEARCH_RESULTS if limit is None else limit,
+        _texts(given.get("orderBy")),
+        given.get("pageToken") or "",
+    )
+
+
+def get_metric_history_bulk_interval(
+    _root: None,
+    _info: GraphQLResolveInfo,
+    input: Input = None,
+) -> Json:
+    given = _given(input)
+    run_ids = _texts(given.get("runIds"))
+    if len(run_ids) > MAX_INTERVAL_RUNS:
+        raise errors.InvalidParameterValue(
+            f"GetMetricHistoryBulkInterval request must specify at most {MAX_INTERVAL_RUNS} "
+            f"run_ids. Received {len(run_ids)} run_ids."
+        )
+    limit = given.get("maxResults")
+    if limit is None:
+        limit = MAX_SAMPLED_POINTS
+    if not 1 <= limit <= MAX_SAMPLED_POINTS:
+        raise errors.InvalidParameterValue(
+            f"max_results must be between 1 and {MAX_SAMPLED_POINTS}."
+        )
+    key = given.get("metricKey") or ""
+    low, high = given.get("startStep"), given.get("endStep")
+    return metrics.history_interval(run_ids, key, low, high, limit)
+
+
+def search_datasets(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
+    wanted = _texts(_given(input).get("experimentIds"))
+    return datasets.search(_request(info).workspace, wanted)
+
+
+def list_artifacts(_root: None, _info: GraphQLResolveInfo, input: Input = None) -> Json:
+    raise errors.NotImplementedRpc("Artifacts are listed by GET /api/2.0/mlflow/artifacts/list.")
+
+
+def search_model_versions(_root: None, _info: GraphQLResolveInfo, input: Input = None) -> Json:
+    return {}
+
+
+def experiment_of_run(run: Json, info: GraphQLResolveInfo) -> Json:
+    """Read with the run where there is one run."""
+    found: Json | None = run.get("experiment")
+    return found or _experiment(run["info"]["experiment_id"], info)
+
+
+def model_versions_of_run(_run: Json, _info: GraphQLResolveInfo) -> list[Json]:
+    return []
+
+
+def _experiment(wanted: str, info: GraphQLResolveInfo) -> Json:
+    found = experiments.get(experiment_id(wanted)).experiment
+    if found.workspace != _request(info).workspace:
+        raise experiments.missing(found.experiment_id)
+    return experiment_responses.experiment(found)
+
+
+def _given(value: Input) -> Mapping[str, Any]:
+    if value is None:
+        raise errors.InvalidParameterValue("Missing value for required parameter 'input'.")
+    return value
+
+
+def _texts(values: list[str | None] | None) -> list[str]:
+    return [value for value in values or () if value is not None]
+
+
+def _request(info: GraphQLResolveInfo) -> Request:
+    request: Request = info.context
+    return request
