@@ -80,8 +80,6 @@ def _prepare(query: str) -> Prepared:
         cost.check(document)
     except GraphQLError as error:
         return (error.message,)
-    except RecursionError:
-        return (f"Query exceeds maximum depth of {cost.MAX_DEPTH}",)
     problems = validate(SCHEMA, document)
     return tuple(problem.message for problem in problems) if problems else document
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from mlcore import errors
-from ui import resolvers
+from mlcore.repos import experiments
 from ui.app import handler
 from ui.cost import MAX_TOKENS
 
@@ -57,11 +57,11 @@ def test_query_string_and_json_in_it() -> None:
         ("{ test", {}, "Syntax Error: Expected Name, found <EOF>."),
         ("{ test { output } }", {"variables": [1]}, "The variables are not a JSON object."),
         ("{ test { output } }", {"variables": "{"}, "The variables are not JSON."),
-        ("{" * 5_000, {}, "Query exceeds maximum depth of 10"),
+        ("{ a " * 5_000, {}, "Syntax Error: Document is nested too deeply. Parsing aborted."),
+        ("{ a " * 100 + "}" * 100, {}, "Query exceeds maximum depth of 10"),
         ("[" * 5_000, {}, "Syntax Error: Unexpected '['."),
-        ("{ test(inputString: " + "[" * 4_000 + ") }", {}, "Query exceeds maximum depth of 10"),
         (
-            "{ a " * MAX_TOKENS,
+            "{ " + "a " * MAX_TOKENS + "}",
             {},
             f"Syntax Error: Document contains more than {MAX_TOKENS} tokens. Parsing aborted.",
         ),
@@ -78,19 +78,27 @@ def test_mistakes_are_texts(query: str, more: dict[str, Any], message: str) -> N
     assert data in (None, {"mlflowGetExperiment": None})
 
 
+@pytest.mark.parametrize("depth", [50, 150, 250, 350, 600, 900])
+def test_nested_values_are_refused(depth: int) -> None:
+    value = "[" * depth + "]" * depth
+    data, problems = graphql(f"{{ test(inputString: {value}) {{ output }} }}")
+    assert data is None
+    assert len(problems) == 1
+
+
 def test_failures_keep_their_reason_and_defects_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_id: str) -> Any:
         raise errors.ResourceDoesNotExist("No Experiment with id=1 exists")
 
     query = '{ mlflowGetExperiment(input: {experimentId: "1"}) { experiment { name } } }'
-    monkeypatch.setattr(resolvers.experiments, "get", missing)
+    monkeypatch.setattr(experiments, "get", missing)
     assert graphql(query) == ({"mlflowGetExperiment": None}, ["No Experiment with id=1 exists"])
-    monkeypatch.setattr(resolvers.experiments, "get", lambda _: {}["secret"])
+    monkeypatch.setattr(experiments, "get", lambda _: json.loads("secret"))
     problem = "The request failed unexpectedly (request id r)."
     assert graphql(query) == ({"mlflowGetExperiment": None}, [problem])
 
 
-def test_too_large_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_an_answer() -> None:
     data, problems = graphql(
         "query ($s: String) {"
         + "".join(f"a{n}: test(inputString: $s) {{output}}" for n in range(9))
