@@ -7,6 +7,7 @@ is there; a change after that has a record of its own in the stream.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +21,8 @@ from indexer.projections import Writes
 from indexer.survey import Partition, Suspects
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Raw
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.ids import DEFAULT_WORKSPACE, now_ms
@@ -103,13 +105,14 @@ def _each(call: Callable[[Suspects], list[Finding]], suspects: Iterable[Suspects
 
 
 def _look(experiment_id: str, suspects: Suspects) -> list[Finding]:
-    """What is wrong at this moment."""
+    """What is wrong at this moment. What is there is read before its source is, so an item that is
+    still the same later is wanted no more."""
+    items = table.batch_get(suspects.places)
     if suspects.run_id is None:
         wanted = derived.of_experiment(table.get(keys.experiment(experiment_id)))
     else:
         run = (experiment_id, suspects.run_id)
         wanted = derived.of_run(run, *survey.source_of(*run))
-    items = table.batch_get(suspects.places)
     found = {
         place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
     }
@@ -123,6 +126,7 @@ def _repair(experiment_id: str, suspects: Suspects) -> list[Finding]:
         if not findings:
             return first
         writes.apply([_repairing(findings)])
+        table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
         findings = _look(experiment_id, suspects)
     raise errors.TemporarilyUnavailable(
         f"The run {suspects.run_id} changes faster than it can be indexed. Try again."
@@ -133,14 +137,32 @@ def _repairing(findings: Sequence[Finding]) -> Writes:
     puts: list[Raw] = []
     careful_puts: list[Raw] = []
     deletes: list[Key] = []
-    removals: list[Key] = []
-    for _, place, wanted, found in findings:
+    for finding in findings:
+        _, place, wanted, found = finding
         kind = (wanted or found or {})["type"]["S"]
         if wanted is not None:
             (careful_puts if kind in CAREFUL_TYPES else puts).append(wanted)
-        else:
-            (deletes if kind in CAREFUL_TYPES else removals).append(place)
-    return Writes(puts, careful_puts, deletes, removals)
+        elif not _is_index(finding):
+            deletes.append(place)
+    return Writes(puts, careful_puts, deletes)
+
+
+def _is_index(finding: Finding) -> bool:
+    """Whether an index item is to go."""
+    return finding.wanted is None and (finding.found or {})["type"]["S"] not in CAREFUL_TYPES
+
+
+def _remove(finding: Finding) -> None:
+    """The run may have got the value again meanwhile, and the indexer put the item anew: then it
+    has another version, and stays."""
+    found = finding.found or {}
+    unchanged = Condition()
+    if "version" in found:
+        unchanged.require_equal("version", found["version"])
+    else:
+        unchanged.require_absent("version")
+    with contextlib.suppress(ConditionFailed):
+        table.delete(finding.place, unchanged)
 
 
 def _grouped(findings: Iterable[Finding]) -> list[Suspects]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore import paging
+from mlcore.repos import run_index, run_search
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 
@@ -23,6 +24,13 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "runs by tag": {"order_by": ["tags.t ASC"]},
     "runs by name": {"order_by": ["attributes.run_name DESC", "params.p"]},
 }
+
+
+def as_large(patch: pytest.MonkeyPatch) -> None:
+    """Experiments are searched as if they had too many runs to be read whole."""
+    patch.setattr(run_search, "SMALL_RUNS", 0)
+    patch.setattr(run_search, "FURTHER_RANKS", 0)
+    patch.setattr(run_index, "PAGE_IDS", 2)
 
 
 def encoded(content: str | bytes) -> str:
@@ -72,7 +80,12 @@ def ask(api: Api, name: str, experiment_id: str, token: str, run_id: str = "") -
 
 
 @pytest.mark.parametrize("name", [*SEARCHES, "experiments", "history"])
-def test_forged_tokens_are_refused(shared_store: Store, name: str) -> None:
+@pytest.mark.parametrize("large", [False, True])
+def test_forged_tokens_are_refused(
+    shared_store: Store, name: str, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if large:
+        as_large(monkeypatch)
     api = shared_store.api
     experiment_id = api.new_experiment(f"forged {next(_names)}")
     api.new_experiment(f"another {next(_names)}")
@@ -147,6 +160,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["add", "remove"]), st.integers(0, 
     changes=st.lists(CHANGES, max_size=6),
     size=st.integers(1, 4),
     repeated=st.booleans(),
+    large=st.booleans(),
 )
 def test_pages_while_rows_come_and_go(
     shared_store: Store,
@@ -155,8 +169,23 @@ def test_pages_while_rows_come_and_go(
     changes: list[list[tuple[str, int]]],
     size: int,
     repeated: bool,
+    large: bool,
 ) -> None:
     """No row that is there throughout is lost or seen twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        if large:
+            as_large(patch)
+        _page_while(shared_store, name, rows, changes, size, repeated)
+
+
+def _page_while(
+    shared_store: Store,
+    name: str,
+    rows: list[int],
+    changes: list[list[tuple[str, int]]],
+    size: int,
+    repeated: bool,
+) -> None:
     api = shared_store.api
     experiment_id = api.new_experiment(f"pages {next(_names)}")
     if repeated:  # an experiment that was restored is read through another index

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import pytest
@@ -18,9 +19,14 @@ T = TypeVar("T")
 WAIT_SECONDS = 30
 
 
+class Killed(BaseException):
+    """The process ended at this call."""
+
+
 class _Turns:
-    def __init__(self, count: int, order: Iterable[int]) -> None:
+    def __init__(self, count: int, order: Iterable[int], after: Callable[[], None]) -> None:
         self._order = iter(order)
+        self._after = after
         self._alive = set(range(count))
         self._changed = threading.Condition()
         self._next = self._pick()
@@ -35,7 +41,9 @@ class _Turns:
             if not self._changed.wait_for(lambda: self._next == number, WAIT_SECONDS):
                 raise TimeoutError("nobody else moved")
             try:
-                return call()
+                answer = call()
+                self._after()
+                return answer
             finally:
                 self._next = self._pick()
                 self._changed.notify_all()
@@ -48,19 +56,38 @@ class _Turns:
             self._changed.notify_all()
 
 
-def interleaved(order: Iterable[int], actors: Sequence[Callable[[], T]]) -> list[T]:
-    """Runs the actors, a thread for each; ``order`` says whose DynamoDB call comes next."""
-    turns = _Turns(len(actors), order)
+def interleaved(
+    order: Iterable[int],
+    actors: Sequence[Callable[[], T]],
+    *,
+    after: Callable[[], None] = lambda: None,
+    deaths: Mapping[int, int] = MappingProxyType({}),
+) -> list[T]:
+    """Runs the actors, a thread for each; ``order`` says whose DynamoDB call comes next.
+
+    Args:
+        after: is done after each call, while everybody waits.
+        deaths: which actors are killed, before their call of that number.
+
+    Returns:
+        What those gave that were not killed.
+    """
+    turns = _Turns(len(actors), order, after)
     local = threading.local()
     original = Table._call
 
     def call(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
+        local.calls += 1
+        if deaths.get(local.number) == local.calls:
+            raise Killed
         return turns.call(local.number, lambda: original(self, operation, **parameters))
 
-    def act(number: int) -> T:
-        local.number = number
+    def act(number: int) -> list[T]:
+        local.number, local.calls = number, 0
         try:
-            return actors[number]()
+            return [actors[number]()]
+        except Killed:
+            return []
         finally:
             turns.leave(number)
 
@@ -71,4 +98,4 @@ def interleaved(order: Iterable[int], actors: Sequence[Callable[[], T]]) -> list
         for module in (table_module, runs, experiments):
             patch.setattr(module, "back_off", lambda _attempt: None)
         with ThreadPoolExecutor(len(actors)) as pool:
-            return list(pool.map(act, range(len(actors))))
+            return [given for gave in pool.map(act, range(len(actors))) for given in gave]
