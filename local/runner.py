@@ -16,6 +16,7 @@ from typing import Any
 from local import engine as engines
 from local import environment, folder, table, ttl
 from local.access_log import report
+from local.aws_endpoint import AwsEndpoint
 from local.batch import DeadLetters
 from local.checkpoints import Checkpoints
 from local.command_line import Options
@@ -24,6 +25,7 @@ from local.engine_file import EngineFile
 from local.folder import DataFolder
 from local.function import Function, ImportFailed
 from local.housekeeping import Housekeeping
+from local.kms import Kms
 from local.routes import Router
 from local.server import Application, Server, listen
 from local.stream import StreamPoller, stream_client
@@ -65,6 +67,7 @@ class Runner:
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
             )
+            self._answer_for_aws(stack, place)
             dynamodb = table.client("dynamodb")
             stream = table.ensure(dynamodb, name, template.table)
             file = EngineFile(place.database, name) if self._engine else None
@@ -114,6 +117,13 @@ class Runner:
         self._engine = Engine(place)
         stack.callback(self._engine.stop)
         return self._engine.endpoint
+
+    def _answer_for_aws(self, stack: contextlib.ExitStack, place: DataFolder) -> None:
+        """Starts what stands for the services beside the engine."""
+        services = AwsEndpoint(Kms(place.secrets_key).operations())
+        stack.callback(services.stop)
+        services.start()
+        environment.point_to(services.url)
 
     def _functions(self, template: Template) -> dict[str, Function]:
         functions = {name: Function(one) for name, one in template.functions.items()}

@@ -179,6 +179,7 @@ CASES = {
     "experiment_permission": (keys.experiment_permission("u", "1"), "USER#u", "U#PERM#1"),
     "model_permission": (keys.model_permission("u", "n#"), "USER#u", "U#RPERM#n#"),
     "config": (keys.config("ttl_policy"), "CONFIG", "CFG#ttl_policy"),
+    "webhook": (keys.webhook("w#", "a#b"), "WEBHOOKS#w#", "WH#a#b"),
     "gsi1_run": (keys.gsi1_run("r", "1"), "RUN#r", "EXP#1"),
     "gsi1_trace": (keys.gsi1_trace("t", "1"), "TRACE#t", "EXP#1"),
     "gsi2_experiment": (keys.gsi2_experiment("w", "1"), "WS#w", "EXP#1"),
@@ -368,6 +369,7 @@ PREFIXES = {
     keys.experiment_permission_prefix(): "U#PERM#",
     keys.model_permission_prefix(): "U#RPERM#",
     keys.config_prefix(): "CFG#",
+    keys.webhook_prefix(): "WH#",
 }
 
 
@@ -386,4 +388,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "823d254a16f9fca3"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "a56c3a6f3f112e00"
