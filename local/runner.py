@@ -28,6 +28,7 @@ from local.housekeeping import Housekeeping
 from local.kms import Kms
 from local.routes import Router
 from local.server import Application, Server, listen
+from local.storage import Storage
 from local.stream import StreamPoller, stream_client
 from local.template import Template, read
 from local.website import Website
@@ -63,7 +64,7 @@ class Runner:
             bound = self._listen(stack)
             place = self._folder(stack)
             endpoint = self._start_engine(stack, place, name)
-            environment.keep_files(place.artifacts)
+            files = environment.keep_files(place.artifacts)
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
             )
@@ -74,12 +75,13 @@ class Runner:
             if file:
                 file.index_stream()
             functions = self._functions(template)
-            application = Application(router, functions, Website())
+            storage = Storage(files) if files else None
+            application = Application(router, functions, Website(), storage)
             server = Server(application, bound)
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
             if file:
-                self._keep_house(stack, server, dynamodb, file, name, template)
+                self._keep_house(stack, server, dynamodb, file, name, template, storage)
             # Nothing that exists now will ever be garbage.
             gc.collect()
             gc.freeze()
@@ -170,6 +172,7 @@ class Runner:
         file: EngineFile,
         name: str,
         template: Template,
+        storage: Storage | None,
     ) -> None:
         engine = self._engine
         assert engine is not None  # noqa: S101 - for the type checker
@@ -184,6 +187,8 @@ class Runner:
         tasks = {"stream records trimmed": lambda: self._trim(file)}
         if attribute:
             tasks["expired items deleted"] = lambda: ttl.sweep(dynamodb, file, name, key, attribute)
+        if storage:
+            tasks["abandoned uploads deleted"] = storage.drop_abandoned
         house = Housekeeping(lambda: engine.process.poll() is None, died, tasks)
         stack.callback(house.stop)
         house.start()

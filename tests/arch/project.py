@@ -15,7 +15,7 @@ from local import cloudformation
 ROOT = Path(__file__).resolve().parents[2]
 LAYER = ROOT / "layers/core/python/mlcore"
 FUNCTIONS = ROOT / "functions"
-DOMAINS = ("experiments", "runs", "ui", "webhooks", "server")
+DOMAINS = ("experiments", "runs", "artifacts", "ui", "webhooks", "server")
 SOURCE_FOLDERS = ("layers", "functions", "local", "tests", "bench", "examples")
 
 
