@@ -311,15 +311,34 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "Query",
         ),
     ),
+    "Roles and grants": (
+        Access(
+            "All that a user may", "user_grant", ("user_grant",), "Query of the user's partition"
+        ),
+        Access(
+            "Grant anything",
+            "user_grant",
+            ("user_grant", "grantee"),
+            "TransactWriteItems: the grant, and the entry in the list of the resource",
+        ),
+        Access("Who has a grant on a resource, consistently", "grantee", ("grantee",), "Query"),
+        Access("List users", "user_name", ("user_name",), "Query, then one for each user"),
+        Access(
+            "Create or rename role",
+            "role_name",
+            ("role", "role_name"),
+            "TransactWriteItems: the name makes the role unique in its workspace",
+        ),
+        Access("List roles", "role", ("role_prefix",), "Query, begins_with"),
+        Access("Assign role", "user_role", ("user_role", "role_user"), "TransactWriteItems"),
+        Access("List users of role", "role_user", ("role_user_prefix",), "Query, begins_with"),
+        Access("Give out a number", "counter", ("counter",), "UpdateItem, ADD"),
+        Access("Count a wrong password", "login", ("login",), "UpdateItem, ADD"),
+    ),
     "Workspace and configuration": (
         Access("Get, create, update workspace", "workspace", ("workspace",), "GetItem, PutItem"),
         Access("Get or set config value", "config", ("config",), "GetItem, PutItem"),
         Access("List all config", "config", ("config_prefix",), "Query, begins_with"),
-    ),
-    "Webhooks": (
-        Access("Create, get, update, delete webhook", "webhook", ("webhook",), "one item each"),
-        Access("List webhooks", "webhook", ("webhook_prefix",), "Query, begins_with"),
-        Access("Receivers of an event", "webhook", ("webhook_prefix",), "Query, begins_with"),
     ),
 }
 

@@ -17,6 +17,15 @@ class Options(NamedTuple):
     data: Path | None
     indexer: bool
     template: Path
+    auth: bool = False
+    workspaces: bool = False
+
+    def parameters(self) -> dict[str, str]:
+        """The parameters that a deployment with these options would be given."""
+        return {
+            "Authentication": "basic" if self.auth else "none",
+            "Workspaces": "true" if self.workspaces else "false",
+        }
 
 
 def default_data_folder() -> Path:
@@ -49,9 +58,6 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         help=argparse.SUPPRESS,
     )
     given = parser.parse_args(arguments)
-    for name in ("auth", "workspaces"):
-        if getattr(given, name):
-            parser.error(f"--{name} is not available yet")
     if not 0 <= given.port <= 65535:
         parser.error("--port is a number from 0 to 65535")
     data = None if given.ephemeral else (given.data or default_data_folder())
@@ -61,4 +67,6 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         data=data.expanduser().resolve() if data else None,
         indexer=not given.no_indexer,
         template=given.template.resolve(),
+        auth=given.auth,
+        workspaces=given.workspaces,
     )

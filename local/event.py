@@ -136,6 +136,16 @@ def from_http(request: HttpRequest, match: Match) -> dict[str, Any]:
     return event
 
 
+def for_authorizer(event: dict[str, Any]) -> dict[str, Any]:
+    """What an authorizer gets of a request: all but its body."""
+    asked = {
+        name: value for name, value in event.items() if name not in {"body", "isBase64Encoded"}
+    }
+    method, path = event["requestContext"]["http"]["method"], event["rawPath"]
+    arn = f"arn:aws:execute-api:local:000000000000:local/$default/{method}{path}"
+    return {**asked, "type": "REQUEST", "routeArn": arn, "identitySource": None}
+
+
 def is_too_large(event: dict[str, Any]) -> bool:
     """Whether Lambda would refuse the event."""
     return _exceeds(event, len(event.get("body", "")))

@@ -22,16 +22,18 @@ class Match(NamedTuple):
     key: str
     function: str
     path_parameters: dict[str, str]
+    authorizer: str | None = None
 
 
 class _Route:
     """One route, taken apart. ``rank`` orders routes from the most specific path to the least."""
 
-    __slots__ = ("function", "key", "method", "rank", "segments")
+    __slots__ = ("authorizer", "function", "key", "method", "rank", "segments")
 
     def __init__(self, definition: RouteDefinition) -> None:
         self.key = definition.key
         self.function = definition.function
+        self.authorizer = definition.authorizer
         method, _, path = definition.key.partition(" ")
         if not path.startswith("/"):
             raise TemplateError(f"route key {definition.key!r} is not METHOD /path")
@@ -88,7 +90,7 @@ class Router:
                 raise TemplateError(f"route key {definition.key!r} is declared twice")
             keys.add(definition.key)
             if definition.key == "$default":
-                self._default = Match("$default", definition.function, {})
+                self._default = Match("$default", definition.function, {}, definition.authorizer)
             else:
                 self._routes.append(_Route(definition))
         self._routes.sort(key=lambda route: route.rank)
@@ -116,5 +118,5 @@ class Router:
                 continue
             values = route.match(segments)
             if values is not None:
-                return Match(route.key, route.function, values)
+                return Match(route.key, route.function, values, route.authorizer)
         return self._default

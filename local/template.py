@@ -6,6 +6,7 @@ Functions, routes, stream mappings and the table; it starts nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,11 +34,13 @@ class FunctionDefinition(NamedTuple):
 class RouteDefinition(NamedTuple):
     """One route of the HTTP API.
 
-    ``ANY /path/{proxy+}`` or ``$default``, and the function behind it.
+    ``ANY /path/{proxy+}`` or ``$default``, the function behind it, and the one that is asked first
+    who calls.
     """
 
     key: str
     function: str
+    authorizer: str | None = None
 
 
 class StreamMapping(NamedTuple):
@@ -67,8 +70,12 @@ class Template(NamedTuple):
     table: dict[str, Any]
 
 
-def read(path: Path, table_name: str, region: str) -> Template:
+def read(
+    path: Path, table_name: str, region: str, parameters: Mapping[str, str] | None = None
+) -> Template:
     """Reads a template whose one DynamoDB table will be called ``table_name``.
+
+    ``parameters`` override the template's defaults.
 
     Raises:
         TemplateError: a resource cannot be served here; the message names it.
@@ -78,7 +85,9 @@ def read(path: Path, table_name: str, region: str) -> Template:
     tables = [name for name, resource in resources.items() if resource["Type"] == _TABLE]
     if len(tables) != 1:
         raise TemplateError(f"{path}: one {_TABLE} is needed, there are {len(tables)}")
-    resolver = Resolver(document, physical={tables[0]: table_name}, region=region)
+    resolver = Resolver(
+        document, parameters=parameters, physical={tables[0]: table_name}, region=region
+    )
     live = {
         name: resource
         for name, resource in resources.items()
@@ -110,6 +119,7 @@ _SERVED = frozenset(
         _TABLE,
         "AWS::ApiGatewayV2::Route",
         "AWS::ApiGatewayV2::Integration",
+        "AWS::ApiGatewayV2::Authorizer",
         "AWS::Lambda::EventSourceMapping",
     }
 )
@@ -164,6 +174,7 @@ def _routes(
         if str(properties[name].get("PayloadFormatVersion")) != "2.0":
             raise TemplateError(f"{name}: PayloadFormatVersion must be '2.0'")
         integrations[name] = function
+    authorizers = _authorizers(properties, kinds, functions)
     routes = []
     for name, kind in kinds.items():
         if kind != "AWS::ApiGatewayV2::Route":
@@ -171,8 +182,35 @@ def _routes(
         integration = str(properties[name].get("Target", "")).removeprefix("integrations/")
         if integration not in integrations:
             raise TemplateError(f"{name}: Target names no integration of this template")
-        routes.append(RouteDefinition(properties[name]["RouteKey"], integrations[integration]))
+        authorizer = None
+        if properties[name].get("AuthorizationType", "NONE") == "CUSTOM":
+            authorizer = authorizers.get(str(properties[name].get("AuthorizerId")))
+            if authorizer is None:
+                raise TemplateError(f"{name}: AuthorizerId names no authorizer of this template")
+        key = properties[name]["RouteKey"]
+        routes.append(RouteDefinition(key, integrations[integration], authorizer))
     return routes
+
+
+def _authorizers(
+    properties: dict[str, Any], kinds: dict[str, str], functions: dict[str, FunctionDefinition]
+) -> dict[str, str]:
+    """The function of each authorizer, by the authorizer's name."""
+    found = {}
+    for name, kind in kinds.items():
+        if kind != "AWS::ApiGatewayV2::Authorizer":
+            continue
+        own = properties[name]
+        function = _named_function(str(own.get("AuthorizerUri", "")), functions)
+        if function is None:
+            raise TemplateError(f"{name}: AuthorizerUri names no function of this template")
+        simple = own.get("EnableSimpleResponses") is True
+        if str(own.get("AuthorizerPayloadFormatVersion")) != "2.0" or not simple:
+            raise TemplateError(f"{name}: format 2.0 with simple responses is needed")
+        if int(own.get("AuthorizerResultTtlInSeconds", 300)) and own.get("IdentitySource"):
+            raise TemplateError(f"{name}: answers of an authorizer are not kept here")
+        found[name] = function
+    return found
 
 
 def _mappings(

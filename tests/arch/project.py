@@ -15,7 +15,7 @@ from local import cloudformation
 ROOT = Path(__file__).resolve().parents[2]
 LAYER = ROOT / "layers/core/python/mlcore"
 FUNCTIONS = ROOT / "functions"
-DOMAINS = ("experiments", "runs", "artifacts", "ui", "webhooks", "server")
+DOMAINS = tuple(sorted(path.parent.name for path in FUNCTIONS.glob("*/app.py")))
 SOURCE_FOLDERS = ("layers", "functions", "local", "tests", "bench", "examples")
 
 

@@ -248,8 +248,6 @@ def test_the_runner_ends_when_the_engine_dies(local: Any, tmp_path: Any) -> None
 @pytest.mark.parametrize(
     ("arguments", "environ", "code", "message"),
     [
-        (["--auth"], {}, 2, "--auth is not available yet"),
-        (["--workspaces"], {}, 2, "--workspaces is not available yet"),
         (["--ephemeral", "--data=x"], {}, 2, "not allowed with"),
         (["--port=70000"], {}, 2, "0 to 65535"),
         (["--ephemeral"], {"TABLE_NAME": "short"}, 1, "11 characters or more"),

@@ -67,13 +67,11 @@ class Bucket:
 
     def open(self, key: str, most: int) -> Opened | None:
         with _translated():
-            found = self._found(key, head=most == 0)
+            found = self._found(key)
             if found is None:
                 return None
             data = None
-            if "Body" not in found:
-                pass
-            elif found["ContentLength"] <= most:
+            if found["ContentLength"] <= most:
                 data = found["Body"].read()
             else:
                 found["Body"].close()
@@ -167,18 +165,19 @@ class Bucket:
         with contextlib.suppress(errors.ResourceDoesNotExist), _translated():
             self._client.abort_multipart_upload(Bucket=self._name, Key=key, UploadId=upload_id)
 
-    def _found(self, key: str, *, head: bool = False) -> Any:
-        ask = self._client.head_object if head else self._client.get_object
+    def _found(self, key: str) -> Any:
         try:
-            return ask(Bucket=self._name, Key=key)
+            return self._client.get_object(Bucket=self._name, Key=key)
         except ClientError as error:
             if _code(error) in _MISSING:
                 return None
             raise
 
     def _etag(self, key: str) -> str | None:
-        found = self.open(key, 0)
-        return found.etag.strip('"') if found else None
+        with contextlib.suppress(ClientError):
+            etag: str = self._client.head_object(Bucket=self._name, Key=key)["ETag"].strip('"')
+            return etag
+        return None
 
     def _pages(self, prefix: str, delimiter: str) -> Iterator[Any]:
         more: dict[str, str] = {"Delimiter": delimiter} if delimiter else {}

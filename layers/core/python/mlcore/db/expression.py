@@ -66,6 +66,10 @@ class Update:
         place = self._path(path)
         self._conditions.append(f"(attribute_not_exists({place}) OR {place}={self._value(value)})")
 
+    def require_absent_or_other(self, path: Path, value: Raw) -> None:
+        place = self._path(path)
+        self._conditions.append(f"(attribute_not_exists({place}) OR {place}<>{self._value(value)})")
+
     def fits(self) -> bool:
         """Whether DynamoDB will take the expressions: 4 KB each, 300 operators (counted
         generously)."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db import capacity
+from mlcore.http.gate import Gate, Refused
 from mlcore.http.request import Event, Request, decode_request, headers_of, workspace_of
 from mlcore.http.response import Response
 from mlcore.http.routes import PlainRoute, Route, Routes, Rpc, allowed_methods
@@ -29,6 +30,7 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
     """The handler of a domain: takes an API Gateway HTTP API v2 event, answers a v2 response."""
     routes = Routes(rpcs, plain_routes)
     security = Security(os.environ)
+    gate = Gate(os.environ)
 
     def handler(event: Event, _context: Any) -> dict[str, Any]:
         started = time.perf_counter()
@@ -42,22 +44,20 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
             try:
                 response = security.answer(method, path, headers)
                 if response is None:
-                    methods, parameters = routes.find(path)
                     request = Request(
-                        headers,
-                        workspace_of(headers),
-                        request_id,
-                        method,
-                        path,
-                        parameters,
-                        event,
+                        headers, workspace_of(headers), request_id, method, path, event=event
                     )
+                    request = gate.identify(request)
+                    methods, parameters = routes.find(path)
+                    request = request._replace(parameters=parameters)
                     route = methods.get("GET" if method == "HEAD" else method)
                     if route is None:
                         response = _no_route(request, methods)
                     else:
                         name = route.path
-                        response = _call(route, request)
+                        response = _call(route, request, gate)
+            except Refused as refusal:
+                response = refusal.response
             except errors.MlflowError as error:
                 response = _failure(error)
             except Exception:
@@ -90,13 +90,17 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
     return handler
 
 
-def _call(route: Route, request: Request) -> Response:
+def _call(route: Route, request: Request, gate: Gate) -> Response:
     if isinstance(route, PlainRoute):
+        gate.check(route, request, request)
         return route.function(request)
     message = decode_request(
         route.message, request.event, request.method, request.headers, request.parameters
     )
-    body = encode(route.function(message, request))
+    gate.check(route, request, message)
+    answer = route.function(message, request)
+    gate.follow(route, request, message, answer)
+    body = encode(answer)
     # Lambda's JSON escapes these two in the body, which is ASCII.
     if len(body) > MAX_BODY_BYTES // 2 and (
         len(body) + body.count('"') + body.count("\\") > MAX_BODY_BYTES

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
@@ -33,6 +33,18 @@ class Request(NamedTuple):
     parameters: Mapping[str, str] = MappingProxyType({})
     """The values of the path's variables."""
     event: Event = MappingProxyType({})
+    access: Any = None
+    """The caller, a :class:`mlcore.policies.access.Access`; None where nobody needs to log in."""
+
+    def caller(self) -> Any:
+        """The caller of an RPC that exists only where callers log in. Raises EndpointNotFound."""
+        if self.access is None:
+            raise errors.EndpointNotFound(f"No endpoint has the path {self.path}.")
+        return self.access
+
+    def may_read(self, resource_type: str) -> Callable[[str], bool] | None:
+        """Which resources of a type the caller sees in a list; None for all."""
+        return None if self.access is None else self.access.lists(resource_type)
 
     def arguments(self) -> dict[str, str]:
         """The query string; of an argument that is repeated, the first."""

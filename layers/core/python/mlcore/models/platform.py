@@ -5,6 +5,7 @@ from __future__ import annotations
 from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
 
 from mlcore.db import keys
+from mlcore.db.attributes import IntAttribute, TextMapAttribute
 from mlcore.models.base import IndexedItem, Item
 
 
@@ -19,33 +20,124 @@ class Workspace(Item):
 
 
 class User(Item):
-    """A user. ``password_hash`` holds the parameters of scrypt, the salt and the hash."""
+    """A user. ``password_hash`` holds the parameters of scrypt, the salt and the hash; ``role_ids``
+    the number that stands for the user's own grants in each workspace."""
 
     pattern = keys.USER
 
     username = UnicodeAttribute()
+    user_id = IntAttribute()
     password_hash = UnicodeAttribute()
     is_admin = BooleanAttribute()
+    role_ids = TextMapAttribute(null=True)
 
 
-class ExperimentPermission(IndexedItem):
-    """What a user may in an experiment: READ, EDIT, MANAGE or NO_PERMISSIONS."""
+class GrantItem(IndexedItem):
+    """What a user may with a resource, or (``*``) with all of its type; ``user_id`` tells a user
+    from an earlier one of the same name."""
+
+    username = UnicodeAttribute()
+    user_id = IntAttribute()
+    workspace = UnicodeAttribute()
+    resource_type = UnicodeAttribute()
+    resource_pattern = UnicodeAttribute()
+    permission = UnicodeAttribute()
+
+
+class ExperimentPermission(GrantItem):
+    """What a user may in an experiment of the default workspace."""
 
     pattern = keys.EXPERIMENT_PERMISSION
 
-    username = UnicodeAttribute()
     experiment_id = UnicodeAttribute()
-    permission = UnicodeAttribute()
 
 
-class ModelPermission(IndexedItem):
-    """What a user may with a registered model."""
+class ModelPermission(GrantItem):
+    """What a user may with a registered model of the default workspace."""
 
     pattern = keys.MODEL_PERMISSION
 
-    username = UnicodeAttribute()
     name = UnicodeAttribute()
-    permission = UnicodeAttribute()
+
+
+class UserGrant(GrantItem):
+    """What a user may with any other resource."""
+
+    pattern = keys.USER_GRANT
+
+
+class UserRole(Item):
+    """A user has a role."""
+
+    pattern = keys.USER_ROLE
+
+    role_id = IntAttribute()
+    user_id = IntAttribute()
+    assignment_id = IntAttribute()
+
+
+class UserName(Item):
+    """An entry of the list of users."""
+
+    pattern = keys.USER_NAME
+
+    username = UnicodeAttribute()
+
+
+class Grantee(Item):
+    """An entry of the list of those who have a grant on a resource."""
+
+    pattern = keys.GRANTEE
+
+    username = UnicodeAttribute()
+
+
+class Role(Item):
+    """A role; ``permissions`` is a JSON list of [id, resource type, pattern, level]."""
+
+    pattern = keys.ROLE
+
+    role_id = IntAttribute()
+    name = UnicodeAttribute()
+    workspace = UnicodeAttribute()
+    description = UnicodeAttribute(null=True)
+    permissions = UnicodeAttribute()
+    last_permission = IntAttribute()
+
+
+class RoleName(Item):
+    """Holds the name of a role in its workspace."""
+
+    pattern = keys.ROLE_NAME
+
+    role_id = IntAttribute()
+
+
+class RoleUser(Item):
+    """A role has a user."""
+
+    pattern = keys.ROLE_USER
+
+    username = UnicodeAttribute()
+    user_id = IntAttribute()
+    assignment_id = IntAttribute()
+
+
+class Login(Item):
+    """Wrong passwords from one address for one user name; ``window`` counts minutes."""
+
+    pattern = keys.LOGIN
+
+    window = IntAttribute()
+    failures = IntAttribute()
+
+
+class Counter(Item):
+    """The last number that was given out."""
+
+    pattern = keys.COUNTER
+
+    value = IntAttribute()
 
 
 class Config(Item):

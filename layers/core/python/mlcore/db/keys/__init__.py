@@ -48,10 +48,22 @@ Items: under each partition key its sort keys, and the items' ``type``::
         U#META                                              user
         U#PERM#<experiment_id>                              experiment_permission
         U#RPERM#<model_name>                                model_permission
+        U#GRANT#<workspace>#<resource_type>#<resource_pattern>  user_grant
+        U#ROLE#<role_id>                                    user_role
+    USERS
+        USERS#<username>                                    user_name
+    GRANTS#<workspace>#<resource_type>#<resource_pattern>
+        GRANTS#<username>                                   grantee
+    ROLES
+        ROLE#<role_id>                                      role
+        ROLENAME#<workspace>#<role_name>                    role_name
+        ROLEUSER#<role_id>#<username>                       role_user
+    LOGIN#<address>
+        LOGIN#<username>                                    login
+    COUNTERS
+        COUNTER#<key>                                       counter
     CONFIG
         CFG#<key>                                           config
-    WEBHOOKS#<workspace>
-        WH#<webhook_id>                                     webhook
 
 Secondary indexes: under each partition key its sort keys, and the pattern's name::
 
@@ -110,8 +122,6 @@ from mlcore.db.keys.registry import *  # noqa: F403
 from mlcore.db.keys.registry import REGISTRY_PATTERNS
 from mlcore.db.keys.traces import *  # noqa: F403
 from mlcore.db.keys.traces import TRACE_PATTERNS
-from mlcore.db.keys.webhooks import *  # noqa: F403
-from mlcore.db.keys.webhooks import WEBHOOK_PATTERNS
 
 PATTERNS: dict[str, Pattern] = {
     pattern.name: pattern
@@ -121,7 +131,6 @@ PATTERNS: dict[str, Pattern] = {
         *PROJECTION_PATTERNS,
         *REGISTRY_PATTERNS,
         *PLATFORM_PATTERNS,
-        *WEBHOOK_PATTERNS,
     )
 }
 """The patterns of items by name."""

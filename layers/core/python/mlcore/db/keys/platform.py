@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlcore.db.keys.pattern import Key, Pattern
+from mlcore.ids import DEFAULT_WORKSPACE
 
 _USER = "USER#<username>"
 
@@ -14,9 +15,47 @@ EXPERIMENT_PERMISSION = Pattern(
 MODEL_PERMISSION = Pattern(
     "model_permission", _USER, "U#RPERM#<model_name>", "what a user may with a registered model"
 )
+USER_GRANT = Pattern(
+    "user_grant",
+    _USER,
+    "U#GRANT#<workspace>#<resource_type>#<resource_pattern>",
+    "what a user may with any other resource, or in another workspace than the default one",
+)
+USER_ROLE = Pattern("user_role", _USER, "U#ROLE#<role_id>", "a user has a role")
+USER_NAME = Pattern("user_name", "USERS", "USERS#<username>", "lists the users")
+GRANTEE = Pattern(
+    "grantee",
+    "GRANTS#<workspace>#<resource_type>#<resource_pattern>",
+    "GRANTS#<username>",
+    "a user has a grant on a resource, read consistently",
+)
+ROLE = Pattern("role", "ROLES", "ROLE#<role_id>", "a role with its permissions")
+ROLE_NAME = Pattern(
+    "role_name", "ROLES", "ROLENAME#<workspace>#<role_name>", "makes the role's name unique"
+)
+ROLE_USER = Pattern("role_user", "ROLES", "ROLEUSER#<role_id>#<username>", "a role has a user")
+LOGIN = Pattern(
+    "login", "LOGIN#<address>", "LOGIN#<username>", "wrong passwords of the last minute"
+)
+COUNTER = Pattern("counter", "COUNTERS", "COUNTER#<key>", "the last number that was given out")
 CONFIG = Pattern("config", "CONFIG", "CFG#<key>", "one setting of the deployment")
 
-PLATFORM_PATTERNS = (WORKSPACE, USER, EXPERIMENT_PERMISSION, MODEL_PERMISSION, CONFIG)
+PLATFORM_PATTERNS = (
+    WORKSPACE,
+    USER,
+    EXPERIMENT_PERMISSION,
+    MODEL_PERMISSION,
+    USER_GRANT,
+    USER_ROLE,
+    USER_NAME,
+    GRANTEE,
+    ROLE,
+    ROLE_NAME,
+    ROLE_USER,
+    LOGIN,
+    COUNTER,
+    CONFIG,
+)
 
 
 def workspace(name: str) -> Key:
@@ -41,6 +80,58 @@ def model_permission(username: str, model_name: str) -> Key:
 
 def model_permission_prefix() -> str:
     return MODEL_PERMISSION.sk.prefix()
+
+
+def user_grant(username: str, workspace: str, resource_type: str, resource_pattern: str) -> Key:
+    """Where a grant is kept: the seeds' patterns serve experiments and models of the default
+    workspace."""
+    if workspace == DEFAULT_WORKSPACE and resource_type == "experiment":
+        return experiment_permission(username, resource_pattern)
+    if workspace == DEFAULT_WORKSPACE and resource_type == "registered_model":
+        return model_permission(username, resource_pattern)
+    sk = USER_GRANT.sk.build(workspace, resource_type, resource_pattern)
+    return Key(USER.pk.build(username), sk)
+
+
+def user_role(username: str, role_id: str) -> Key:
+    return Key(USER.pk.build(username), USER_ROLE.sk.build(role_id))
+
+
+def user_name(username: str) -> Key:
+    return Key(USER_NAME.pk.text, USER_NAME.sk.build(username))
+
+
+def grantee(workspace: str, resource_type: str, resource_pattern: str, username: str) -> Key:
+    pk = GRANTEE.pk.build(workspace, resource_type, resource_pattern)
+    return Key(pk, GRANTEE.sk.build(username))
+
+
+def role(role_id: str) -> Key:
+    return Key(ROLE.pk.text, ROLE.sk.build(role_id))
+
+
+def role_prefix() -> str:
+    return ROLE.sk.prefix()
+
+
+def role_name(workspace: str, name: str) -> Key:
+    return Key(ROLE_NAME.pk.text, ROLE_NAME.sk.build(workspace, name))
+
+
+def role_user(role_id: str, username: str) -> Key:
+    return Key(ROLE_USER.pk.text, ROLE_USER.sk.build(role_id, username))
+
+
+def role_user_prefix(role_id: str) -> str:
+    return ROLE_USER.sk.prefix(role_id)
+
+
+def login(address: str, username: str) -> Key:
+    return Key(LOGIN.pk.build(address), LOGIN.sk.build(username))
+
+
+def counter(name: str) -> Key:
+    return Key(COUNTER.pk.text, COUNTER.sk.build(name))
 
 
 def config(key: str) -> Key:

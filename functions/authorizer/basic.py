@@ -1,0 +1,66 @@
+"""HTTP Basic authentication against the hashes in the table, with a bound on wrong passwords.
+
+Each call reads the user, so a changed password and a deleted user count at once. What is
+remembered is only that a password fits a hash, under a key that dies with the process.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+from typing import Final
+
+from mlcore.auth.passwords import NOBODY, check_password
+from mlcore.repos import logins
+from mlcore.repos.users import User
+
+REMEMBERED: Final = 1_000
+
+_secret: Final = os.urandom(32)
+_fitting: Final[dict[bytes, None]] = {}
+
+
+def authenticate(authorization: str, address: str) -> User | None:
+    """The user whom an Authorization header proves, else None.
+
+    A name that nobody has takes as long as a wrong password.
+
+    Args:
+        address: of the caller; wrong passwords are counted by it and the name, so that guessing
+            does not lock the user out elsewhere.
+    """
+    credentials = _credentials(authorization)
+    if credentials is None:
+        return None
+    username, password = credentials
+    user, failures = logins.find(username, address)
+    hashed = NOBODY if user is None else user.password_hash
+    proof = hmac.digest(_secret, f"{hashed}\0{password}".encode(), hashlib.sha256)
+    if proof in _fitting:
+        return user
+    if failures >= logins.MAXIMUM_FAILURES:
+        return None
+    if not check_password(password, hashed) or user is None:
+        logins.failed(username, address)
+        return None
+    if len(_fitting) >= REMEMBERED:
+        _fitting.pop(next(iter(_fitting)))
+    _fitting[proof] = None
+    return user
+
+
+def _credentials(authorization: str) -> tuple[str, str] | None:
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        text = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    username, colon, password = text.partition(":")
+    if not (colon and username and password):
+        return None
+    return username, password

@@ -1,0 +1,121 @@
+"""The RPCs about users, their permissions and their roles."""
+
+from __future__ import annotations
+
+import os
+
+from mlcore.http import delete, get, lambda_handler, patch, post
+from mlcore.http.gate import is_on
+from users import messages as m
+from users import named_permissions, permissions, roles, service
+
+RPCS = (
+    post("/mlflow/users/create", m.CreateUser, service.create_user),
+    get("/mlflow/users/get", m.UserName, service.get_user),
+    get("/mlflow/users/list", m.Nothing, service.list_users),
+    get("/mlflow/users/current", m.Nothing, service.get_current_user),
+    patch("/mlflow/users/update-password", m.UpdatePassword, service.update_password),
+    patch("/mlflow/users/update-admin", m.UpdateAdmin, service.update_admin),
+    delete("/mlflow/users/delete", m.UserName, service.delete_user),
+    post(
+        "/mlflow/users/permissions/grant",
+        m.UserPermission,
+        permissions.grant_user_permission,
+        version="3.0",
+    ),
+    post(
+        "/mlflow/users/permissions/revoke",
+        m.UserPermission,
+        permissions.revoke_user_permission,
+        version="3.0",
+    ),
+    get(
+        "/mlflow/users/permissions/get",
+        m.UserPermission,
+        permissions.get_user_permission,
+        version="3.0",
+    ),
+    get(
+        "/mlflow/users/permissions/list",
+        m.UserName,
+        permissions.list_user_permissions,
+        version="3.0",
+    ),
+    get(
+        "/mlflow/users/current/permissions",
+        m.Nothing,
+        permissions.list_current_user_permissions,
+        version="3.0",
+    ),
+    get("/mlflow/users/roles/list", m.UserName, roles.list_user_roles, version="3.0"),
+    post("/mlflow/roles/create", m.CreateRole, roles.create_role, version="3.0"),
+    get("/mlflow/roles/get", m.RoleId, roles.get_role, version="3.0"),
+    get("/mlflow/roles/list", m.ListRoles, roles.list_roles, version="3.0"),
+    patch("/mlflow/roles/update", m.UpdateRole, roles.update_role, version="3.0"),
+    delete("/mlflow/roles/delete", m.RoleId, roles.delete_role, version="3.0"),
+    post(
+        "/mlflow/roles/permissions/add",
+        m.AddRolePermission,
+        roles.add_role_permission,
+        version="3.0",
+    ),
+    delete(
+        "/mlflow/roles/permissions/remove",
+        m.RolePermissionId,
+        roles.remove_role_permission,
+        version="3.0",
+    ),
+    get("/mlflow/roles/permissions/list", m.RoleId, roles.list_role_permissions, version="3.0"),
+    patch(
+        "/mlflow/roles/permissions/update",
+        m.UpdateRolePermission,
+        roles.update_role_permission,
+        version="3.0",
+    ),
+    post("/mlflow/roles/assign", m.RoleAssignment, roles.assign_role, version="3.0"),
+    delete("/mlflow/roles/unassign", m.RoleAssignment, roles.unassign_role, version="3.0"),
+    get("/mlflow/roles/users/list", m.RoleId, roles.list_role_users, version="3.0"),
+    post(
+        "/mlflow/experiments/permissions/create",
+        m.ExperimentPermission,
+        named_permissions.create_experiment_permission,
+    ),
+    get(
+        "/mlflow/experiments/permissions/get",
+        m.ExperimentPermission,
+        named_permissions.get_experiment_permission,
+    ),
+    patch(
+        "/mlflow/experiments/permissions/update",
+        m.ExperimentPermission,
+        named_permissions.update_experiment_permission,
+    ),
+    delete(
+        "/mlflow/experiments/permissions/delete",
+        m.ExperimentPermission,
+        named_permissions.delete_experiment_permission,
+    ),
+    post(
+        "/mlflow/registered-models/permissions/create",
+        m.RegisteredModelPermission,
+        named_permissions.create_registered_model_permission,
+    ),
+    get(
+        "/mlflow/registered-models/permissions/get",
+        m.RegisteredModelPermission,
+        named_permissions.get_registered_model_permission,
+    ),
+    patch(
+        "/mlflow/registered-models/permissions/update",
+        m.RegisteredModelPermission,
+        named_permissions.update_registered_model_permission,
+    ),
+    delete(
+        "/mlflow/registered-models/permissions/delete",
+        m.RegisteredModelPermission,
+        named_permissions.delete_registered_model_permission,
+    ),
+)
+
+# Where nobody logs in the paths are unknown, by which the UI knows that there are no accounts.
+handler = lambda_handler(RPCS if is_on(os.environ) else ())

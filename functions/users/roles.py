@@ -1,0 +1,170 @@
+"""Roles: named bundles of permissions in a workspace, and who has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore import errors
+from mlcore.auth import permissions
+from mlcore.auth.permissions import Grant
+from mlcore.http import Request
+from mlcore.policies.access import administrated
+from mlcore.repos import roles, users
+from mlcore.repos.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
+from users import messages as m
+from users import responses
+from users.parameters import given, integer, text
+
+RESERVED_PREFIX = "__user_"
+
+
+def create_role(message: m.CreateRole, request: Request) -> dict[str, Any]:
+    name, workspace = given(message, "name"), given(message, "workspace")
+    _check_name(name)
+    if not isinstance(workspace, str) or not workspace.strip():
+        raise errors.InvalidParameterValue("Workspace cannot be empty.")
+    description = message.description
+    if description is not None and not isinstance(description, str):
+        raise errors.InvalidParameterValue("Role description must be a string or null.")
+    _check_not_reserved(name)
+    try:
+        made = roles.create(name, workspace, description)
+    except RoleNameTaken:
+        raise errors.ResourceAlreadyExists(
+            f"Role (name={name}, workspace={workspace}) already exists."
+        ) from None
+    return {"role": responses.role(made)}
+
+
+def get_role(message: m.RoleId, request: Request) -> dict[str, Any]:
+    return {"role": responses.role(roles.get(integer(message, "role_id")))}
+
+
+def list_roles(message: m.ListRoles, request: Request) -> dict[str, Any]:
+    if any(not workspace.strip() for workspace in message.workspace):
+        raise errors.InvalidParameterValue(
+            "Parameter 'workspace' must be a non-empty string when provided."
+        )
+    wanted = set(message.workspace)
+    found = [role for role in roles.find_all() if not wanted or role.workspace in wanted]
+    return {"roles": [responses.role(role) for role in found]}
+
+
+def update_role(message: m.UpdateRole, request: Request) -> dict[str, Any]:
+    role_id = integer(message, "role_id")
+    name, description = message.name, message.description
+    if name is None and description is None:
+        raise errors.InvalidParameterValue(
+            "At least one of 'name' or 'description' must be provided to update a role."
+        )
+    if name is not None:
+        _check_name(name)
+    if description is not None and not isinstance(description, str):
+        raise errors.InvalidParameterValue("Role description must be a string.")
+    if name is not None:
+        _check_not_reserved(name)
+    try:
+        changed = roles.update(role_id, name, description)
+    except RoleNameTaken:
+        raise errors.ResourceAlreadyExists(
+            f"Role with name={name} already exists in workspace={roles.get(role_id).workspace}"
+        ) from None
+    return {"role": responses.role(changed)}
+
+
+def delete_role(message: m.RoleId, request: Request) -> dict[str, Any]:
+    roles.delete(integer(message, "role_id"))
+    return {}
+
+
+def add_role_permission(message: m.AddRolePermission, request: Request) -> dict[str, Any]:
+    role_id = integer(message, "role_id")
+    resource_type = text(message, "resource_type")
+    pattern = text(message, "resource_pattern")
+    permission = text(message, "permission")
+    permissions.check_level(permission, resource_type)
+    permissions.check_pattern(pattern, resource_type)
+    try:
+        made = roles.add_permission(role_id, Grant(resource_type, pattern, permission))
+    except PermissionExists:
+        raise errors.ResourceAlreadyExists(
+            f"Role permission (role_id={role_id}, resource_type={resource_type}, "
+            f"resource_pattern={pattern}) already exists."
+        ) from None
+    return {"role_permission": responses.role_permission(made, role_id)}
+
+
+def remove_role_permission(message: m.RolePermissionId, request: Request) -> dict[str, Any]:
+    roles.replace_permission(integer(message, "role_permission_id"), None)
+    return {}
+
+
+def list_role_permissions(message: m.RoleId, request: Request) -> dict[str, Any]:
+    found = roles.get(integer(message, "role_id"))
+    shown = [responses.role_permission(held, found.role_id) for held in found.permissions]
+    return {"role_permissions": shown}
+
+
+def update_role_permission(message: m.UpdateRolePermission, request: Request) -> dict[str, Any]:
+    permission_id = integer(message, "role_permission_id")
+    permission = text(message, "permission")
+    role, held = roles.find_permission(permission_id)
+    permissions.check_level(permission, held.grant.resource_type)
+    changed = roles.replace_permission(permission_id, permission)
+    return {"role_permission": responses.role_permission(changed, role.role_id)}
+
+
+def assign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]:
+    username, role_id = text(message, "username"), integer(message, "role_id")
+    user = users.get(username)
+    try:
+        made = roles.assign(user, role_id)
+    except AlreadyAssigned:
+        raise errors.ResourceAlreadyExists(
+            f"User role assignment (user_id={user.user_id}, role_id={role_id}) already exists"
+        ) from None
+    return {"assignment": responses.assignment(made)}
+
+
+def unassign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]:
+    username, role_id = text(message, "username"), integer(message, "role_id")
+    user = users.get(username)
+    try:
+        roles.unassign(user, role_id)
+    except NotAssigned:
+        raise errors.ResourceDoesNotExist(
+            f"User role assignment (user_id={user.user_id}, role_id={role_id}) not found"
+        ) from None
+    return {}
+
+
+def list_user_roles(message: m.UserName, request: Request) -> dict[str, Any]:
+    """The roles of a user, as far as the caller may know of them."""
+    username = text(message, "username")
+    found = users.find_profile(username)
+    if found is None:
+        raise users.missing(username)
+    listed = [*responses.own_roles(found), *roles.find_many(found.role_ids)]
+    access = request.caller()
+    if not (access.is_admin or access.username == username):
+        visible = administrated(access.profile(), access.roles())
+        listed = [role for role in listed if role.workspace in visible]
+    return {"roles": [responses.role(role) for role in listed]}
+
+
+def list_role_users(message: m.RoleId, request: Request) -> dict[str, Any]:
+    found = roles.assignments(integer(message, "role_id"))
+    return {"assignments": [responses.assignment(made) for made in found]}
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise errors.InvalidParameterValue("Role name cannot be empty.")
+
+
+def _check_not_reserved(name: str) -> None:
+    if name.startswith(RESERVED_PREFIX):
+        raise errors.InvalidParameterValue(
+            f"Role name {name!r} uses the reserved '__user_' prefix, which is held for the "
+            "per-user permission representation. Choose a different name."
+        )

@@ -1,0 +1,115 @@
+"""Users: creating, listing, changing and deleting them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore import errors
+from mlcore.auth.passwords import check_password, hash_password
+from mlcore.http import Request
+from mlcore.policies import access as policy
+from mlcore.repos import roles, users
+from mlcore.repos.users import UserExists
+from users import messages as m
+from users import responses
+from users.parameters import given, text
+
+MINIMUM_PASSWORD_LENGTH = 12
+
+
+def create_user(message: m.CreateUser, request: Request) -> dict[str, Any]:
+    username, password = text(message, "username"), text(message, "password")
+    if not username or not password:
+        raise errors.InvalidParameterValue("Username and password cannot be empty.")
+    try:
+        made = users.create(username, hash_password(_long_enough(password)), is_admin=False)
+    except UserExists:
+        raise errors.ResourceAlreadyExists(f"User (username={username}) already exists.") from None
+    created = responses.user(made)
+    return {"user": created | {"experiment_permissions": [], "registered_model_permissions": []}}
+
+
+def get_user(message: m.UserName, request: Request) -> dict[str, Any]:
+    username = text(message, "username")
+    found = users.find_profile(username)
+    if found is None:
+        raise users.missing(username)
+    return {"user": responses.profile(found)}
+
+
+def list_users(message: m.Nothing, request: Request) -> dict[str, Any]:
+    """Each user with the roles that the caller may know of: all for an administrator and for
+    oneself, else those of workspaces that the caller administrates."""
+    access = request.caller()
+    found = users.find_all()
+    assigned = {role.role_id: role for role in roles.find_all()} if found else {}
+    administrated = policy.administrated(access.profile(), access.roles())
+    listed = []
+    for profile in found:
+        held = [assigned[role_id] for role_id in profile.role_ids if role_id in assigned]
+        visible = [
+            role
+            for role in (*responses.own_roles(profile), *held)
+            if access.is_admin
+            or profile.user.username == access.username
+            or role.workspace in administrated
+        ]
+        shown = [responses.role(role) for role in visible]
+        listed.append({**responses.user(profile.user), "roles": shown})
+    return {"users": sorted(listed, key=lambda user: user["id"])}
+
+
+def get_current_user(message: m.Nothing, request: Request) -> dict[str, Any]:
+    user = request.caller().profile().user
+    return {"user": responses.user(user), "is_basic_auth": request.caller().by_password}
+
+
+def update_password(message: m.UpdatePassword, request: Request) -> dict[str, Any]:
+    """Who changes the own password must know it: a browser left open is not enough."""
+    username, password = text(message, "username"), given(message, "password")
+    if request.caller().username == username:
+        current = message.current_password
+        if not current:
+            raise errors.InvalidParameterValue(
+                "Current password is required when changing your own password."
+            )
+        if not check_password(str(current), users.get(username).password_hash):
+            raise errors.InvalidParameterValue("Current password does not match.")
+        if password == current:
+            raise errors.InvalidParameterValue(
+                "New password must differ from the current password."
+            )
+    users.get(username)
+    users.update(username, password_hash=hash_password(_long_enough(password)))
+    return {}
+
+
+def update_admin(message: m.UpdateAdmin, request: Request) -> dict[str, Any]:
+    username, is_admin = text(message, "username"), given(message, "is_admin")
+    if not isinstance(is_admin, bool):
+        raise errors.InvalidParameterValue(
+            f"Parameter 'is_admin' must be a boolean. Got: {is_admin!r}"
+        )
+    users.update(username, is_admin=is_admin)
+    return {}
+
+
+def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
+    username = text(message, "username")
+    if username == request.caller().username:
+        raise errors.BadRequest(
+            "Users cannot delete their own account. Ask another admin to delete this user instead."
+        )
+    found = users.find_profile(username)
+    if found is None:
+        raise users.missing(username)
+    users.delete(found)
+    return {}
+
+
+def _long_enough(password: Any) -> str:
+    if not isinstance(password, str) or len(password) < MINIMUM_PASSWORD_LENGTH:
+        raise errors.InvalidParameterValue(
+            f"Password must be at least {MINIMUM_PASSWORD_LENGTH} characters."
+        )
+    return password

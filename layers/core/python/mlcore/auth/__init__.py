@@ -1,0 +1,1 @@
+"""Who may do what: levels, requirements and how grants answer them; reads no table."""

@@ -1,0 +1,73 @@
+"""Between a request and its function where authentication is on; nothing where it is off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mlcore.http.request import Request
+from mlcore.http.response import Response
+from mlcore.http.routes import Route
+
+AUTHENTICATION: Final = "AUTHENTICATION"
+"""Environment: ``none`` (default) or what the authorizer understands."""
+
+_TEXT: Final = "text/html; charset=utf-8"
+
+_CHALLENGE: Final = Response(
+    401,
+    "You are not authenticated. Please see "
+    "https://www.mlflow.org/docs/latest/auth/index.html#authenticating-to-mlflow "
+    "on how to authenticate.",
+    _TEXT,
+    {"www-authenticate": 'Basic realm="mlflow"'},
+)
+_FORBIDDEN: Final = Response(403, "Permission denied", _TEXT)
+
+
+class Refused(Exception):
+    """The request ends here."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
+
+
+class Gate:
+    """Asks :mod:`mlcore.policies`, which is imported only where there is somebody to ask about."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._guard: Any = None
+        if is_on(environment):
+            from mlcore.policies import guard  # noqa: PLC0415 -- 10 ms of a cold start
+
+            self._guard = guard
+
+    def identify(self, request: Request) -> Request:
+        """The request with its caller. Raises Refused: nobody that we know, or a wrong password."""
+        if self._guard is None or self._guard.is_public(request.path):
+            return request
+        context = request.event["requestContext"]
+        access = self._guard.caller(context, request.workspace)
+        if access is None:
+            raise Refused(_CHALLENGE)
+        return request._replace(access=access)
+
+    def check(self, route: Route, request: Request, message: Any) -> None:
+        """Raises Refused: the caller may not do this."""
+        if request.access is None:
+            return
+        if not self._guard.allows((route.method, route.path), request.access, message):
+            raise Refused(_FORBIDDEN)
+
+    def follow(
+        self, route: Route, request: Request, message: Any, answer: Mapping[str, Any]
+    ) -> None:
+        """What a successful call means for grants."""
+        if request.access is not None:
+            self._guard.afterwards((route.method, route.path), request.access, message, answer)
+
+
+def is_on(environment: Mapping[str, str]) -> bool:
+    """Whether callers must say who they are."""
+    return (environment.get(AUTHENTICATION) or "none") != "none"

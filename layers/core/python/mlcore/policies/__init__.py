@@ -1,0 +1,1 @@
+"""Which RPC needs which permission; loaded only where authentication is on."""

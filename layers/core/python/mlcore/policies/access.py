@@ -1,0 +1,168 @@
+"""What the caller of a request may do: the user's grants and roles, read at the first question."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from mlcore.auth.permissions import (
+    ANY,
+    EXPERIMENT,
+    LOGGED_MODEL,
+    NO_PERMISSIONS,
+    PERMISSIONS,
+    PROMPT,
+    PROMPT_VERSION,
+    REGISTERED_MODEL,
+    REGISTERED_MODEL_VERSION,
+    RUN,
+    WORKSPACE,
+    Grant,
+    Permission,
+)
+from mlcore.auth.requirements import NOT_DENIED, Grants, Requirement, Rung
+from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.repos import roles, users
+from mlcore.repos.roles import Role
+from mlcore.repos.users import Profile
+
+DEFAULT_PERMISSION: Final = "DEFAULT_PERMISSION"
+GRANT_DEFAULT_WORKSPACE: Final = "GRANT_DEFAULT_WORKSPACE_ACCESS"
+
+Reader = Callable[[str], bool]
+
+_LISTED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    RUN: (EXPERIMENT, (RUN,)),
+    LOGGED_MODEL: (EXPERIMENT, (LOGGED_MODEL,)),
+    REGISTERED_MODEL_VERSION: (REGISTERED_MODEL, (REGISTERED_MODEL_VERSION,)),
+    PROMPT_VERSION: (PROMPT, (PROMPT_VERSION,)),
+}
+"""Of what is listed in a container: the container's type, and the types whose DENY hides all."""
+
+
+class Access:
+    """One caller in one request.
+
+    Nothing is remembered between requests: what is revoked is gone at once. The user's partition is
+    one Query, the roles one BatchGetItem.
+    """
+
+    __slots__ = (
+        "_grants",
+        "_profile",
+        "_roles",
+        "by_password",
+        "is_admin",
+        "username",
+        "workspace",
+    )
+
+    def __init__(
+        self, username: str, is_admin: bool, workspace: str, *, by_password: bool = True
+    ) -> None:
+        self.username = username
+        self.by_password = by_password
+        self.is_admin = is_admin
+        self.workspace = workspace
+        self._profile: Profile | None = None
+        self._roles: list[Role] | None = None
+        self._grants: dict[str, Grants] = {}
+
+    def profile(self) -> Profile:
+        """The caller. Raises ResourceDoesNotExist when the user was deleted meanwhile."""
+        if self._profile is None:
+            self._profile = users.find_profile(self.username)
+            if self._profile is None:
+                raise users.missing(self.username)
+        return self._profile
+
+    def roles(self) -> list[Role]:
+        """The roles that the caller was assigned."""
+        if self._roles is None:
+            self._roles = roles.find_many(self.profile().role_ids)
+        return self._roles
+
+    def grants(self, workspace: str | None = None) -> Grants:
+        """The caller's grants in a workspace, by default the request's."""
+        name = self.workspace if workspace is None else workspace
+        found = self._grants.get(name)
+        if found is None:
+            found = self._grants[name] = grants_of(self.profile(), self.roles(), name)
+        return found
+
+    def allows(self, *requirements: Requirement) -> bool:
+        """Whether the caller meets every requirement; an administrator meets all."""
+        return self.is_admin or self.grants().allow(requirements)
+
+    def reader(self, resource_type: str, *also: Requirement) -> Reader:
+        """Which resources of a type the caller sees in a list."""
+        if self.is_admin:
+            return lambda _resource_id: True
+        grants = self.grants()
+        if not grants.allow(also):
+            return lambda _resource_id: False
+        member = (Rung(WORKSPACE, ANY, "read"),)
+        return lambda resource_id: grants.meets(
+            Requirement(resource_type, resource_id, "read", member)
+        )
+
+    def lists(self, resource_type: str) -> Reader | None:
+        """Which resources of a type the caller sees in a list; None for all. Of what is in an
+        experiment or a model, the ids or names of those."""
+        if self.is_admin:
+            return None
+        container, vetoes = _LISTED.get(resource_type, (resource_type, ()))
+        also = [Requirement(each, ANY, NOT_DENIED) for each in vetoes]
+        return self.reader(container, *also)
+
+    def administrates(self, workspace: str) -> bool:
+        """Whether the caller administrates a workspace."""
+        return self.is_admin or self.grants(workspace).administrates
+
+    def may_create(self) -> bool:
+        """Whether the caller may create experiments and models in the request's workspace."""
+        if self.is_admin or not workspaces_enabled():
+            return True
+        granted = self.grants().on(WORKSPACE, ANY)
+        if granted is not None:
+            return granted.can_use
+        return _absent(self.workspace).can_use
+
+
+def grants_of(profile: Profile, assigned: Iterable[Role], workspace: str) -> Grants:
+    """The grants of a user in a workspace: own ones and those of roles."""
+    held = [grant for where, grant in profile.grants if where == workspace]
+    held += [
+        permission.grant
+        for role in assigned
+        if role.workspace == workspace
+        for permission in role.permissions
+    ]
+    return Grants(held, default_permission(), _absent(workspace))
+
+
+def administrated(profile: Profile, assigned: Iterable[Role]) -> set[str]:
+    """The workspaces that a user administrates."""
+    return {
+        role.workspace
+        for role in assigned
+        if any(held.grant == Grant(WORKSPACE, ANY, "MANAGE") for held in role.permissions)
+    } | {where for where, grant in profile.grants if grant == Grant(WORKSPACE, ANY, "MANAGE")}
+
+
+def default_permission() -> Permission:
+    """The level of those who have no grant, below which no grant falls."""
+    return PERMISSIONS[os.environ.get(DEFAULT_PERMISSION) or "READ"]
+
+
+def workspaces_enabled() -> bool:
+    return os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower() in {"1", "true"}
+
+
+def _absent(workspace: str) -> Permission:
+    """What holds where there is no grant: nothing in workspaces, unless the default one is open."""
+    if not workspaces_enabled():
+        return default_permission()
+    opened = os.environ.get(GRANT_DEFAULT_WORKSPACE, "").lower() in {"1", "true"}
+    return default_permission() if opened and workspace == DEFAULT_WORKSPACE else NO_PERMISSIONS

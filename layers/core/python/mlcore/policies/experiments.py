@@ -1,0 +1,84 @@
+"""Who may do what with experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlcore import errors
+from mlcore.auth.permissions import (
+    ANY,
+    ASSESSMENT,
+    EXPERIMENT,
+    LOGGED_MODEL,
+    MANAGE,
+    RUN,
+    SCORER,
+    TRACE,
+    Grant,
+)
+from mlcore.auth.requirements import NOT_DENIED, Requirement
+from mlcore.policies.access import Access
+from mlcore.policies.requests import Follow, Policy, Route, anybody, inherited, on_experiment
+from mlcore.repos import experiments, grants, users
+
+CONTENTS = (RUN, TRACE, LOGGED_MODEL, ASSESSMENT, "review_queue", SCORER, "scorer_version")
+"""What goes, and comes back, with an experiment."""
+
+
+def create(access: Access, message: Any) -> bool:
+    return access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))
+
+
+def read_by_name(access: Access, message: Any) -> bool:
+    """A missing name is 404 for everybody, as on MLflow's server."""
+    found = experiments.find_by_name(access.workspace, message.experiment_name)
+    if found is None:
+        raise errors.ResourceDoesNotExist(
+            f"Could not find experiment with name {message.experiment_name}"
+        )
+    return access.allows(Requirement(EXPERIMENT, found.experiment_id, "read"))
+
+
+def delete(access: Access, message: Any) -> bool:
+    """The experiment, and everything in it."""
+    experiment_id = message.experiment_id
+    return access.allows(
+        Requirement(EXPERIMENT, experiment_id, "delete"),
+        *(inherited(experiment_id, each, "delete") for each in CONTENTS),
+    )
+
+
+def created(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    give(access, EXPERIMENT, body["experiment_id"])
+
+
+def give(access: Access, resource_type: str, resource_id: str) -> None:
+    """Lets the caller manage what the caller made."""
+    user = access.profile().user
+    users.own_role_id(user, access.workspace)
+    grants.put(user, access.workspace, Grant(resource_type, resource_id, MANAGE.name))
+
+
+_update = on_experiment("update")
+_manage = on_experiment("manage")
+
+POLICIES: dict[Route, Policy] = {
+    ("POST", "/2.0/mlflow/experiments/create"): create,
+    ("GET", "/2.0/mlflow/experiments/get"): on_experiment("read"),
+    ("GET", "/2.0/mlflow/experiments/get-by-name"): read_by_name,
+    ("GET", "/2.0/mlflow/experiments/search"): anybody,
+    ("POST", "/2.0/mlflow/experiments/search"): anybody,
+    ("POST", "/2.0/mlflow/experiments/search-datasets"): anybody,
+    ("POST", "/2.0/mlflow/experiments/update"): _update,
+    ("POST", "/2.0/mlflow/experiments/set-experiment-tag"): _update,
+    ("POST", "/2.0/mlflow/experiments/delete-experiment-tag"): _update,
+    ("POST", "/2.0/mlflow/experiments/delete"): delete,
+    ("POST", "/2.0/mlflow/experiments/restore"): delete,
+    ("POST", "/2.0/mlflow/experiments/permissions/create"): _manage,
+    ("GET", "/2.0/mlflow/experiments/permissions/get"): _manage,
+    ("PATCH", "/2.0/mlflow/experiments/permissions/update"): _manage,
+    ("DELETE", "/2.0/mlflow/experiments/permissions/delete"): _manage,
+}
+
+AFTERWARDS: dict[Route, Follow] = {("POST", "/2.0/mlflow/experiments/create"): created}

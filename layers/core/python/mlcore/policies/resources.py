@@ -1,0 +1,24 @@
+"""In which workspace a resource is, for grants are kept by workspace."""
+
+from __future__ import annotations
+
+from mlcore import errors
+from mlcore.auth.permissions import ANY, EXPERIMENT
+from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.policies.access import workspaces_enabled
+from mlcore.repos import experiments
+
+
+def workspace_of(resource_type: str, resource_id: str, active: str) -> str | None:
+    """The workspace whose grants decide about a resource; None when there is no such resource.
+
+    Names belong to the request's workspace (``active``); an experiment's id says its own.
+    """
+    if not workspaces_enabled():
+        return DEFAULT_WORKSPACE
+    if resource_id == ANY or resource_type != EXPERIMENT:
+        return active
+    try:
+        return experiments.get(resource_id).experiment.workspace
+    except errors.ResourceDoesNotExist:
+        return None

@@ -1,0 +1,78 @@
+"""Who may do what with runs and their metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mlcore.auth.permissions import RUN
+from mlcore.policies.access import Access
+from mlcore.policies.logged_models import on_models
+from mlcore.policies.requests import Follow, Policy, Route, anybody, creating, on_runs
+
+
+def create(access: Access, message: Any) -> bool:
+    return access.allows(*creating(message.experiment_id, RUN))
+
+
+def on_run(action: str) -> Policy:
+    """The action on the run that a message names, by either of its two names."""
+
+    def policy(access: Access, message: Any) -> bool:
+        return on_runs(access, [_run_id(message)], action)
+
+    return policy
+
+
+def log_metric(access: Access, message: Any) -> bool:
+    return _with_models(access, message, [message.model_id])
+
+
+def log_batch(access: Access, message: Any) -> bool:
+    return _with_models(access, message, [metric.model_id for metric in message.metrics])
+
+
+def log_models(access: Access, message: Any) -> bool:
+    return _with_models(access, message, [model.model_id for model in message.models])
+
+
+def read_history_of_many(access: Access, message: Any) -> bool:
+    return on_runs(access, getattr(message, "run_ids", None) or message.run_id, "read")
+
+
+def _with_models(access: Access, message: Any, model_ids: Iterable[str]) -> bool:
+    """A metric may be of a model of another experiment, and whoever may write to the run may not
+    write to that."""
+    return on_runs(access, [_run_id(message)], "update") and on_models(
+        access, [model_id for model_id in model_ids if model_id], "update"
+    )
+
+
+def _run_id(message: Any) -> str:
+    run_id: str = message.run_id or getattr(message, "run_uuid", "")
+    return run_id
+
+
+_update = on_run("update")
+
+POLICIES: dict[Route, Policy] = {
+    ("POST", "/2.0/mlflow/runs/create"): create,
+    ("GET", "/2.0/mlflow/runs/get"): on_run("read"),
+    ("POST", "/2.0/mlflow/runs/update"): _update,
+    ("POST", "/2.0/mlflow/runs/delete"): on_run("delete"),
+    ("POST", "/2.0/mlflow/runs/restore"): on_run("delete"),
+    ("POST", "/2.0/mlflow/runs/log-metric"): log_metric,
+    ("POST", "/2.0/mlflow/runs/log-parameter"): _update,
+    ("POST", "/2.0/mlflow/runs/log-batch"): log_batch,
+    ("POST", "/2.0/mlflow/runs/log-model"): _update,
+    ("POST", "/2.0/mlflow/runs/set-tag"): _update,
+    ("POST", "/2.0/mlflow/runs/delete-tag"): _update,
+    ("POST", "/2.0/mlflow/runs/log-inputs"): log_models,
+    ("POST", "/2.0/mlflow/runs/outputs"): log_models,
+    ("POST", "/2.0/mlflow/runs/search"): anybody,
+    ("GET", "/2.0/mlflow/metrics/get-history"): on_run("read"),
+    ("GET", "/2.0/mlflow/metrics/get-history-bulk"): read_history_of_many,
+    ("GET", "/2.0/mlflow/metrics/get-history-bulk-interval"): read_history_of_many,
+}
+
+AFTERWARDS: dict[Route, Follow] = {}

@@ -1,0 +1,158 @@
+"""Who may do what with users, roles and grants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore import errors
+from mlcore.auth import permissions
+from mlcore.auth.permissions import ANY, REGISTERED_MODEL, WITH_ID
+from mlcore.auth.requirements import Requirement
+from mlcore.policies.access import Access, administrated
+from mlcore.policies.requests import Policy, Route, administrators, anybody
+from mlcore.policies.resources import workspace_of
+from mlcore.repos import roles, users
+
+
+def oneself(access: Access, message: Any) -> bool:
+    return bool(access.username == message.username)
+
+
+def create_user(access: Access, message: Any) -> bool:
+    """Who administrates a workspace may make accounts for it; an account alone opens nothing."""
+    return bool(administrated(access.profile(), access.roles()))
+
+
+def list_users(access: Access, message: Any) -> bool:
+    return access.may_create()
+
+
+def manage_role(access: Access, message: Any) -> bool:
+    workspace = _workspace_of_role(message)
+    return workspace is not None and access.administrates(workspace)
+
+
+def view_role(access: Access, message: Any) -> bool:
+    workspace = _workspace_of_role(message)
+    return workspace is not None and workspace in _present(access)
+
+
+def list_roles(access: Access, message: Any) -> bool:
+    wanted = {workspace.strip() for workspace in message.workspace if workspace.strip()}
+    return bool(wanted) and wanted <= _present(access)
+
+
+def view_user(access: Access, message: Any) -> bool:
+    """Oneself, and the users of a workspace that the caller administrates."""
+    if access.username == message.username:
+        return True
+    found = users.find_profile(str(message.username or ""))
+    if found is None:
+        return False
+    theirs = {role.workspace for role in roles.find_many(found.role_ids)}
+    theirs |= {held.workspace for held in found.grants}
+    return bool(theirs & administrated(access.profile(), access.roles()))
+
+
+def manage_resource(access: Access, message: Any) -> bool:
+    """Granting needs MANAGE on the resource; on all of a type, administration of the workspace."""
+    resource_type, resource_id = str(message.resource_type), str(message.resource_id)
+    permissions.check_no_workspace(resource_type)
+    permissions.check_resource_type(resource_type)
+    if resource_id == ANY:
+        return access.administrates(access.workspace)
+    if resource_type not in WITH_ID:
+        raise errors.InvalidParameterValue(
+            f"resource_type '{resource_type}' is not supported by the per-user permission "
+            "convenience APIs."
+        )
+    workspace = workspace_of(resource_type, resource_id, access.workspace)
+    return (
+        workspace is not None
+        and access.grants(workspace).effective(resource_type, resource_id).can_manage
+    )
+
+
+def view_permission(access: Access, message: Any) -> bool:
+    """Oneself, and whoever administrates the workspace of the resource."""
+    permissions.check_no_workspace(str(message.resource_type))
+    if access.username == message.username:
+        return True
+    if users.find(str(message.username or "")) is None:
+        return False
+    workspace = workspace_of(str(message.resource_type), str(message.resource_id), access.workspace)
+    return workspace is not None and access.administrates(workspace)
+
+
+def manage_model(access: Access, message: Any) -> bool:
+    return access.allows(Requirement(REGISTERED_MODEL, str(message.name), "manage"))
+
+
+def _present(access: Access) -> set[str]:
+    """The workspaces in which the caller has anything."""
+    found = {role.workspace for role in access.roles()}
+    return found | {held.workspace for held in access.profile().grants}
+
+
+def _workspace_of_role(message: Any) -> str | None:
+    """The workspace of the role that a message is about, None when there is no such role."""
+    try:
+        if message.has("role_id"):
+            return roles.get(_number(message, "role_id")).workspace
+        if message.has("role_permission_id"):
+            return roles.find_permission(_number(message, "role_permission_id"))[0].workspace
+    except errors.ResourceDoesNotExist:
+        return None
+    workspace = getattr(message, "workspace", None)
+    if workspace is None:
+        raise errors.InvalidParameterValue(
+            "Request must include one of: role_id, role_permission_id, workspace."
+        )
+    if not isinstance(workspace, str) or not workspace.strip():
+        raise errors.InvalidParameterValue("Parameter 'workspace' must be a non-empty string.")
+    return workspace
+
+
+def _number(message: Any, name: str) -> int:
+    value = getattr(message, name)
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise errors.InvalidParameterValue(
+            f"Parameter '{name}' must be an integer. Got: {value!r}"
+        ) from None
+
+
+_MODELS = "/2.0/mlflow/registered-models/permissions"
+
+POLICIES: dict[Route, Policy] = {
+    ("POST", "/2.0/mlflow/users/create"): create_user,
+    ("GET", "/2.0/mlflow/users/get"): oneself,
+    ("GET", "/2.0/mlflow/users/list"): list_users,
+    ("GET", "/2.0/mlflow/users/current"): anybody,
+    ("PATCH", "/2.0/mlflow/users/update-password"): oneself,
+    ("PATCH", "/2.0/mlflow/users/update-admin"): administrators,
+    ("DELETE", "/2.0/mlflow/users/delete"): administrators,
+    ("POST", "/3.0/mlflow/users/permissions/grant"): manage_resource,
+    ("POST", "/3.0/mlflow/users/permissions/revoke"): manage_resource,
+    ("GET", "/3.0/mlflow/users/permissions/get"): view_permission,
+    ("GET", "/3.0/mlflow/users/permissions/list"): view_user,
+    ("GET", "/3.0/mlflow/users/current/permissions"): anybody,
+    ("GET", "/3.0/mlflow/users/roles/list"): view_user,
+    ("POST", "/3.0/mlflow/roles/create"): manage_role,
+    ("GET", "/3.0/mlflow/roles/get"): view_role,
+    ("GET", "/3.0/mlflow/roles/list"): list_roles,
+    ("PATCH", "/3.0/mlflow/roles/update"): manage_role,
+    ("DELETE", "/3.0/mlflow/roles/delete"): manage_role,
+    ("POST", "/3.0/mlflow/roles/permissions/add"): manage_role,
+    ("DELETE", "/3.0/mlflow/roles/permissions/remove"): manage_role,
+    ("GET", "/3.0/mlflow/roles/permissions/list"): view_role,
+    ("PATCH", "/3.0/mlflow/roles/permissions/update"): manage_role,
+    ("POST", "/3.0/mlflow/roles/assign"): manage_role,
+    ("DELETE", "/3.0/mlflow/roles/unassign"): manage_role,
+    ("GET", "/3.0/mlflow/roles/users/list"): manage_role,
+    ("POST", f"{_MODELS}/create"): manage_model,
+    ("GET", f"{_MODELS}/get"): manage_model,
+    ("PATCH", f"{_MODELS}/update"): manage_model,
+    ("DELETE", f"{_MODELS}/delete"): manage_model,
+}

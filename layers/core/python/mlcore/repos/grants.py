@@ -1,0 +1,134 @@
+"""Grants of users, each with an entry in the list of those who hold one on the resource."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, number
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Delete, Put, TransactionFailed, table
+from mlcore.ids import DEFAULT_WORKSPACE, new_ulid, now_ms
+from mlcore.models.platform import ExperimentPermission, Grantee, ModelPermission, UserGrant
+from mlcore.repos.users import User
+
+
+class GrantExists(Exception):
+    """The user has a grant on the resource already."""
+
+
+class GrantMissing(Exception):
+    """The user has no grant on the resource."""
+
+
+def find(user: User, workspace: str, resource_type: str, resource_pattern: str) -> Grant | None:
+    """One consistent GetItem."""
+    place = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
+    item = table.get(place)
+    if item is None or item["user_id"]["N"] != str(user.user_id):
+        return None
+    return Grant(resource_type, resource_pattern, item["permission"]["S"])
+
+
+def put(user: User, workspace: str, grant: Grant) -> None:
+    """Grants, or changes what was granted."""
+    table.transact(
+        [Put(_item(user, workspace, grant)), _listing(user, workspace, grant)], new_ulid()
+    )
+
+
+def create(user: User, workspace: str, grant: Grant) -> None:
+    """Raises GrantExists."""
+    absent = Condition()
+    absent.require_absent_or_other("user_id", number(user.user_id))
+    item = _item(user, workspace, grant)
+    try:
+        table.transact([Put(item, absent), _listing(user, workspace, grant)], new_ulid())
+    except TransactionFailed as failed:
+        raise GrantExists from failed
+
+
+def change(user: User, workspace: str, grant: Grant) -> None:
+    """Raises GrantMissing."""
+    mine = Condition()
+    mine.require_equal("user_id", number(user.user_id))
+    try:
+        table.put(_item(user, workspace, grant), mine)
+    except ConditionFailed as failed:
+        raise GrantMissing from failed
+
+
+def delete(user: User, workspace: str, resource_type: str, resource_pattern: str) -> None:
+    """Raises GrantMissing."""
+    place = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
+    listed = keys.grantee(workspace, resource_type, resource_pattern, user.username)
+    mine = Condition()
+    mine.require_equal("user_id", number(user.user_id))
+    try:
+        table.transact([Delete(place, mine), Delete(listed)], new_ulid())
+    except TransactionFailed as failed:
+        raise GrantMissing from failed
+
+
+def sweep(workspace: str, resource_type: str, resource_id: str) -> None:
+    """Takes every user's grant on a resource that is gone."""
+    names = holders(workspace, resource_type, resource_id)
+    places = [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
+    table.batch_write(deletes=places)
+    table.batch_write(
+        deletes=[keys.grantee(workspace, resource_type, resource_id, name) for name in names]
+    )
+
+
+def copy(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
+    """Gives everybody who has a grant on a resource the same on another."""
+    names = holders(workspace, resource_type, resource_id)
+    found = table.batch_get(
+        [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
+    )
+    puts: list[Raw] = []
+    for name, item in zip(names, found, strict=True):
+        if item is not None:
+            user = User(int(item["user_id"]["N"]), name, "", False, {})
+            grant = Grant(resource_type, new_id, item["permission"]["S"])
+            puts += [_listing(user, workspace, grant).item, _item(user, workspace, grant)]
+    table.batch_write(puts)
+
+
+def holders(workspace: str, resource_type: str, resource_id: str) -> list[str]:
+    """The names of the users who have a grant on a resource."""
+    pk = keys.grantee(workspace, resource_type, resource_id, "").pk
+    return [item["username"]["S"] for item in table.query_all(pk)]
+
+
+def _item(user: User, workspace: str, grant: Grant) -> Raw:
+    resource_type, pattern, permission = grant
+    place = keys.user_grant(user.username, workspace, resource_type, pattern)
+    model: type[ExperimentPermission | ModelPermission | UserGrant] = UserGrant
+    extra: dict[str, Any] = {}
+    if workspace == DEFAULT_WORKSPACE and resource_type == EXPERIMENT:
+        pk, sk = keys.gsi4_experiment_permission(pattern, user.username)
+        model, extra = ExperimentPermission, {"experiment_id": pattern, "gsi4pk": pk, "gsi4sk": sk}
+    elif workspace == DEFAULT_WORKSPACE and resource_type == REGISTERED_MODEL:
+        pk, sk = keys.gsi4_model_permission(pattern, user.username)
+        model, extra = ModelPermission, {"name": pattern, "gsi4pk": pk, "gsi4sk": sk}
+    made = model(
+        PK=place.pk,
+        SK=place.sk,
+        username=user.username,
+        user_id=user.user_id,
+        workspace=workspace,
+        resource_type=resource_type,
+        resource_pattern=pattern,
+        permission=permission,
+        updated_at=now_ms(),
+        **extra,
+    )
+    return dict(made.serialize())
+
+
+def _listing(user: User, workspace: str, grant: Grant) -> Put:
+    place = keys.grantee(workspace, grant.resource_type, grant.resource_pattern, user.username)
+    entry = Grantee(PK=place.pk, SK=place.sk, username=user.username, updated_at=now_ms())
+    return Put(dict(entry.serialize()))

@@ -1,0 +1,208 @@
+"""Users and what they hold: one partition a user, and the list of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from mlcore import errors
+from mlcore.auth.permissions import Grant
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update, string
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.platform import User as UserItem
+from mlcore.models.platform import UserName
+from mlcore.repos.counters import next_number
+
+
+class User(NamedTuple):
+    user_id: int
+    username: str
+    password_hash: str
+    is_admin: bool
+    role_ids: dict[str, int]
+    """By workspace, the number that stands for the user's own grants there."""
+
+
+class HeldGrant(NamedTuple):
+    """A grant of a user's own."""
+
+    workspace: str
+    grant: Grant
+
+
+class Profile(NamedTuple):
+    """All that a user's partition holds."""
+
+    user: User
+    grants: tuple[HeldGrant, ...]
+    role_ids: tuple[int, ...]
+    """The roles that the user was assigned."""
+
+
+class UserExists(Exception):
+    """The name is another user's."""
+
+
+def missing(username: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"User with username={username} not found")
+
+
+def find(username: str) -> User | None:
+    """One consistent GetItem."""
+    item = table.get(keys.user(username)) if username else None
+    return None if item is None else user_in(item)
+
+
+def get(username: str) -> User:
+    """Raises ResourceDoesNotExist."""
+    user = find(username)
+    if user is None:
+        raise missing(username)
+    return user
+
+
+def find_profile(username: str) -> Profile | None:
+    """One consistent Query of the user's partition."""
+    if not username:
+        return None
+    items = list(table.query_all(keys.user(username).pk))
+    return _profile(items)
+
+
+def find_all() -> list[Profile]:
+    """Every user with grants and roles, by name."""
+    names = [
+        item["username"]["S"]
+        for item in table.query_all(keys.USER_NAME.pk.text, attributes=["username"])
+    ]
+    found = table.parallel([partial(find_profile, name) for name in names])
+    return [profile for profile in found if profile is not None]
+
+
+def create(username: str, password_hash: str, is_admin: bool) -> User:
+    """One transaction: the user and the entry in the list. Raises UserExists."""
+    user = User(next_number("user"), username, password_hash, is_admin, {})
+    place, listed = keys.user(username), keys.user_name(username)
+    item = UserItem(
+        PK=place.pk,
+        SK=place.sk,
+        username=username,
+        user_id=user.user_id,
+        password_hash=password_hash,
+        is_admin=is_admin,
+        role_ids={},
+        version=1,
+        updated_at=now_ms(),
+    )
+    name = UserName(PK=listed.pk, SK=listed.sk, username=username, updated_at=now_ms())
+    absent = Condition()
+    absent.require_absent("PK")
+    try:
+        table.transact([Put(dict(item.serialize()), absent), Put(name.serialize())], new_ulid())
+    except TransactionFailed as failed:
+        raise UserExists(username) from failed
+    return user
+
+
+def update(
+    username: str, *, password_hash: str | None = None, is_admin: bool | None = None
+) -> None:
+    """Raises ResourceDoesNotExist."""
+    change = Update()
+    if password_hash is not None:
+        change.set("password_hash", string(password_hash))
+    if is_admin is not None:
+        change.set("is_admin", {"BOOL": is_admin})
+    change.add("version", 1)
+    change.require_exists("PK")
+    try:
+        table.update(keys.user(username), change)
+    except ConditionFailed as failed:
+        raise missing(username) from failed
+
+
+def delete(profile: Profile) -> None:
+    """The user first, so that a name is free only of what nobody honours any more; then the rest.
+
+    What a killed process leaves behind names the number of the deleted user, and no other user
+    gets that number.
+    """
+    username = profile.user.username
+    table.delete(keys.user(username))
+    own = [
+        keys.user_grant(username, held.workspace, held.grant.resource_type, held.grant[1])
+        for held in profile.grants
+    ]
+    listed = [
+        keys.grantee(held.workspace, held.grant.resource_type, held.grant[1], username)
+        for held in profile.grants
+    ]
+    roles = [
+        place
+        for role_id in profile.role_ids
+        for place in (
+            keys.user_role(username, str(role_id)),
+            keys.role_user(str(role_id), username),
+        )
+    ]
+    table.batch_write(deletes=[*own, *listed, *roles, keys.user_name(username)])
+
+
+def own_role_id(user: User, workspace: str) -> int:
+    """The number that stands for a user's own grants in a workspace; given out at first need."""
+    known = user.role_ids.get(workspace)
+    if known is not None:
+        return known
+    made = next_number("role")
+    change = Update()
+    change.set(("role_ids", workspace), string(str(made)))
+    change.require_absent(("role_ids", workspace))
+    change.require_exists("PK")
+    try:
+        table.update(keys.user(user.username), change)
+    except ConditionFailed as failed:
+        if failed.item is None:
+            raise missing(user.username) from failed
+        return user_in(failed.item).role_ids[workspace]
+    return made
+
+
+def _profile(items: Sequence[Raw]) -> Profile | None:
+    user: User | None = None
+    for item in items:
+        if item["type"]["S"] == keys.USER.name:
+            user = user_in(item)
+    if user is None:
+        return None
+    mine = [item for item in items if item.get("user_id", {}).get("N") == str(user.user_id)]
+    return Profile(
+        user,
+        tuple(_held(item) for item in mine if "permission" in item),
+        tuple(_assigned(mine)),
+    )
+
+
+def _assigned(items: Iterable[Raw]) -> list[int]:
+    return [int(i["role_id"]["N"]) for i in items if i["type"]["S"] == keys.USER_ROLE.name]
+
+
+def _held(item: Raw) -> HeldGrant:
+    return HeldGrant(
+        item["workspace"]["S"],
+        Grant(item["resource_type"]["S"], item["resource_pattern"]["S"], item["permission"]["S"]),
+    )
+
+
+def user_in(item: Raw) -> User:
+    """The user that a ``U#META`` item holds."""
+    return User(
+        int(item["user_id"]["N"]),
+        item["username"]["S"],
+        item["password_hash"]["S"],
+        item["is_admin"]["BOOL"],
+        {name: int(value["S"]) for name, value in item.get("role_ids", {"M": {}})["M"].items()},
+    )
