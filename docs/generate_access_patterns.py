@@ -256,12 +256,37 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access("Get model by name", "gsi3_model", ("gsi3_model",), "Query"),
         Access("List registered models", "gsi5_model", ("gsi5_model",), "Query"),
         Access(
+            "List registered models of another workspace",
+            "gsi5_workspace_model",
+            ("gsi5_model_pk",),
+            "Query",
+        ),
+        Access(
             "Create model version",
             "model_version",
             ("registered_model", "model_version"),
             "TransactWriteItems",
         ),
         Access("Get model version", "model_version", ("model_version",), "GetItem"),
+        Access("Whose versions are here", "model_home", ("model_home",), "GetItem"),
+        Access(
+            "Versions of a stage, greatest first",
+            "lsi3_model_version",
+            ("lsi3_model_version_prefix",),
+            "Query",
+        ),
+        Access(
+            "Versions made from a run",
+            "run_model_version",
+            ("run_model_version_prefix",),
+            "Query, begins_with",
+        ),
+        Access(
+            "Tags that a version has no room for",
+            "model_version_tag",
+            ("model_version_tag_prefix",),
+            "Query, begins_with",
+        ),
         Access(
             "List model versions", "model_version", ("model_version_prefix",), "Query, begins_with"
         ),

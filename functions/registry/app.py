@@ -1,9 +1,47 @@
-"""The RPCs of registered models, their versions and aliases."""
+"""The RPCs of the model registry."""
 
 from __future__ import annotations
 
-from mlcore.http import lambda_handler
+from mlcore.http import Rpc, delete, get, lambda_handler, patch, post
+from registry import messages as m
+from registry import models, versions
 
-RPCS = ()
+_MODELS = "/mlflow/registered-models"
+_VERSIONS = "/mlflow/model-versions"
+_PREVIEW = "/preview"
+"""Clients before 2.0 put this before the path."""
 
-handler = lambda_handler(RPCS)
+RPCS = (
+    post(f"{_MODELS}/create", m.CreateRegisteredModel, models.create_registered_model),
+    get(f"{_MODELS}/get", m.GetRegisteredModel, models.get_registered_model),
+    patch(f"{_MODELS}/update", m.UpdateRegisteredModel, models.update_registered_model),
+    post(f"{_MODELS}/rename", m.RenameRegisteredModel, models.rename_registered_model),
+    delete(f"{_MODELS}/delete", m.DeleteRegisteredModel, models.delete_registered_model),
+    post(f"{_MODELS}/get-latest-versions", m.GetLatestVersions, versions.get_latest_versions),
+    get(f"{_MODELS}/get-latest-versions", m.GetLatestVersions, versions.get_latest_versions),
+    post(f"{_MODELS}/set-tag", m.SetRegisteredModelTag, models.set_registered_model_tag),
+    delete(f"{_MODELS}/delete-tag", m.DeleteRegisteredModelTag, models.delete_registered_model_tag),
+    post(f"{_MODELS}/alias", m.SetRegisteredModelAlias, models.set_registered_model_alias),
+    delete(f"{_MODELS}/alias", m.DeleteRegisteredModelAlias, models.delete_registered_model_alias),
+    get(f"{_MODELS}/alias", m.GetModelVersionByAlias, versions.get_model_version_by_alias),
+    post(f"{_VERSIONS}/create", m.CreateModelVersion, versions.create_model_version),
+    get(f"{_VERSIONS}/get", m.GetModelVersion, versions.get_model_version),
+    patch(f"{_VERSIONS}/update", m.UpdateModelVersion, versions.update_model_version),
+    delete(f"{_VERSIONS}/delete", m.DeleteModelVersion, versions.delete_model_version),
+    post(f"{_VERSIONS}/transition-stage", m.TransitionModelVersionStage, versions.transition_stage),
+    get(
+        f"{_VERSIONS}/get-download-uri",
+        m.GetModelVersionDownloadUri,
+        versions.get_model_version_download_uri,
+    ),
+    post(f"{_VERSIONS}/set-tag", m.SetModelVersionTag, versions.set_model_version_tag),
+    delete(f"{_VERSIONS}/delete-tag", m.DeleteModelVersionTag, versions.delete_model_version_tag),
+)
+
+
+def _preview(rpc: Rpc) -> Rpc:
+    version, path = rpc.path[1:].split("/", 1)
+    return rpc._replace(path=f"/{version}{_PREVIEW}/{path}")
+
+
+handler = lambda_handler([*RPCS, *map(_preview, RPCS)])

@@ -7,10 +7,16 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import experiments.app
+import registry.app
 import runs.app
 from mlcore.db import capacity
 
-_DOMAINS = {"experiments": experiments.app.handler, "datasets": experiments.app.handler}
+_DOMAINS = {
+    "experiments": experiments.app.handler,
+    "datasets": experiments.app.handler,
+    "registered-models": registry.app.handler,
+    "model-versions": registry.app.handler,
+}
 _OF_THE_UI = {"experiments/search-datasets", "metrics/get-history-bulk"}
 
 

@@ -100,7 +100,7 @@ class TestEveryTemplate:
 
 def test_a_cut_text_keeps_its_beginning_and_is_marked() -> None:
     name = "漢字" * 250
-    pk = keys.registered_model(name + "x" * 600).pk
+    pk = keys.registered_model("default", name + "x" * 600).pk
     assert pk.startswith("RM#" + name)
     assert re.fullmatch("x+~[0-9a-f]{32}", pk.removeprefix("RM#" + name))
 
@@ -108,7 +108,7 @@ def test_a_cut_text_keeps_its_beginning_and_is_marked() -> None:
 def test_the_longest_names_of_mlflow_are_kept_whole_in_partition_keys() -> None:
     for character in ("a", "#", "漢", "😀"):
         name = character * 500
-        assert keys.registered_model(name).pk == "RM#" + name
+        assert keys.registered_model("default", name).pk == "RM#" + name
         assert keys.gsi3_experiment(name, "1").pk == "EXPNAME#" + name
 
 
@@ -145,6 +145,11 @@ LOCAL_CASES = {
         f"OK#T#{TIME}#nm~",
     ),
     "lsi4_trace": (keys.lsi4_trace("t", "01"), keys.lsi4_trace_prefix(), "T#t#01"),
+    "lsi3_model_version": (
+        keys.lsi3_model_version("None", 3),
+        keys.lsi3_model_version_prefix("None"),
+        "None#V#00000000000000000003",
+    ),
 }
 
 
@@ -192,7 +197,7 @@ def test_a_key_of_no_pattern_is_refused(pk: str, sk: str) -> None:
 def test_fields_are_parsed_to_their_types() -> None:
     fields = keys.parse(*keys.rank_metric("1", "a#b", -math.inf, "r")).fields
     assert fields == {"experiment_id": "1", "key": "a#b", "inv_value": -math.inf, "run_id": "r"}
-    assert keys.parse(*keys.model_version("n", 7)).fields == {"model_name": "n", "version": 7}
+    assert keys.parse(*keys.model_version("RM#n", 7)).fields == {"model_name": "n", "version": 7}
 
 
 def test_experiment_of_a_partition() -> None:
@@ -287,6 +292,8 @@ PREFIXES = {
     keys.gsi2_fts_prefix("word", "run"): "word#run#",
     keys.pending_prefix("run"): "PENDING#run#",
     keys.model_version_prefix(): "M#V#",
+    keys.model_version_tag_prefix(3): "M#V#00000000000000000003#TAG#",
+    keys.run_model_version_prefix(): "RUN#MV#",
     keys.model_tag_prefix(): "M#TAG#",
     keys.model_alias_prefix(): "M#ALIAS#",
     keys.experiment_permission_prefix(): "U#PERM#",
@@ -310,4 +317,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "8f251ade3fcb1995"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "d0c360457ad9b141"

@@ -68,6 +68,23 @@ class Change(NamedTuple):
     update: Update
 
 
+class Check(NamedTuple):
+    """A ConditionCheck of a transaction: nothing is written."""
+
+    key: Key
+    condition: Condition
+
+
+Operation = Put | Delete | Change | Check
+
+
+def key_of(operation: Operation) -> Key:
+    """The item that an operation is about."""
+    if isinstance(operation, Put):
+        return Key(operation.item["PK"]["S"], operation.item["SK"]["S"])
+    return operation.key
+
+
 class Table:
     """The table named by the settings."""
 
@@ -200,7 +217,7 @@ class Table:
         ]
         self.parallel([partial(self._batch_write, chunk) for chunk in chunks])
 
-    def transact(self, operations: Sequence[Put | Delete | Change], token: str) -> None:
+    def transact(self, operations: Sequence[Operation], token: str) -> None:
         """TransactWriteItems: all or nothing, at most 100 operations.
 
         Args:
@@ -358,12 +375,15 @@ def _conditional(condition: Condition | None) -> Raw:
     return {} if condition is None else _returning_old(condition.condition_parameters())
 
 
-def _transaction_item(operation: Put | Delete | Change) -> Raw:
+def _transaction_item(operation: Operation) -> Raw:
     base: Raw = {"TableName": settings().table_name}
     if isinstance(operation, Put):
         return {"Put": {**base, "Item": operation.item, **_conditional(operation.condition)}}
     if isinstance(operation, Delete):
         return {"Delete": {**base, "Key": _key(operation.key), **_conditional(operation.condition)}}
+    if isinstance(operation, Check):
+        conditional = _conditional(operation.condition)
+        return {"ConditionCheck": {**base, "Key": _key(operation.key), **conditional}}
     parameters = _returning_old(operation.update.parameters())
     return {"Update": {**base, "Key": _key(operation.key), **parameters}}
 

@@ -24,7 +24,7 @@ def check_location(location: str, field: str) -> None:
         raise InvalidParameterValue(f"'{field}' URL can't include fragments or params.")
     if ".." in _decoded(parsed.query, field):
         raise InvalidParameterValue("Invalid query string")
-    _check_scheme(parsed, field)
+    check_scheme(parsed, field)
     if location.startswith("runs:"):
         raise InvalidParameterValue(
             f"Artifact location cannot be a runs:/ URI. Given: '{location}'"
@@ -81,7 +81,7 @@ def _decoded(query: str, field: str) -> str:
     raise InvalidParameterValue("Invalid query string")
 
 
-def _check_scheme(parsed: ParseResult, field: str) -> None:
+def check_scheme(parsed: ParseResult, field: str) -> None:
     """Schemes that name a host are refused unless the deployment allows them: we would connect to
     that host."""
     scheme = parsed.scheme

@@ -27,12 +27,17 @@ def check_key(key: str, path: str) -> None:
         return
     if not _NAME.match(key):
         raise InvalidParameterValue(invalid_value(path, key, _BAD_CHARACTERS))
-    resolved = posixpath.normpath(key)
-    if resolved != key or resolved == "." or resolved.startswith(("..", "/")):
+    check_path(key, path)
+
+
+def check_path(name: str, path: str) -> None:
+    """A name that, taken for a path, stays what it is."""
+    resolved = posixpath.normpath(name)
+    if resolved != name or resolved == "." or resolved.startswith(("..", "/")):
         raise InvalidParameterValue(
             invalid_value(
                 path,
-                key,
+                name,
                 "Names may be treated as files in certain cases, and must not resolve to other "
                 f"names when treated as such. This name would resolve to {resolved!r}",
             )

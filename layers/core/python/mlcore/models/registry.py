@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import UnicodeAttribute
+from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
 
 from mlcore.db import keys
 from mlcore.db.attributes import IntAttribute, TextMapAttribute
@@ -10,31 +10,59 @@ from mlcore.models.base import ChildItem, IndexedItem, Item
 
 
 class RegisteredModel(IndexedItem):
-    """A registered model. ``last_version`` is the greatest ever given, deleted ones included."""
+    """A registered model, under the name that it has now.
+
+    ``incarnation`` is its identity for life. ``home`` is the partition of its versions, unless
+    that is its own. ``last_version`` is the greatest number ever given, deleted ones included;
+    ``latest`` the greatest number in each stage; ``prompt_versions`` is there if a version was
+    tagged as a prompt's.
+    """
 
     pattern = keys.REGISTERED_MODEL
 
+    incarnation = UnicodeAttribute()
+    home = UnicodeAttribute(null=True)
+    workspace = UnicodeAttribute()
     name = UnicodeAttribute()
     description = UnicodeAttribute(null=True)
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
-    last_version = IntAttribute(null=True)
+    renamed_at = IntAttribute(null=True)
+    last_version = IntAttribute()
+    latest = TextMapAttribute()
+    prompt_versions = BooleanAttribute(null=True)
     tags = TextMapAttribute(null=True)
+    aliases = TextMapAttribute(null=True)
     bytes = IntAttribute(null=True)
     overflow = UnicodeAttribute(null=True)
 
 
-class ModelVersion(Item):
-    """A version of a registered model: number ``model_version`` (``version`` counts writes)."""
+class ModelHome(Item):
+    """Whose versions are in this partition, and where that model itself is (``model_pk``)."""
+
+    pattern = keys.MODEL_HOME
+
+    incarnation = UnicodeAttribute()
+    model_pk = UnicodeAttribute()
+
+
+class ModelVersion(IndexedItem):
+    """A version of a registered model: number ``model_version`` (``version`` counts writes).
+
+    ``current_stage`` is ``Deleted_Internal`` once it was deleted; ``creation_id`` tells whose
+    creation this is. The model's name is the model's to tell.
+    """
 
     pattern = keys.MODEL_VERSION
 
-    name = UnicodeAttribute()
+    incarnation = UnicodeAttribute()
     model_version = IntAttribute()
+    creation_id = UnicodeAttribute()
     description = UnicodeAttribute(null=True)
     user_id = UnicodeAttribute(null=True)
     current_stage = UnicodeAttribute()
     source = UnicodeAttribute(null=True)
+    storage_location = UnicodeAttribute(null=True)
     run_id = UnicodeAttribute(null=True)
     run_link = UnicodeAttribute(null=True)
     model_id = UnicodeAttribute(null=True)
@@ -43,6 +71,16 @@ class ModelVersion(Item):
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
     tags = TextMapAttribute(null=True)
+    bytes = IntAttribute(null=True)
+    overflow = UnicodeAttribute(null=True)
+
+
+class ModelVersionTag(ChildItem):
+    """A tag of a model version."""
+
+    pattern = keys.MODEL_VERSION_TAG
+
+    value = UnicodeAttribute()
 
 
 class ModelTag(ChildItem):
@@ -53,10 +91,21 @@ class ModelTag(ChildItem):
     value = UnicodeAttribute()
 
 
-class ModelAlias(Item):
-    """The version that an alias names."""
+class ModelAlias(ChildItem):
+    """The version that an alias names; the key is the alias."""
 
     pattern = keys.MODEL_ALIAS
 
     alias = UnicodeAttribute()
+    model_version = IntAttribute()
+
+
+class RunModelVersion(Item):
+    """A version was made from the run; it lives in partition ``home``."""
+
+    pattern = keys.RUN_MODEL_VERSION
+
+    run_id = UnicodeAttribute()
+    incarnation = UnicodeAttribute()
+    home = UnicodeAttribute()
     model_version = IntAttribute()

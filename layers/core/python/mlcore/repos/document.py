@@ -25,7 +25,7 @@ from typing import NamedTuple
 from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
+from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, key_of, table
 from mlcore.ids import new_ulid, now_ms
 
 INLINE_BYTES = 300_000
@@ -99,8 +99,7 @@ def load(item: Raw, owner: Owner, maps: Maps) -> Document:
     if "overflow" not in item:
         return Document(item, owner, maps, {})
     names = item["overflow"]["S"].split()
-    pk = item["PK"]["S"]
-    found = table.parallel([partial(_read_outside, pk, maps[name].prefix(owner)) for name in names])
+    found = table.parallel([partial(_read_outside, maps[name], owner) for name in names])
     return Document(item, owner, maps, dict(zip(names, found, strict=True)))
 
 
@@ -139,15 +138,18 @@ def write(
     sets: Mapping[str, Texts],
     removals: Iterable[tuple[str, str]],
     complete: Callable[[Update], None],
+    beside: Sequence[Operation] = (),
 ) -> None:
     """Writes texts into the maps, the caller having left out what its rules make no change.
 
     Args:
         removals: (map, key) pairs to take away.
         complete: adds the caller's own attributes and conditions.
+        beside: what else the same transaction does; a child item that is moved is left to it.
 
     Raises:
         ConditionFailed: the item is not as it was read; read again and decide again.
+        TransactionFailed: the item is, but what is ``beside`` is not.
     """
     inline, outside, size = _placed(document, sets)
     gone = list(removals)
@@ -173,10 +175,10 @@ def write(
     update = update_by(_set_each)
     if not update.fits():
         update = update_by(_set_whole)
-    if not moves:
+    if not moves and not beside:
         table.update(document.key, update)
         return
-    _move(document, update, first)
+    _move(document, update, first, beside)
     for number_done, group in enumerate(later, start=1):
         update = Update()
         touch(update)
@@ -239,16 +241,23 @@ def _groups(moves: Sequence[_Move]) -> list[list[_Move]]:
     return groups
 
 
-def _move(document: Document, update: Update, moves: Sequence[_Move]) -> None:
-    """Nobody sees the update without what it moves. Raises ConditionFailed."""
+def _move(
+    document: Document, update: Update, moves: Sequence[_Move], beside: Sequence[Operation] = ()
+) -> None:
+    """Nobody sees the update without what it moves and what is beside it. Raises ConditionFailed,
+    TransactionFailed."""
     operations = [
         Delete(document.maps[attribute].place(document.owner, key)) if item is None else Put(item)
         for (attribute, key), item in moves
     ]
+    moved = {document.maps[attribute].place(document.owner, key) for (attribute, key), _ in moves}
+    others = [operation for operation in beside if key_of(operation) not in moved]
     try:
-        table.transact([Change(document.key, update), *operations], token=new_ulid())
+        table.transact([Change(document.key, update), *operations, *others], token=new_ulid())
     except TransactionFailed as failed:
-        raise ConditionFailed(failed.items.get(0)) from failed
+        if 0 not in failed.items:
+            raise
+        raise ConditionFailed(failed.items[0]) from failed
 
 
 def _set_each(
@@ -317,10 +326,11 @@ def _outside(owner: Owner, entry: Map, key: str, text: str) -> Raw:
     return {**child, "outside": {"BOOL": True}, "text": string(text)}
 
 
-def _read_outside(pk: str, prefix: str) -> dict[str, str]:
+def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
+    pk = entry.place(owner, "").pk
     return {
         item["key"]["S"]: item["text"]["S"]
-        for item in table.query_all(pk, prefix=prefix)
+        for item in table.query_all(pk, prefix=entry.prefix(owner))
         if "outside" in item
     }
 

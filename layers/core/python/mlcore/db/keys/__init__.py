@@ -35,11 +35,14 @@ Items: under each partition key its sort keys, and the items' ``type``::
     RUN#<run_id>
         RUN#REF                                             run_ref
         RUN#TRACE#<trace_id>                                trace_link
+        RUN#MV#<incarnation>#<version>                      run_model_version
     TRACE#<trace_id>
         TRACE#REF                                           trace_ref
     RM#<model_name>
         M#META                                              registered_model
+        M#HOME                                              model_home
         M#V#<version>                                       model_version
+        M#V#<version>#TAG#<key>                             model_version_tag
         M#TAG#<key>                                         model_tag
         M#ALIAS#<alias>                                     model_alias
     WORKSPACE#<workspace>
@@ -80,6 +83,8 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         T#<trace_name>#<trace_id>                           lsi4_trace
     LSI5 EXP#<experiment_id>
         R#<key>#<double>#<inv_run_id>                       lsi5_run
+    LSI3 RM#<model_name>
+        <stage>#V#<version>                                 lsi3_model_version
     GSI1 RUN#<run_id>
         EXP#<experiment_id>                                 gsi1_run
     GSI1 TRACE#<trace_id>
@@ -100,6 +105,8 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         <experiment_name>                                   gsi5_experiment
     GSI5 RM_LIST
         <model_name>                                        gsi5_model
+    GSI5 RM_LIST#<workspace>
+        <model_name>                                        gsi5_workspace_model
 
 How a field is written (numbers, escapes, what is cut) is said in :mod:`mlcore.db.keys.pattern`, the
 order of encoded values in :mod:`mlcore.db.sortable`. Functions named after a pattern build its key;

@@ -10,9 +10,13 @@ each begins with a literal or a name that MLflow requires not to be empty.
 from __future__ import annotations
 
 from mlcore.db.keys.pattern import LAST, IndexKey, Pattern
+from mlcore.db.keys.registry import DEFAULT_WORKSPACE, place_of_model
 from mlcore.db.sortable import escape_ordered
 
 _EXP = "EXP#<experiment_id>"
+
+_FIRST = "\0"
+"""No text is less, but the empty one, which no index key is."""
 
 _LONGEST_BEGIN = 150
 """Characters; names are cut much later."""
@@ -36,6 +40,13 @@ LSI3_TRACE = _local(
     3, "trace", "<status>#T#<time>#<inv_trace_id>", "traces of a status by request time"
 )
 LSI4_TRACE = _local(4, "trace", "T#<trace_name>#<trace_id>", "traces by name")
+LSI3_MODEL_VERSION = Pattern(
+    "lsi3_model_version",
+    "RM#<model_name>",
+    "<stage>#V#<version>",
+    "versions of a stage by number",
+    index="LSI3",
+)
 
 GSI1_RUN = _global(1, "run", "RUN#<run_id>", "EXP#<experiment_id>", "the experiment of a run")
 GSI1_TRACE = _global(
@@ -65,6 +76,13 @@ GSI5_EXPERIMENT = _global(
     5, "experiment", "WS#<workspace>#EXP", "<experiment_name>", "experiments by name"
 )
 GSI5_MODEL = _global(5, "model", "RM_LIST", "<model_name>", "registered models by name")
+GSI5_WORKSPACE_MODEL = _global(
+    5,
+    "workspace_model",
+    "RM_LIST#<workspace>",
+    "<model_name>",
+    "registered models of another workspace than the default one by name",
+)
 
 INDEX_PATTERNS = (
     LSI1_RUN,
@@ -75,6 +93,7 @@ INDEX_PATTERNS = (
     LSI2_TRACE,
     LSI3_TRACE,
     LSI4_TRACE,
+    LSI3_MODEL_VERSION,
     GSI1_RUN,
     GSI1_TRACE,
     GSI2_EXPERIMENT,
@@ -85,6 +104,7 @@ INDEX_PATTERNS = (
     GSI4_MODEL_PERMISSION,
     GSI5_EXPERIMENT,
     GSI5_MODEL,
+    GSI5_WORKSPACE_MODEL,
 )
 
 
@@ -178,6 +198,14 @@ def lsi4_trace_prefix() -> str:
     return LSI4_TRACE.sk.prefix()
 
 
+def lsi3_model_version(stage: str, version: int) -> str:
+    return LSI3_MODEL_VERSION.sk.build(stage, version)
+
+
+def lsi3_model_version_prefix(stage: str) -> str:
+    return LSI3_MODEL_VERSION.sk.prefix(stage)
+
+
 def gsi1_run(run_id: str, experiment_id: str) -> IndexKey:
     return IndexKey(GSI1_RUN.pk.build(run_id), GSI1_RUN.sk.build(experiment_id))
 
@@ -202,8 +230,9 @@ def gsi3_experiment(name: str, experiment_id: str) -> IndexKey:
     return IndexKey(GSI3_EXPERIMENT.pk.build(name), GSI3_EXPERIMENT.sk.build(experiment_id))
 
 
-def gsi3_model(name: str) -> IndexKey:
-    return IndexKey(GSI3_MODEL.pk.build(name), GSI3_MODEL.sk.build(name))
+def gsi3_model(workspace: str, name: str) -> IndexKey:
+    place = place_of_model(workspace, name)
+    return IndexKey(GSI3_MODEL.pk.build(place), GSI3_MODEL.sk.build(place))
 
 
 def gsi4_experiment_permission(experiment_id: str, username: str) -> IndexKey:
@@ -220,5 +249,26 @@ def gsi5_experiment(workspace: str, name: str) -> IndexKey:
     return IndexKey(GSI5_EXPERIMENT.pk.build(workspace), GSI5_EXPERIMENT.sk.build(name))
 
 
-def gsi5_model(name: str) -> IndexKey:
-    return IndexKey(GSI5_MODEL.pk.text, GSI5_MODEL.sk.build(name))
+def gsi5_model(workspace: str, name: str) -> IndexKey:
+    """For any workspace, the default one or not."""
+    return IndexKey(gsi5_model_pk(workspace), GSI5_MODEL.sk.build(name))
+
+
+def gsi5_workspace_model(workspace: str, name: str) -> IndexKey:
+    return IndexKey(GSI5_WORKSPACE_MODEL.pk.build(workspace), GSI5_MODEL.sk.build(name))
+
+
+def gsi5_model_pk(workspace: str) -> str:
+    if workspace == DEFAULT_WORKSPACE:
+        return GSI5_MODEL.pk.text
+    return gsi5_workspace_model(workspace, "").pk
+
+
+def gsi5_model_range(prefix: str, start: str, *, descending: bool) -> tuple[str, str]:
+    """Inclusive bounds for the models whose name begins with ``prefix``, from ``start`` on."""
+    first = prefix[:_LONGEST_BEGIN]
+    low, high = first or _FIRST, first + LAST
+    if start:
+        place = GSI5_MODEL.sk.build(start)
+        low, high = (low, min(high, place)) if descending else (max(low, place), high)
+    return low, max(low, high)

@@ -110,6 +110,7 @@ _FIXED = {
     "level": _ID,
     "entity_type": _ID,
     "write_id": _ID,
+    "incarnation": _ID,
 }
 """Fields of bounded size; every other field is a text."""
 

@@ -1,44 +1,107 @@
-"""Keys of a registered model's partition; being its key, a name is unique without a lock."""
+"""Keys of a registered model: where it is, and the partition that holds its versions.
+
+A name is unique without a lock, being the partition key. Models of other workspaces than the
+default one, and the versions of a model whose name holds the versions of another (see
+:mod:`mlcore.repos.registered_models`), are under names that MLflow refuses: they begin with ``:``.
+"""
 
 from __future__ import annotations
 
 from mlcore.db.keys.pattern import Key, Pattern
 
 _RM = "RM#<model_name>"
+DEFAULT_WORKSPACE = "default"
 
 REGISTERED_MODEL = Pattern("registered_model", _RM, "M#META", "a registered model with its tags")
+MODEL_HOME = Pattern("model_home", _RM, "M#HOME", "whose versions this partition holds")
 MODEL_VERSION = Pattern("model_version", _RM, "M#V#<version>", "a version with its tags")
+MODEL_VERSION_TAG = Pattern(
+    "model_version_tag",
+    _RM,
+    "M#V#<version>#TAG#<key>",
+    "one tag that its version has no room for",
+)
 MODEL_TAG = Pattern("model_tag", _RM, "M#TAG#<key>", "one tag", "overflow")
 MODEL_ALIAS = Pattern("model_alias", _RM, "M#ALIAS#<alias>", "the version that an alias names")
+RUN_MODEL_VERSION = Pattern(
+    "run_model_version",
+    "RUN#<run_id>",
+    "RUN#MV#<incarnation>#<version>",
+    "a version that was made from the run",
+)
 
-REGISTRY_PATTERNS = (REGISTERED_MODEL, MODEL_VERSION, MODEL_TAG, MODEL_ALIAS)
+REGISTRY_PATTERNS = (
+    REGISTERED_MODEL,
+    MODEL_HOME,
+    MODEL_VERSION,
+    MODEL_VERSION_TAG,
+    MODEL_TAG,
+    MODEL_ALIAS,
+    RUN_MODEL_VERSION,
+)
 
 _partition = REGISTERED_MODEL.pk.build
 
 
-def registered_model(name: str) -> Key:
-    return Key(_partition(name), REGISTERED_MODEL.sk.text)
+def place_of_model(workspace: str, name: str) -> str:
+    """What stands for a model's name in its keys: the name, in the default workspace."""
+    return name if workspace == DEFAULT_WORKSPACE else f":{workspace}:{name}"
 
 
-def model_version(name: str, version: int) -> Key:
-    return Key(_partition(name), MODEL_VERSION.sk.build(version))
+def registered_model(workspace: str, name: str) -> Key:
+    return Key(_partition(place_of_model(workspace, name)), REGISTERED_MODEL.sk.text)
+
+
+def model_at(pk: str) -> Key:
+    """The model whose own partition has this key."""
+    return Key(pk, REGISTERED_MODEL.sk.text)
+
+
+def separate_home(incarnation: str) -> str:
+    """The partition for the versions of a model whose own partition holds those of another."""
+    return _partition(f"::{incarnation}")
+
+
+def model_home(home: str) -> Key:
+    return Key(home, MODEL_HOME.sk.text)
+
+
+def model_version(home: str, version: int) -> Key:
+    return Key(home, MODEL_VERSION.sk.build(version))
 
 
 def model_version_prefix() -> str:
     return MODEL_VERSION.sk.prefix()
 
 
-def model_tag(name: str, key: str) -> Key:
-    return Key(_partition(name), MODEL_TAG.sk.build(key))
+def model_version_tag(home: str, version: int, key: str) -> Key:
+    return Key(home, MODEL_VERSION_TAG.sk.build(version, key))
+
+
+def model_version_tag_prefix(version: int) -> str:
+    return MODEL_VERSION_TAG.sk.prefix(version)
+
+
+def model_tag(home: str, key: str) -> Key:
+    return Key(home, MODEL_TAG.sk.build(key))
 
 
 def model_tag_prefix() -> str:
     return MODEL_TAG.sk.prefix()
 
 
-def model_alias(name: str, alias: str) -> Key:
-    return Key(_partition(name), MODEL_ALIAS.sk.build(alias))
+def model_alias(home: str, alias: str) -> Key:
+    return Key(home, MODEL_ALIAS.sk.build(alias))
 
 
 def model_alias_prefix() -> str:
     return MODEL_ALIAS.sk.prefix()
+
+
+def run_model_version(run_id: str, incarnation: str, version: int) -> Key:
+    sk = RUN_MODEL_VERSION.sk.build(incarnation, version)
+    return Key(RUN_MODEL_VERSION.pk.build(run_id), sk)
+
+
+def run_model_version_prefix() -> str:
+    return RUN_MODEL_VERSION.sk.prefix()

@@ -1,0 +1,136 @@
+"""The rules of registered models: names, tags, aliases and life, as MLflow's server has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore import errors, ids
+from mlcore.db.failures import ConditionFailed
+from mlcore.entities import RegisteredModel
+from mlcore.http import Request
+from mlcore.limits import registry as limits
+from mlcore.limits.text import check_key
+from mlcore.repos import model_homes, model_versions, registered_models
+from mlcore.repos.registered_models import NameTaken, Record
+from mlcore.responses import registry as responses
+from registry import messages as m
+from registry import prompts
+
+CONFLICT_ATTEMPTS = 60
+
+
+def create_registered_model(message: m.CreateRegisteredModel, request: Request) -> dict[str, Any]:
+    """One transaction."""
+    limits.check_name(message.name)
+    tags = limits.check_model_tags(message.tags)
+    now = ids.now_ms()
+    model = RegisteredModel(
+        name=message.name,
+        workspace=request.workspace,
+        creation_timestamp=now,
+        last_updated_timestamp=now,
+        description=message.description,
+        tags=tags,
+        aliases={},
+        latest={},
+    )
+    try:
+        registered_models.create(model)
+    except NameTaken as taken:
+        raise prompts.name_taken(message.name, taken.holder.tags, tags) from taken
+    return {"registered_model": responses.registered_model(model, [])}
+
+
+def get_registered_model(message: m.GetRegisteredModel, request: Request) -> dict[str, Any]:
+    return _whole(_get(message.name, request))
+
+
+def update_registered_model(message: m.UpdateRegisteredModel, request: Request) -> dict[str, Any]:
+    """Without a description it is cleared."""
+    registered_models.set_description(_get(message.name, request), message.description)
+    return _whole(_get(message.name, request))
+
+
+def rename_registered_model(message: m.RenameRegisteredModel, request: Request) -> dict[str, Any]:
+    """One transaction, however many versions there are. The old name is free at once."""
+    limits.check_name(message.new_name, "new_name")
+    for _ in range(CONFLICT_ATTEMPTS):
+        read = _get(message.name, request)
+        if message.new_name == message.name:
+            registered_models.touch_name(read)
+            break
+        try:
+            registered_models.rename(read, message.new_name)
+        except NameTaken as taken:
+            raise errors.ResourceAlreadyExists(
+                f"Registered Model (name={message.new_name}) already exists."
+            ) from taken
+        except ConditionFailed:
+            continue
+        break
+    else:
+        raise registered_models.busy()
+    return _whole(_get(message.new_name, request))
+
+
+def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) -> dict[str, Any]:
+    """The model is gone with its item; what else there was of it is cleared then."""
+    read = _get(message.name, request)
+    if not registered_models.delete(read):
+        raise registered_models.missing(message.name)
+    model_homes.clear(read.home, read.incarnation)
+    return {}
+
+
+def set_registered_model_tag(message: m.SetRegisteredModelTag, request: Request) -> dict[str, Any]:
+    limits.check_name(message.name)
+    tag = limits.check_model_tag(message.key, message.value)
+    registered_models.set_tag(_get(message.name, request), tag.key, tag.value)
+    return {}
+
+
+def delete_registered_model_tag(
+    message: m.DeleteRegisteredModelTag, request: Request
+) -> dict[str, Any]:
+    """A tag that is not there is deleted already."""
+    limits.check_name(message.name)
+    check_key(message.key, "key")
+    read = _get(message.name, request)
+    if message.key in read.model.tags:
+        registered_models.delete_tag(read, message.key)
+    return {}
+
+
+def set_registered_model_alias(
+    message: m.SetRegisteredModelAlias, request: Request
+) -> dict[str, Any]:
+    """One transaction that holds only while the version is not deleted."""
+    limits.check_name(message.name)
+    limits.check_new_alias(message.alias)
+    number = limits.version_number(message.version)
+    model_versions.set_alias(
+        model_versions.get(request.workspace, message.name, number), message.alias
+    )
+    return {}
+
+
+def delete_registered_model_alias(
+    message: m.DeleteRegisteredModelAlias, request: Request
+) -> dict[str, Any]:
+    """An alias that is not there is deleted already."""
+    limits.check_name(message.name)
+    limits.check_alias(message.alias)
+    read = _get(message.name, request)
+    if message.alias in read.model.aliases:
+        registered_models.delete_alias(read, message.alias)
+    return {}
+
+
+def _get(name: str, request: Request) -> Record:
+    limits.check_name(name)
+    return registered_models.get(request.workspace, name)
+
+
+def _whole(read: Record) -> dict[str, Any]:
+    [latest] = model_versions.latest([read])
+    return {"registered_model": responses.registered_model(read.model, latest)}

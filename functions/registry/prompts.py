@@ -1,0 +1,33 @@
+"""Prompts are registered models with a tag; what this decides and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mlcore import errors
+from mlcore.limits.registry import TagFields
+from mlcore.repos.model_versions import IS_PROMPT
+
+
+def is_prompt(tags: Mapping[str, str]) -> bool:
+    return tags.get(IS_PROMPT, "false").lower() == "true"
+
+
+def are_prompt_tags(tags: Sequence[TagFields]) -> bool:
+    """Of a request, in which the last value of a key counts."""
+    return is_prompt({tag.key: tag.value for tag in tags})
+
+
+def name_taken(
+    name: str, holder: Mapping[str, str], wanted: Mapping[str, str]
+) -> errors.ResourceAlreadyExists:
+    """Models and prompts share one name-space; the message says which of them is in the way."""
+    old = "Prompt" if is_prompt(holder) else "Registered Model"
+    new = "Prompt" if is_prompt(wanted) else "Registered Model"
+    if old != new:
+        return errors.ResourceAlreadyExists(
+            f"Tried to create a {new.lower()} with name {name!r}, but the name is already taken "
+            f"by a {old.lower()}. MLflow does not allow creating a model and a prompt with the "
+            "same name."
+        )
+    return errors.ResourceAlreadyExists(f"{new} (name={name}) already exists.")

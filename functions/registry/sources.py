@@ -1,0 +1,126 @@
+"""Where a model version comes from: what its source must belong to, and where its files are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mlcore import errors
+from mlcore.entities import ModelVersion
+from mlcore.http import Request
+from mlcore.limits import model_sources as limits
+from mlcore.limits.registry import LATEST, canonical_stage, version_number
+from mlcore.repos import model_versions, registered_models, runs
+from mlcore.repos.registered_models import Record
+from registry import prompts
+from registry.messages import CreateModelVersion
+
+
+class Origin(NamedTuple):
+    source: str
+    storage_location: str
+    run_id: str | None
+    model_id: str | None
+
+
+def of_request(message: CreateModelVersion, request: Request) -> Origin:
+    """Checks the source as MLflow does, in its order, and finds the files behind it."""
+    is_prompt = prompts.are_prompt_tags(message.tags)
+    limits.check_source(message.source, is_prompt=is_prompt)
+    origin = Origin(message.source, message.source, message.run_id, message.model_id)
+    if is_prompt:
+        return origin
+    if limits.is_model_uri(message.source):
+        limits.check_registry(message.source)
+        uri = limits.model_uri(message.source)
+        if uri.model_id is None:
+            origin = _of_version(message, request, uri)
+    if origin.model_id:
+        _check_model(origin.source, origin.model_id)
+    else:
+        _check_run(origin.source, origin.run_id or "", request)
+    return origin
+
+
+def version_at(model: Record, version: str | None, stage: str | None, alias: str | None) -> str:
+    """The number of the version that a ``models:/`` URI names."""
+    if version is not None:
+        return version
+    if alias is not None and alias.lower() != LATEST:
+        number = model.model.aliases.get(alias)
+        if number is None:
+            raise errors.InvalidParameterValue(f"Registered model alias {alias} not found.")
+        return str(number)
+    wanted = None if stage is None else canonical_stage(stage)
+    numbers = [
+        number for of, number in model.model.latest.items() if wanted is None or of == wanted
+    ]
+    if not numbers:
+        where = "" if stage is None else f" and stage '{stage}'"
+        raise errors.InvalidParameterValue(
+            f"No versions of model with name '{model.model.name}'{where} found"
+        )
+    return str(max(numbers))
+
+
+def _of_version(message: CreateModelVersion, request: Request, uri: limits.ModelUri) -> Origin:
+    """Another version: the new one has its files, its run and its logged model."""
+    model = registered_models.get(request.workspace, uri.name)
+    if prompts.is_prompt(model.model.tags):
+        raise errors.InvalidParameterValue(
+            f"Invalid model version source: '{message.source}'. Prompt versions cannot be used as "
+            "model version sources."
+        )
+    number = version_number(version_at(model, uri.version, uri.stage, uri.alias))
+    found: ModelVersion = model_versions.get(request.workspace, uri.name, number).version
+    if (message.has("run_id") and message.run_id != (found.run_id or "")) or (
+        message.has("model_id") and message.model_id != (found.model_id or "")
+    ):
+        raise errors.InvalidParameterValue(
+            f"Invalid model version source: '{message.source}'. The run_id and model_id request "
+            "parameters must match the referenced model version."
+        )
+    return Origin(
+        f"models:/{uri.name}/{found.version}", found.storage_location, found.run_id, found.model_id
+    )
+
+
+def _check_run(source: str, run_id: str, request: Request) -> None:
+    if limits.is_local(source):
+        if run_id and limits.is_inside_directory(source, _root_of_run(run_id, source, request)):
+            return
+        raise limits.local_refused(source, "run_id")
+    limits.check_absolute(source)
+    named = limits.run_of(source)
+    if named is not None:
+        if named == run_id:
+            return
+        raise limits.not_owned(source, "run_id")
+    if limits.is_model_uri(source) and limits.model_uri(source).model_id is not None:
+        raise limits.not_owned(source, "model_id")
+    if limits.is_proxied(source):
+        if run_id and limits.is_below(source, _root_of_run(run_id, source, request)):
+            return
+        raise limits.not_owned(source, "run_id")
+
+
+def _check_model(source: str, model_id: str) -> None:
+    if limits.is_local(source):
+        raise limits.local_refused(source, "model_id")
+    limits.check_absolute(source)
+    if limits.is_model_uri(source):
+        named = limits.model_uri(source).model_id
+        if named is not None and named != model_id:
+            raise limits.not_owned(source, "model_id")
+    elif limits.run_of(source) is not None or limits.is_proxied(source):
+        raise limits.not_owned(source, "model_id")
+
+
+def _root_of_run(run_id: str, source: str, request: Request) -> str:
+    """Where the run's artifacts are; a run of another workspace looks missing."""
+    try:
+        read = runs.load(run_id)
+    except errors.ResourceDoesNotExist:
+        raise limits.not_owned(source, "run_id") from None
+    if read.experiment.workspace != request.workspace:
+        raise limits.not_owned(source, "run_id")
+    return runs.entity(read).artifact_uri

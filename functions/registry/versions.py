@@ -1,0 +1,143 @@
+"""The rules of model versions: numbers, stages, tags and where they are found, as MLflow's server
+has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore import errors, ids
+from mlcore.entities import ModelVersion
+from mlcore.http import Request
+from mlcore.limits import registry as limits
+from mlcore.limits.text import check_key
+from mlcore.repos import model_stages, model_versions, registered_models
+from mlcore.repos.model_versions import NO_STAGE, READY, Record
+from mlcore.responses import registry as responses
+from registry import messages as m
+from registry import sources
+
+
+def create_model_version(message: m.CreateModelVersion, request: Request) -> dict[str, Any]:
+    """One transaction that takes the model's next number."""
+    origin = sources.of_request(message, request)
+    limits.check_name(message.name)
+    tags = limits.check_version_tags(message.tags)
+    now = ids.now_ms()
+    draft = ModelVersion(
+        name=message.name,
+        version=0,
+        creation_timestamp=now,
+        last_updated_timestamp=now,
+        description=message.description,
+        user_id=None,
+        current_stage=NO_STAGE,
+        source=origin.source,
+        storage_location=origin.storage_location,
+        run_id=origin.run_id,
+        run_link=message.run_link,
+        status=READY,
+        status_message=None,
+        tags=tags,
+        model_id=origin.model_id or None,
+    )
+    made = model_versions.create(registered_models.get(request.workspace, message.name), draft)
+    return {"model_version": responses.model_version(made)}
+
+
+def get_model_version(message: m.GetModelVersion, request: Request) -> dict[str, Any]:
+    return _answer(_get(message.name, message.version, request))
+
+
+def update_model_version(message: m.UpdateModelVersion, request: Request) -> dict[str, Any]:
+    """Without a description it is cleared."""
+    read = _get(message.name, message.version, request)
+    description = message.description if message.has("description") else None
+    return _answer(read, model_versions.set_description(read, description))
+
+
+def delete_model_version(message: m.DeleteModelVersion, request: Request) -> dict[str, Any]:
+    """Its number is never given again."""
+    limits.version_number(message.version)
+    model_stages.delete(_get(message.name, message.version, request))
+    return {}
+
+
+def transition_stage(message: m.TransitionModelVersionStage, request: Request) -> dict[str, Any]:
+    stage = limits.canonical_stage(message.stage)
+    archive = message.archive_existing_versions
+    if archive:
+        limits.check_archiving(message.stage)
+    read = _get(message.name, message.version, request)
+    return _answer(model_stages.transition(read, stage, archive_existing=archive))
+
+
+def set_model_version_tag(message: m.SetModelVersionTag, request: Request) -> dict[str, Any]:
+    limits.check_name(message.name)
+    limits.version_number(message.version)
+    tag = limits.check_version_tag(message.key, message.value)
+    model_versions.set_tag(_get(message.name, message.version, request), tag.key, tag.value)
+    return {}
+
+
+def delete_model_version_tag(message: m.DeleteModelVersionTag, request: Request) -> dict[str, Any]:
+    """A tag that is not there is deleted already."""
+    limits.check_name(message.name)
+    limits.version_number(message.version)
+    check_key(message.key, "key")
+    read = _get(message.name, message.version, request)
+    if message.key in read.version.tags:
+        model_versions.delete_tag(read, message.key)
+    return {}
+
+
+def get_model_version_download_uri(
+    message: m.GetModelVersionDownloadUri, request: Request
+) -> dict[str, Any]:
+    version = _get(message.name, message.version, request).version
+    return {"artifact_uri": version.storage_location or version.source}
+
+
+def get_model_version_by_alias(
+    message: m.GetModelVersionByAlias, request: Request
+) -> dict[str, Any]:
+    """Two round trips: the model, which knows its aliases; the version."""
+    limits.check_name(message.name)
+    limits.check_alias(message.alias)
+    model = registered_models.get(request.workspace, message.name)
+    if message.alias.lower() == limits.LATEST:
+        if not model.model.latest:
+            raise errors.ResourceDoesNotExist(f"Latest version not found for model {message.name}.")
+        number = max(model.model.latest.values())
+    elif message.alias in model.model.aliases:
+        number = model.model.aliases[message.alias]
+    else:
+        raise errors.InvalidParameterValue(f"Registered model alias {message.alias} not found.")
+    return _answer(model_versions.of_model(model, number))
+
+
+def get_latest_versions(message: m.GetLatestVersions, request: Request) -> dict[str, Any]:
+    """Of each stage, or of those asked for."""
+    limits.check_name(message.name)
+    model = registered_models.get(request.workspace, message.name)
+    wanted = {limits.canonical_stage(stage) for stage in message.stages or limits.STAGES}
+    [latest] = model_versions.latest([model])
+    found = [version for version in latest if version.current_stage in wanted]
+    if not found:
+        return {}
+    return {
+        "model_versions": [
+            responses.model_version(version, model_versions.aliases(model.model, version.version))
+            for version in found
+        ]
+    }
+
+
+def _get(name: str, version: str, request: Request) -> Record:
+    limits.check_name(name)
+    return model_versions.get(request.workspace, name, limits.version_number(version))
+
+
+def _answer(read: Record, version: ModelVersion | None = None) -> dict[str, Any]:
+    shown = version or read.version
+    aliases = model_versions.aliases(read.model.model, shown.version)
+    return {"model_version": responses.model_version(shown, aliases)}
