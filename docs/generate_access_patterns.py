@@ -365,6 +365,11 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access("Get or set config value", "config", ("config",), "GetItem, PutItem"),
         Access("List all config", "config", ("config_prefix",), "Query, begins_with"),
     ),
+    "Webhooks": (
+        Access("Create, get, update, delete webhook", "webhook", ("webhook",), "one item each"),
+        Access("List webhooks", "webhook", ("webhook_prefix",), "Query, begins_with"),
+        Access("Receivers of an event", "webhook", ("webhook_prefix",), "Query, begins_with"),
+    ),
 }
 
 WRITERS = {

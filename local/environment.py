@@ -22,6 +22,11 @@ _QUIET = {
     # What functions prepare while they start in Lambda they prepare while they start here.
     "AWS_LAMBDA_RUNTIME_API": "local",
 }
+_LAPTOP = {"WEBHOOK_ALLOW_LOOPBACK": "true"}
+"""A receiver on this machine may be reached over plain http, unless the user decides otherwise."""
+
+_WEBHOOK_CHOICES = ("MLFLOW_WEBHOOK_ALLOWED_SCHEMES", "MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS")
+
 _OWN_ENGINE_CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
@@ -61,6 +66,11 @@ def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, 
     )
 
 
+def point_to(service_endpoint: str, environ: MutableMapping[str, str] = os.environ) -> None:
+    """Lets the functions find the services that this process answers for, KMS among them."""
+    environ["AWS_ENDPOINT_URL_KMS"] = service_endpoint
+
+
 def prepare(
     functions: Iterable[FunctionDefinition],
     endpoint: str,
@@ -96,6 +106,9 @@ def prepare(
             environ.setdefault(variable, value)
     for variable, value in _QUIET.items():
         environ.setdefault(variable, value)
+    if not any(variable in given for variable in _WEBHOOK_CHOICES):
+        for variable, value in _LAPTOP.items():
+            environ.setdefault(variable, value)
     declared: dict[str, str] = {}
     for function in functions:
         for variable, value in function.environment.items():

@@ -80,6 +80,16 @@ class DataFolder:
     def _on_disk(self) -> Path:
         return Path(tempfile.gettempdir()) / self.path.name
 
+    @property
+    def secrets_key(self) -> Path:
+        """What secrets are sealed with; without it they are lost."""
+        return self.path / "secrets.key"
+
+    @property
+    def queues(self) -> Path:
+        """Messages that wait for a function."""
+        return self.path / "queues.sqlite"
+
     def close(self) -> None:
         """Releases the folder, and removes it if it was to be thrown away."""
         if self.ephemeral:

@@ -16,6 +16,7 @@ from typing import Any
 from local import engine as engines
 from local import environment, folder, table, ttl
 from local.access_log import report
+from local.aws_endpoint import AwsEndpoint
 from local.batch import DeadLetters
 from local.checkpoints import Checkpoints
 from local.command_line import Options
@@ -24,8 +25,10 @@ from local.engine_file import EngineFile
 from local.folder import DataFolder
 from local.function import Function, ImportFailed
 from local.housekeeping import Housekeeping
+from local.kms import Kms
 from local.routes import Router
 from local.server import Application, Server, listen
+from local.storage import Storage
 from local.stream import StreamPoller, stream_client
 from local.template import Template, read
 from local.website import Website
@@ -61,10 +64,11 @@ class Runner:
             bound = self._listen(stack)
             place = self._folder(stack)
             endpoint = self._start_engine(stack, place, name)
-            environment.keep_files(place.artifacts)
+            files = environment.keep_files(place.artifacts)
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
             )
+            self._answer_for_aws(stack, place)
             dynamodb = table.client("dynamodb")
             stream = table.ensure(dynamodb, name, template.table)
             file = EngineFile(place.database, name) if self._engine else None
@@ -73,12 +77,13 @@ class Runner:
             functions = self._functions(template)
             if options.auth:
                 self._ensure_admin()
-            application = Application(router, functions, Website())
+            storage = Storage(files) if files else None
+            application = Application(router, functions, Website(), storage)
             server = Server(application, bound)
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
             if file:
-                self._keep_house(stack, server, dynamodb, file, name, template)
+                self._keep_house(stack, server, dynamodb, file, name, template, storage)
             # Nothing that exists now will ever be garbage.
             gc.collect()
             gc.freeze()
@@ -126,6 +131,13 @@ class Runner:
         if users.find(username) is None:
             users.create(username, hash_password(password), is_admin=True)
 
+    def _answer_for_aws(self, stack: contextlib.ExitStack, place: DataFolder) -> None:
+        """Starts what stands for the services beside the engine."""
+        services = AwsEndpoint(Kms(place.secrets_key).operations())
+        stack.callback(services.stop)
+        services.start()
+        environment.point_to(services.url)
+
     def _functions(self, template: Template) -> dict[str, Function]:
         functions = {name: Function(one) for name, one in template.functions.items()}
         for function in functions.values():
@@ -171,6 +183,7 @@ class Runner:
         file: EngineFile,
         name: str,
         template: Template,
+        storage: Storage | None,
     ) -> None:
         engine = self._engine
         assert engine is not None  # noqa: S101 - for the type checker
@@ -185,6 +198,8 @@ class Runner:
         tasks = {"stream records trimmed": lambda: self._trim(file)}
         if attribute:
             tasks["expired items deleted"] = lambda: ttl.sweep(dynamodb, file, name, key, attribute)
+        if storage:
+            tasks["abandoned uploads deleted"] = storage.drop_abandoned
         house = Housekeeping(lambda: engine.process.poll() is None, died, tasks)
         stack.callback(house.stop)
         house.start()

@@ -21,6 +21,7 @@ from local.access_log import AccessLog, RequestCounter, report
 from local.event import BadAnswer, HttpRequest, HttpResponse, failure
 from local.function import Function, ImportFailed
 from local.routes import Match, Router
+from local.storage import Body, Storage
 from local.website import Website
 
 WORKERS = 16
@@ -34,15 +35,23 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 BUSY_SECONDS = 0.1
 
+WITHHELD_BYTES = 4 * 1024 * 1024
+"""A larger body of a PUT is not put into an event: as Base64 it would exceed what Lambda takes."""
+
 
 class Application:
     """The ASGI application: one request, one invocation in the pool of workers."""
 
     def __init__(
-        self, router: Router, functions: dict[str, Function], website: Website | None = None
+        self,
+        router: Router,
+        functions: dict[str, Function],
+        website: Website | None = None,
+        storage: Storage | None = None,
     ) -> None:
         self._router = router
         self._website = website
+        self._storage = storage
         self._functions = functions
         self._log = AccessLog()
         self._counter = RequestCounter()
@@ -60,12 +69,20 @@ class Application:
         started = time.perf_counter()
         method: str = scope["method"]
         raw_path = scope["raw_path"].decode("latin-1")
-        body = await _body(receive)
+        if self._storage and self._storage.owns(raw_path):
+            url = f"{raw_path}?{scope['query_string'].decode('latin-1')}"
+            status = await self._storage.respond(method, url, scope["headers"], receive, send)
+            self._log.write(method, raw_path, status, time.perf_counter() - started, None)
+            return
+        withheld = self._storage is not None and method == "PUT" and _length(scope) > WITHHELD_BYTES
+        body = b"" if withheld else await _body(receive)
         if self._website and self._website.owns(method, raw_path):
             status = await self._website.respond(method, raw_path, scope["headers"], send)
             self._log.write(method, raw_path, status, time.perf_counter() - started, None)
             return
         response, requests = await self._respond(scope, method, raw_path, body)
+        if withheld:
+            response = await self._forward(response, Body(receive))
         headers = response.headers
         if response.status not in {204, 304} or response.body:
             headers = [*headers, (b"content-length", b"%d" % len(response.body))]
@@ -73,6 +90,16 @@ class Application:
         await send({"type": "http.response.body", "body": response.body})
         self._answered = time.monotonic()
         self._log.write(method, raw_path, response.status, time.perf_counter() - started, requests)
+
+    async def _forward(self, response: HttpResponse, body: Body) -> HttpResponse:
+        """Sends a body that the function has not seen to where the function says, so that files of
+        any size pass without being held in memory."""
+        assert self._storage is not None  # noqa: S101 - for the type checker
+        location = dict(response.headers).get(b"location", b"").decode("latin-1")
+        if response.status == 307 and self._storage.owns(location):
+            response = await self._storage.take(location, body)
+        await body.drain()
+        return response
 
     async def _respond(
         self, scope: dict[str, Any], method: str, raw_path: str, body: bytes | None
@@ -140,6 +167,12 @@ class Application:
         answer = self._functions[name].invoke(payload.for_authorizer(event))
         event["requestContext"]["authorizer"] = {"lambda": dict(answer.get("context") or {})}
         return answer.get("isAuthorized") is True
+
+
+def _length(scope: dict[str, Any]) -> int:
+    """The length of the body as announced; 0 when it is not."""
+    value = dict(scope["headers"]).get(b"content-length", b"0")
+    return int(value) if value.isdigit() else 0
 
 
 async def _body(receive: Receive) -> bytes | None:

@@ -1,9 +1,67 @@
-"""The RPCs of files: the artifact proxy, listings and downloads."""
+"""The RPCs of files: the artifact proxy, listings, uploads, and what the UI shows."""
 
 from __future__ import annotations
 
-from mlcore.http import lambda_handler
+import os
 
-RPCS = ()
+from artifacts import messages as m
+from artifacts import proxy, uploads, viewers
+from mlcore.artifacts import store
+from mlcore.http import PlainRoute, delete, get, lambda_handler, post
 
-handler = lambda_handler(RPCS)
+_FILE = "/2.0/mlflow-artifacts/artifacts/{artifact_path+}"
+
+RPCS = (
+    get("/mlflow-artifacts/artifacts", m.ListProxiedArtifacts, proxy.list_artifacts),
+    delete("/mlflow-artifacts/artifacts/{artifact_path+}", m.DeleteArtifact, proxy.delete_artifact),
+    post("/mlflow-artifacts/mpu/create/{artifact_path+}", m.CreateMultipartUpload, uploads.create),
+    post(
+        "/mlflow-artifacts/mpu/complete/{artifact_path+}",
+        m.CompleteMultipartUpload,
+        uploads.complete,
+    ),
+    post("/mlflow-artifacts/mpu/abort/{artifact_path+}", m.AbortMultipartUpload, uploads.abort),
+    get(
+        "/mlflow-artifacts/presigned/{artifact_path+}",
+        m.GetPresignedDownloadUrl,
+        uploads.get_presigned_download_url,
+    ),
+    get("/mlflow/artifacts/list", m.ListArtifacts, viewers.list_artifacts),
+    post(
+        "/mlflow/artifacts/presigned-upload-url",
+        m.CreatePresignedUploadUrl,
+        uploads.create_presigned_upload_url,
+    ),
+    post(
+        "/mlflow/artifacts/presigned-download-url",
+        m.CreatePresignedDownloadUrl,
+        uploads.create_presigned_download_url,
+    ),
+    get(
+        "/mlflow/logged-models/{model_id}/artifacts/directories",
+        m.ListLoggedModelArtifacts,
+        viewers.list_logged_model_artifacts,
+    ),
+)
+PLAIN_ROUTES = (
+    *(
+        PlainRoute(method, prefix + _FILE, function)
+        for prefix in ("/api", "/ajax-api")
+        for method, function in (("GET", proxy.download), ("PUT", proxy.upload))
+    ),
+    PlainRoute("GET", "/get-artifact", viewers.get_artifact),
+    PlainRoute("GET", "/ajax-api/2.0/mlflow/get-artifact", viewers.get_artifact),
+    PlainRoute("GET", "/model-versions/get-artifact", viewers.get_model_version_artifact),
+    PlainRoute(
+        "GET",
+        "/ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files",
+        viewers.get_logged_model_artifact,
+    ),
+    PlainRoute("POST", "/ajax-api/2.0/mlflow/upload-artifact", viewers.upload_artifact),
+)
+
+handler = lambda_handler(RPCS, PLAIN_ROUTES)
+
+if "AWS_LAMBDA_RUNTIME_API" in os.environ:
+    # As with the client of DynamoDB: in the start of the function, not in its first request.
+    store()

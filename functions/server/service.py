@@ -28,9 +28,9 @@ def get_server_info(_message: GetServerInfo, _request: Request) -> dict[str, Any
         "workspaces_enabled": os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower()
         in ("1", "true"),
         "trace_archival_enabled": False,
-        "multipart_uploads_enabled": False,
-        "multipart_downloads_enabled": False,
-        "presigned_upload_run_id_supported": False,
-        "presigned_upload_model_id_supported": False,
+        "multipart_uploads_enabled": True,
+        "multipart_downloads_enabled": True,
+        "presigned_upload_run_id_supported": True,
+        "presigned_upload_model_id_supported": True,
         "features_enabled": {"gateway": False},
     }

@@ -39,8 +39,9 @@ class Ref(NamedTuple):
 class Call(NamedTuple):
     """One HTTP call, the same for both servers apart from its Refs.
 
-    ``raw`` replaces the JSON body. ``saves`` maps a name for later Refs to a path in the reply.
-    ``permits`` names rows of PERMITTED that hold for this call besides those that always do.
+    ``{{name}}`` in the path stands for a saved value. ``raw`` replaces the JSON body. ``saves``
+    maps a name for later Refs to a path in the reply. ``permits`` names rows of PERMITTED that
+    hold for this call besides those that always do.
     """
 
     method: str
@@ -79,6 +80,8 @@ class Side:
 
     def send(self, call: Call) -> Reply:
         path = call.path
+        for name, value in self.values.items():
+            path = path.replace("{{" + name + "}}", str(value))
         if call.query:
             path += "?" + urlencode(self.resolved(call.query), doseq=True)
         data: bytes | None = None
@@ -184,8 +187,11 @@ _IDS = {
     "run_uuid": "run",
     "experiment_id": "experiment",
     "model_id": "model",
+    "webhook_id": "webhook",
 }
-_TIMES = frozenset({"creation_time", "last_update_time"})
+_TIMES = frozenset(
+    {"creation_time", "last_update_time", "creation_timestamp", "last_updated_timestamp"}
+)
 # Keyed lists: no client reads an order from them.
 _UNORDERED = frozenset(
     {

@@ -10,6 +10,7 @@ import pytest
 from experiments import app as experiments
 from runs import app as runs
 from server import app as server
+from webhooks import app as webhooks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -17,7 +18,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.e2e
 
-DOMAINS = re.compile(r"/(ajax-)?api/\d\.0/mlflow/(experiments|runs|metrics|server-info)\b")
+DOMAINS = re.compile(r"/(ajax-)?api/\d\.0/mlflow/(experiments|runs|metrics|webhooks|server-info)\b")
 NOT_SERVED = {
     # Calls a model gateway on the user's behalf.
     ("POST", "/ajax-api/2.0/mlflow/runs/create-promptlab-run"),
@@ -33,7 +34,7 @@ def test_same_methods_and_paths() -> None:
     }
     ours = [
         (rpc.method, prefix + rpc.path)
-        for domain in (experiments, runs, server)
+        for domain in (experiments, runs, webhooks, server)
         for rpc in domain.RPCS
         for prefix in (("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"))
     ]

@@ -119,7 +119,8 @@ def test_the_rest_of_a_path() -> None:
         200,
         {"path": "a/b", "q": "1", "e": ""},
     )
-    assert call("GET", "/files/")[0] == 404
+    assert call("GET", "/files/")[1] == {"path": ""}
+    assert call("GET", "/files")[0] == 404
     assert call("POST", "/files/a/b")[0] == 405
 
 

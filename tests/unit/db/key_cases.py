@@ -85,6 +85,7 @@ CASES = {
     "login": (keys.login("::1", "u"), "LOGIN#::1", "LOGIN#u"),
     "counter": (keys.counter("user"), "COUNTERS", "COUNTER#user"),
     "config": (keys.config("ttl_policy"), "CONFIG", "CFG#ttl_policy"),
+    "webhook": (keys.webhook("w#", "a#b"), "WEBHOOKS#w#", "WH#a#b"),
     "gsi1_run": (keys.gsi1_run("r", "1"), "RUN#r", "EXP#1"),
     "gsi1_trace": (keys.gsi1_trace("t", "1"), "TRACE#t", "EXP#1"),
     "gsi2_experiment": (keys.gsi2_experiment("w", "1"), "WS#w", "EXP#1"),

@@ -299,6 +299,7 @@ PREFIXES = {
     keys.experiment_permission_prefix(): "U#PERM#",
     keys.model_permission_prefix(): "U#RPERM#",
     keys.config_prefix(): "CFG#",
+    keys.webhook_prefix(): "WH#",
 }
 
 
@@ -317,4 +318,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "d0c360457ad9b141"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "1ba0fe912f5da748"

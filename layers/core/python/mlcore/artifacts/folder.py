@@ -86,7 +86,7 @@ class Folder:
         try:
             with path.open("rb") as file:
                 about = os.fstat(file.fileno())
-                data = file.read() if about.st_size <= most else None
+                data = file.read() if about.st_size <= most != 0 else None
         except FileNotFoundError:
             return None
         etag = f'"{about.st_mtime_ns:x}-{about.st_size:x}"'

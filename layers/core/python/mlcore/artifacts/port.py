@@ -22,7 +22,7 @@ class Opened(NamedTuple):
     modified: int
     """Seconds since 1970."""
     data: bytes | None
-    """The content, None when it is larger than was asked for."""
+    """The content, None when it is larger than was asked for, or none was."""
 
 
 class Part(NamedTuple):
@@ -46,7 +46,8 @@ class Store(Protocol):
         """The content of a file; None when there is none."""
 
     def open(self, key: str, most: int) -> Opened | None:
-        """A file, with its content if that has at most so many bytes; None when there is none."""
+        """A file, with its content if that has at most so many bytes (0: without); None when there
+        is none."""
 
     def list(self, key: str) -> list[Entry]:
         """What is directly below a directory ("" is the root), by name; [] for a file or

@@ -67,11 +67,13 @@ class Bucket:
 
     def open(self, key: str, most: int) -> Opened | None:
         with _translated():
-            found = self._found(key)
+            found = self._found(key, head=most == 0)
             if found is None:
                 return None
             data = None
-            if found["ContentLength"] <= most:
+            if "Body" not in found:
+                pass
+            elif found["ContentLength"] <= most:
                 data = found["Body"].read()
             else:
                 found["Body"].close()
@@ -165,19 +167,18 @@ class Bucket:
         with contextlib.suppress(errors.ResourceDoesNotExist), _translated():
             self._client.abort_multipart_upload(Bucket=self._name, Key=key, UploadId=upload_id)
 
-    def _found(self, key: str) -> Any:
+    def _found(self, key: str, *, head: bool = False) -> Any:
+        ask = self._client.head_object if head else self._client.get_object
         try:
-            return self._client.get_object(Bucket=self._name, Key=key)
+            return ask(Bucket=self._name, Key=key)
         except ClientError as error:
             if _code(error) in _MISSING:
                 return None
             raise
 
     def _etag(self, key: str) -> str | None:
-        with contextlib.suppress(ClientError):
-            etag: str = self._client.head_object(Bucket=self._name, Key=key)["ETag"].strip('"')
-            return etag
-        return None
+        found = self.open(key, 0)
+        return found.etag.strip('"') if found else None
 
     def _pages(self, prefix: str, delimiter: str) -> Iterator[Any]:
         more: dict[str, str] = {"Delimiter": delimiter} if delimiter else {}

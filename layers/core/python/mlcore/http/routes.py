@@ -22,7 +22,7 @@ class Rpc(NamedTuple):
     method: str
     path: str
     """Below ``/api``, with the version; ``{name}`` stands for one segment, ``{name+}`` at the end
-    for one or more, and each sets the field of that name."""
+    for all that is left, and each sets the field of that name."""
     message: type[Message]
     function: RpcFunction
     ajax_only: bool = False
@@ -63,7 +63,7 @@ ByMethod = dict[str, Route]
 
 class Routes:
     """The routes of a handler: exact paths in a dict, templates by their number of segments, and
-    those that end in any number of segments by what comes before."""
+    those that take all that is left by what comes before."""
 
     def __init__(self, rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute]) -> None:
         self._by_path: dict[str, ByMethod] = {}
@@ -104,7 +104,7 @@ class Routes:
             else:
                 return methods, parameters
         for start, (name, methods) in self._greedy.items():
-            if path.startswith(start) and len(path) > len(start):
+            if path.startswith(start):
                 return methods, {name: path[len(start) :]}
         raise EndpointNotFound(f"No endpoint has the path {path}.")
 

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from mlcore.models import datasets, experiments, index, platform, registry, runs, traces
+from mlcore.models import datasets, experiments, index, platform, registry, runs, traces, webhooks
 from mlcore.models.base import MODELS
 
-__all__ = ["MODELS", "datasets", "experiments", "index", "platform", "registry", "runs", "traces"]
+__all__ = [
+    "MODELS",
+    "datasets",
+    "experiments",
+    "index",
+    "platform",
+    "registry",
+    "runs",
+    "traces",
+    "webhooks",
+]

@@ -67,6 +67,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         COUNTER#<key>                                       counter
     CONFIG
         CFG#<key>                                           config
+    WEBHOOKS#<workspace>
+        WH#<webhook_id>                                     webhook
 
 Secondary indexes: under each partition key its sort keys, and the pattern's name::
 
@@ -129,6 +131,8 @@ from mlcore.db.keys.registry import *  # noqa: F403
 from mlcore.db.keys.registry import REGISTRY_PATTERNS
 from mlcore.db.keys.traces import *  # noqa: F403
 from mlcore.db.keys.traces import TRACE_PATTERNS
+from mlcore.db.keys.webhooks import *  # noqa: F403
+from mlcore.db.keys.webhooks import WEBHOOK_PATTERNS
 
 PATTERNS: dict[str, Pattern] = {
     pattern.name: pattern
@@ -138,6 +142,7 @@ PATTERNS: dict[str, Pattern] = {
         *PROJECTION_PATTERNS,
         *REGISTRY_PATTERNS,
         *PLATFORM_PATTERNS,
+        *WEBHOOK_PATTERNS,
     )
 }
 """The patterns of items by name."""

@@ -1,0 +1,85 @@
+"""Requests of the artifact RPCs, in the field order of MLflow's service.proto and
+mlflow_artifacts.proto; ``artifact_path`` comes from the path of the request."""
+
+from __future__ import annotations
+
+from mlcore.wire import Message, intlike, required, string
+
+
+class ListArtifacts(Message):
+    run_id: str
+    run_uuid: str
+    path: str
+    page_token: str
+    checks = {"run_id": (string, required), "path": (string,), "page_token": (string,)}
+
+
+class ListLoggedModelArtifacts(Message):
+    model_id: str
+    artifact_directory_path: str
+    page_token: str
+    checks = {"artifact_directory_path": (string,)}
+
+
+class CreatePresignedUploadUrl(Message):
+    run_id: str
+    path: str
+    expiration: int
+    model_id: str
+    checks = {
+        "run_id": (string,),
+        "model_id": (string,),
+        "path": (required, string),
+        "expiration": (intlike,),
+    }
+
+
+class CreatePresignedDownloadUrl(Message):
+    run_id: str
+    path: str
+    expiration: int
+    checks = {
+        "run_id": (required, string),
+        "path": (required, string),
+        "expiration": (intlike,),
+    }
+
+
+class ListProxiedArtifacts(Message):
+    path: str
+
+
+class DeleteArtifact(Message):
+    artifact_path: str
+
+
+class GetPresignedDownloadUrl(Message):
+    artifact_path: str
+
+
+class CreateMultipartUpload(Message):
+    path: str
+    num_parts: int
+    artifact_path: str
+    checks = {"path": (required, string), "num_parts": (intlike,)}
+
+
+class MultipartUploadPart(Message):
+    part_number: int
+    etag: str
+    url: str
+
+
+class CompleteMultipartUpload(Message):
+    path: str
+    upload_id: str
+    parts: list[MultipartUploadPart]
+    artifact_path: str
+    checks = {"path": (required, string), "upload_id": (string,), "parts": (required,)}
+
+
+class AbortMultipartUpload(Message):
+    path: str
+    upload_id: str
+    artifact_path: str
+    checks = {"path": (required, string), "upload_id": (string,)}

@@ -1,0 +1,58 @@
+"""The artifact proxy: files by their path from the root of the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from artifacts import messages as m
+from artifacts import responses
+from mlcore import errors
+from mlcore.artifacts import safe_path, store
+from mlcore.artifacts.paths import is_hidden, scoped
+from mlcore.http import Request, Response
+
+UPLOAD_SECONDS = 43_200
+"""How long the URLs of an upload work; in AWS not beyond the credentials that signed them."""
+
+
+def key_of(path: str, request: Request) -> str:
+    """The key of a path as the request gave it."""
+    return scoped(safe_path(path), request.workspace)
+
+
+def download(request: Request) -> Response:
+    return responses.file(key_of(request.parameters["artifact_path"], request), request)
+
+
+def upload(request: Request) -> Response:
+    """Writes the body; where a front keeps a large body back, tells it to which URL to send it."""
+    path = request.parameters["artifact_path"]
+    key = key_of(path, request)
+    if path == "" or path.endswith("/") or not safe_path(path):
+        raise errors.InvalidParameterValue(
+            "Artifact path must include a filename (cannot end with '/')."
+        )
+    if request.body_is_withheld():
+        location = store().upload_url(
+            key,
+            seconds=UPLOAD_SECONDS,
+            content_type=None,
+            origin=responses.origin(request),
+        )
+        return Response(307, "", headers={"location": location, "cache-control": "no-store"})
+    store().put(key, request.body())
+    return Response(200, "", "text/plain; charset=utf-8")
+
+
+def list_artifacts(message: m.ListProxiedArtifacts, request: Request) -> dict[str, Any]:
+    key = key_of(message.path, request)
+    entries = [entry for entry in store().list(key) if not is_hidden(key, entry.name)]
+    return responses.listing(entries, "")
+
+
+def delete_artifact(message: m.DeleteArtifact, request: Request) -> dict[str, Any]:
+    key = key_of(message.artifact_path, request)
+    if key in ("", f"workspaces/{request.workspace}"):
+        raise errors.InvalidParameterValue("The root of all artifacts cannot be deleted.")
+    store().delete_tree(key)
+    return {}

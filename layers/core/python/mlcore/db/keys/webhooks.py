@@ -1,0 +1,19 @@
+"""Keys of webhooks, all of a workspace in one partition: a list is one consistent query."""
+
+from __future__ import annotations
+
+from mlcore.db.keys.pattern import Key, Pattern
+
+WEBHOOK = Pattern(
+    "webhook", "WEBHOOKS#<workspace>", "WH#<webhook_id>", "a receiver of registry events"
+)
+
+WEBHOOK_PATTERNS = (WEBHOOK,)
+
+
+def webhook(workspace: str, webhook_id: str) -> Key:
+    return Key(WEBHOOK.pk.build(workspace), WEBHOOK.sk.build(webhook_id))
+
+
+def webhook_prefix() -> str:
+    return WEBHOOK.sk.prefix()

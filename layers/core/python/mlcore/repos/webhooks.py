@@ -1,0 +1,96 @@
+"""Webhooks: one item each, all of a workspace in one partition, read strongly consistently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw, Update, number, string
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.ids import now_ms
+from mlcore.models.webhooks import Webhook as WebhookItem
+from mlcore.webhooks.webhook import EventName, Webhook
+
+
+def put(webhook: Webhook) -> None:
+    """Creates a webhook whose id is new."""
+    place = keys.webhook(webhook.workspace, webhook.webhook_id)
+    model = WebhookItem(
+        PK=place.pk,
+        SK=place.sk,
+        webhook_id=webhook.webhook_id,
+        name=webhook.name,
+        url=webhook.url,
+        events=_written(webhook.events),
+        status=webhook.status,
+        description=webhook.description or None,
+        secret=webhook.sealed_secret or None,
+        creation_time=webhook.creation_time,
+        last_update_time=webhook.last_update_time,
+        updated_at=now_ms(),
+        version=1,
+    )
+    table.put(dict(model.serialize()))
+
+
+def find(workspace: str, webhook_id: str) -> Webhook | None:
+    """One consistent GetItem."""
+    item = table.get(keys.webhook(workspace, webhook_id))
+    return None if item is None else _webhook(workspace, item)
+
+
+def of_workspace(workspace: str) -> list[Webhook]:
+    """All webhooks of a workspace, the newest first. There are as many as people configure."""
+    items = table.query_all(keys.webhook(workspace, "").pk, prefix=keys.webhook_prefix())
+    found = [_webhook(workspace, item) for item in items]
+    found.sort(key=lambda webhook: (-webhook.creation_time, webhook.webhook_id))
+    return found
+
+
+def change(webhook: Webhook, changed: dict[str, Any]) -> Webhook | None:
+    """Sets fields, given by their names in :class:`Webhook`; None when it was deleted meanwhile."""
+    update = Update()
+    update.require_exists("PK")
+    now = now_ms()
+    update.set("updated_at", number(now))
+    update.set("last_update_time", number(now))
+    update.add("version", 1)
+    for field, value in changed.items():
+        attribute = "secret" if field == "sealed_secret" else field
+        text = _written(value) if field == "events" else value
+        if text:
+            update.set(attribute, string(text))
+        else:
+            update.remove(attribute)
+    try:
+        item = table.update(
+            keys.webhook(webhook.workspace, webhook.webhook_id), update, returning=True
+        )
+    except ConditionFailed:
+        return None
+    return _webhook(webhook.workspace, item)
+
+
+def delete(webhook: Webhook) -> None:
+    """Deletes the item and with it the secret; may be repeated."""
+    table.delete(keys.webhook(webhook.workspace, webhook.webhook_id))
+
+
+def _webhook(workspace: str, item: Raw) -> Webhook:
+    return Webhook(
+        webhook_id=item["webhook_id"]["S"],
+        workspace=workspace,
+        name=item["name"]["S"],
+        url=item["url"]["S"],
+        events=tuple(EventName(*name.split(".")) for name in item["events"]["S"].split()),
+        status=item["status"]["S"],
+        description=item["description"]["S"] if "description" in item else "",
+        sealed_secret=item["secret"]["S"] if "secret" in item else "",
+        creation_time=int(item["creation_time"]["N"]),
+        last_update_time=int(item["last_update_time"]["N"]),
+    )
+
+
+def _written(events: tuple[EventName, ...]) -> str:
+    return " ".join(map(str, events))

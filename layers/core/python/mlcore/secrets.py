@@ -1,0 +1,79 @@
+"""Secrets at rest: sealed and opened by KMS, under a key that only the functions that need it may
+use; keeps nothing and logs nothing.
+
+On a laptop the runner answers for KMS, with a key in the data folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mlcore.errors import InternalError, InvalidParameterValue, TemporarilyUnavailable
+
+MAX_BYTES: Final = 4096
+"""What KMS encrypts at once."""
+
+_PERMANENT: Final = frozenset(
+    ("AccessDeniedException", "InvalidCiphertextException", "NotFoundException")
+)
+
+
+def seal(secret: str, context: Mapping[str, str]) -> str:
+    """A text that only :func:`open_sealed` with the same context turns back.
+
+    Raises:
+        InvalidParameterValue: the secret is longer than 4,096 bytes.
+    """
+    plain = secret.encode()
+    if len(plain) > MAX_BYTES:
+        raise InvalidParameterValue(f"A secret has at most {MAX_BYTES} bytes.")
+    answer = _call("encrypt", KeyId=os.environ["SECRETS_KEY_ID"], Plaintext=plain, context=context)
+    return base64.b64encode(answer["CiphertextBlob"]).decode()
+
+
+def open_sealed(sealed: str, context: Mapping[str, str]) -> str:
+    answer = _call(
+        "decrypt",
+        KeyId=os.environ["SECRETS_KEY_ID"],
+        CiphertextBlob=base64.b64decode(sealed),
+        context=context,
+    )
+    plain: bytes = answer["Plaintext"]
+    return plain.decode()
+
+
+def _call(operation: str, *, context: Mapping[str, str], **parameters: Any) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = getattr(_client(), operation)(
+            EncryptionContext=dict(context), **parameters
+        )
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "")
+        if code in _PERMANENT:
+            raise InternalError(f"The key of this server's secrets refuses ({code}).") from None
+        raise TemporarilyUnavailable("Secrets cannot be read or stored now. Try again.") from None
+    except BotoCoreError:
+        raise TemporarilyUnavailable("Secrets cannot be read or stored now. Try again.") from None
+    return answer
+
+
+@functools.cache
+def _client() -> Any:
+    return botocore.session.get_session().create_client(
+        "kms",
+        config=Config(
+            connect_timeout=1,
+            read_timeout=4,
+            retries={"mode": "standard", "total_max_attempts": 3},
+            tcp_keepalive=True,
+            user_agent="mlflow-serverless",
+        ),
+    )

@@ -1,0 +1,42 @@
+"""What a deployment decides about webhooks, read once from the environment.
+
+The first two names are those of MLflow's own server.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import NamedTuple
+
+
+class WebhookSettings(NamedTuple):
+    allowed_schemes: tuple[str, ...]
+    allow_private_addresses: bool
+    allow_loopback: bool
+    """Plain http to this machine itself, for a server on a laptop."""
+    timeout_seconds: float
+    """Of one attempt."""
+    backoff_seconds: float
+    """Before the second attempt; it doubles from there."""
+    workspaces: bool
+    """Whether deliveries name the workspace."""
+
+
+@functools.cache
+def webhook_settings() -> WebhookSettings:
+    get = os.environ.get
+    return WebhookSettings(
+        allowed_schemes=tuple(
+            scheme.strip() for scheme in get("MLFLOW_WEBHOOK_ALLOWED_SCHEMES", "https").split(",")
+        ),
+        allow_private_addresses=_is_on("MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS"),
+        allow_loopback=_is_on("WEBHOOK_ALLOW_LOOPBACK"),
+        timeout_seconds=float(get("MLFLOW_WEBHOOK_REQUEST_TIMEOUT", "30")),
+        backoff_seconds=float(get("WEBHOOK_BACKOFF_SECONDS", "1")),
+        workspaces=_is_on("MLFLOW_ENABLE_WORKSPACES"),
+    )
+
+
+def _is_on(name: str) -> bool:
+    return os.environ.get(name, "").lower() in {"1", "true"}

@@ -1,0 +1,221 @@
+"""Files: the proxy and what the UI asks for, against MLflow's server, live."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from tests.differential.rest import AJAX, API
+
+pytestmark = pytest.mark.e2e
+
+PROXY = "/api/2.0/mlflow-artifacts/artifacts"
+COMPARED = (
+    *("content-type", "content-disposition", "x-content-type-options", "accept-ranges"),
+    *("content-length", "content-range"),
+)
+
+
+JSON = "application/json"
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def kind(answer: Answer) -> str:
+    return answer.headers.get("content-type", "")
+
+
+class Files:
+    """A run on one of the servers."""
+
+    def __init__(self, url: str) -> None:
+        self._host = urlsplit(url).netloc
+        made = self.json("POST", API + "experiments/create", {"name": f"files {id(self)}"})
+        run = self.json("POST", API + "runs/create", made)["run"]["info"]
+        self.run, self.experiment = run["run_id"], run["experiment_id"]
+        self.root = f"{self.experiment}/{self.run}/artifacts"
+
+    def json(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        answer = self.ask(method, path, data, {"Content-Type": "application/json"})
+        return json.loads(self.hidden(answer.body.decode()))
+
+    def hidden(self, text: str) -> str:
+        """The same text for the same file on either server."""
+        if not hasattr(self, "run"):
+            return text
+        return text.replace(self.root, "ROOT").replace(self.run, "RUN")
+
+    def ask(self, method: str, path: str, body: bytes | None = None, headers: Any = None) -> Answer:
+        connection = http.client.HTTPConnection(self._host, timeout=30)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            named = {name.lower(): value for name, value in response.getheaders()}
+            answer = Answer(response.status, named, response.read())
+        finally:
+            connection.close()
+        if answer.status == 307:
+            target = urlsplit(answer.headers["location"])
+            assert target.netloc == self._host
+            return self.ask(method, f"{target.path}?{target.query}", body, headers)
+        return answer
+
+    def put(self, path: str, body: bytes) -> Answer:
+        return self.ask("PUT", f"{PROXY}/{self.root}/{path}", body)
+
+
+class Both:
+    def __init__(self, stock: str, product: str) -> None:
+        self.sides = Files(stock), Files(product)
+
+    def compare(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
+        """Fails when the two answer differently; ``{root}`` and ``{run}`` are each server's."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        stock, ours = (
+            side.ask(method, path.format(root=side.root, run=side.run), body, named)
+            for side in self.sides
+        )
+        assert ours.status == stock.status or (stock.status == 500 and ours.status == 400), path
+        if stock.status < 300:
+            names = [
+                name
+                for name in COMPARED
+                if name in stock.headers and (name, JSON) != ("content-length", kind(stock))
+            ]
+            assert [(name, ours.headers.get(name)) for name in names] == [
+                (name, stock.headers[name]) for name in names
+            ], path
+            assert self.content(ours, 1) == self.content(stock, 0), path
+        elif b"error_code" in stock.body:
+            assert self.content(ours, 1) == self.content(stock, 0), path
+        return ours
+
+    def content(self, answer: Answer, side: int) -> Any:
+        if kind(answer) != JSON or not answer.body:
+            return answer.body
+        return json.loads(self.sides[side].hidden(answer.body.decode()))
+
+
+@pytest.fixture(scope="module")
+def both(stock_url: str, product_url: str) -> Both:
+    made = Both(stock_url, product_url)
+    for side in made.sides:
+        for path, size in FILES.items():
+            assert side.put(path, b"x" * size).status == 200
+    return made
+
+
+FILES = {
+    "a.txt": 5, "empty.bin": 0, "model/MLmodel": 9, "model/data/w.bin": 5_000_000, "b%20c.json": 2,
+    "%C3%A9.png": 7, "page.html": 3, "model.tar.gz": 4, "50%25.txt": 1, "q%3Fx": 2, "no_type": 1,
+    'quo"te.csv': 3,
+}  # fmt: skip
+TRICKS = (
+    "..", "../x", "a/../../x", "%2e%2e", "%2e%2e/x", "%252e%252e/x", "..%2fx", "..%252fx", "/etc",
+    "%2fetc/passwd", "%2Fetc", "//etc", "a%23b", "file:///etc/passwd", "C:/x", "C:%5Cx",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [*FILES, "model", "none", "model/none", "a.txt/x"])
+def test_downloads(both: Both, path: str) -> None:
+    both.compare("GET", f"{PROXY}/{{root}}/{path}")
+    for route in ("/get-artifact?run_uuid={run}&path=", "/get-artifact?run_id={run}&path="):
+        both.compare("GET", route + path)
+
+
+@pytest.mark.parametrize("span", ["bytes=0-1", "bytes=2-", "bytes=-2", "bytes=0-99", "bytes=9-"])
+def test_ranges(both: Both, span: str) -> None:
+    both.compare("GET", f"{PROXY}/{{root}}/a.txt", Range=span)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "model", "model/", "model/data", "a.txt", "none", "model/MLmodel", "b c.json"]
+)
+def test_listings(both: Both, path: str) -> None:
+    query = urlencode({"path": path})
+    both.compare("GET", f"{API}artifacts/list?run_id={{run}}&{query}")
+    both.compare("GET", f"{AJAX}artifacts/list?run_uuid={{run}}&{query}")
+    both.compare("GET", f"{PROXY}?path={{root}}/{path.replace(' ', '+')}")
+    both.compare("GET", f"{PROXY}?path={path.replace(' ', '+')}/none")
+
+
+@pytest.mark.parametrize("path", TRICKS)
+def test_paths_that_lead_elsewhere(both: Both, path: str) -> None:
+    asked = [
+        both.compare("GET", f"{API}artifacts/list?run_id={{run}}&path={path}"),
+        both.compare("GET", f"{PROXY}?path={path}"),
+        both.compare("GET", f"/get-artifact?run_uuid={{run}}&path={path}"),
+        both.compare("POST", f"{AJAX}upload-artifact?run_uuid={{run}}&path={path}", b"x"),
+    ]
+    assert {answer.status for answer in asked} == {400}
+    if path not in {"C:/x", "//etc", "/etc"}:
+        for method in ("GET", "PUT", "DELETE"):
+            body = b"x" if method == "PUT" else None
+            assert both.sides[1].ask(method, f"{PROXY}/{path}", body).status == 400
+
+
+def test_missing_arguments(both: Both) -> None:
+    unknown = "f" * 32
+    for path in (
+        f"{API}artifacts/list",
+        f"{API}artifacts/list?run_id={unknown}",
+        f"/get-artifact?run_id={unknown}&path=a",
+        "/get-artifact?path=a",
+        "/get-artifact?run_id={run}",
+        f"/ajax-api/2.0/mlflow/logged-models/{unknown}/artifacts/files",
+    ):
+        both.compare("GET", path)
+    for path in (
+        "?path=a",
+        "?run_uuid={run}",
+        "?run_uuid={run}&path=",
+        f"?run_uuid={unknown}&path=a",
+    ):
+        both.compare("POST", f"{AJAX}upload-artifact{path}", b"x")
+    both.compare("POST", f"{AJAX}upload-artifact?run_uuid={{run}}&path=a", b"")
+    for rpc in ("presigned-upload-url", "presigned-download-url"):
+        for body in ({}, {"path": "a"}, {"run_id": unknown, "path": "a"}, {"path": "../a"}):
+            data = json.dumps(body).encode()
+            both.compare("POST", f"{API}artifacts/{rpc}", data, Content_Type="application/json")
+
+
+def test_presigned_urls_are_for_direct_locations(both: Both) -> None:
+    for rpc in ("presigned-upload-url", "presigned-download-url"):
+        answers = [
+            side.json("POST", f"{API}artifacts/{rpc}", {"run_id": side.run, "path": "a"})
+            for side in both.sides
+        ]
+        assert answers[0] == answers[1]
+
+
+def test_uploads_and_deletions(both: Both) -> None:
+    both.compare("PUT", f"{PROXY}/{{root}}/new/x.bin", bytes(range(256)))
+    both.compare("GET", f"{PROXY}/{{root}}/new/x.bin")
+    both.compare("PUT", f"{PROXY}/{{root}}/new/x.bin", b"shorter")
+    both.compare("GET", f"{PROXY}/{{root}}/new/x.bin")
+    both.compare("POST", f"{AJAX}upload-artifact?run_uuid={{run}}&path=new/d/y.txt", b"y")
+    both.compare("GET", f"{PROXY}?path={{root}}/new")
+    both.compare("PUT", f"{PROXY}/{{root}}/new/d", b"on a directory")
+    both.compare("PUT", f"{PROXY}/{{root}}/new/", b"without a name")
+    both.compare("DELETE", f"{PROXY}/{{root}}/new/x.bin")
+    both.compare("DELETE", f"{PROXY}/{{root}}/new/x.bin")
+    both.compare("GET", f"{PROXY}?path={{root}}/new")
+    both.compare("DELETE", f"{PROXY}/{{root}}/new")
+    both.compare("GET", f"{PROXY}?path={{root}}/new")
+    both.compare("GET", f"{API}artifacts/list?run_id={{run}}")
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "OPTIONS"])
+def test_methods(both: Both, method: str) -> None:
+    for path in (f"{PROXY}/a", PROXY, "/get-artifact"):
+        answers = [side.ask(method, path) for side in both.sides]
+        assert answers[0].status == answers[1].status
