@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from tests.engines import ROOT, free_port
 
 START_SECONDS = 60
+FOLLOW_SECONDS = 120
 # A proxy or a bystander's settings must not change what the client or the server does.
 _DROPPED = ("MLFLOW_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy")
 
@@ -107,3 +109,24 @@ def stopped(server: Server) -> Iterator[Server]:
         yield server
     finally:
         server.stop()
+
+
+def followed(server: Server) -> str:
+    """Waits until the indexer has followed: what ``verify`` says as soon as it finds nothing."""
+    engines = re.findall(r"engine +(http\S+)", server.log.read_text())
+    command = [sys.executable, "-m", "local.admin", "verify"]
+    deadline = time.monotonic() + FOLLOW_SECONDS
+    while True:
+        answer = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment(AWS_ENDPOINT_URL_DYNAMODB=engines[-1]),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        waiting = re.search(r"[1-9]\d* metric batches", answer.stdout)
+        if answer.returncode == 0 and not waiting:
+            return answer.stdout
+        assert time.monotonic() < deadline, answer.stdout[-5000:] + answer.stderr[-5000:]
+        time.sleep(0.5)

@@ -9,16 +9,14 @@ from __future__ import annotations
 import os
 import random
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.storm import Worker
-from tests.engines import ROOT, free_port
-from tests.servers import Server, environment, start_product
+from tests.engines import free_port
+from tests.servers import Server, followed, start_product
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(7200)]
 
@@ -26,7 +24,6 @@ WRITES = int(os.environ.get("STORM_WRITES", "1000"))
 SEED = int(os.environ.get("STORM_SEED", str(random.randrange(10**6))))
 KILLS = max(4, WRITES // 500)
 WORKERS = 4
-FOLLOW_SECONDS = 120
 
 
 def test_what_is_derived_survives_kills(tmp_path: Path) -> None:
@@ -65,24 +62,3 @@ def test_what_is_derived_survives_kills(tmp_path: Path) -> None:
 
 def living(workers: list[Worker]) -> bool:
     return any(worker.is_alive() for worker in workers)
-
-
-def followed(server: Server) -> str:
-    """What ``verify`` says as soon as it finds nothing."""
-    engines = re.findall(r"engine +(http\S+)", server.log.read_text())
-    command = [sys.executable, "-m", "local.admin", "verify"]
-    deadline = time.monotonic() + FOLLOW_SECONDS
-    while True:
-        answer = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment(AWS_ENDPOINT_URL_DYNAMODB=engines[-1]),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        waiting = re.search(r"[1-9]\d* metric batches", answer.stdout)
-        if answer.returncode == 0 and not waiting:
-            return answer.stdout
-        assert time.monotonic() < deadline, answer.stdout[-5000:] + answer.stderr[-5000:]
-        time.sleep(0.5)
