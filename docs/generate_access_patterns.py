@@ -25,7 +25,8 @@ ones (`gsiNpk`, `gsiNsk`), all KEYS_ONLY and sparse. Reads of the table and of l
 strongly consistent; global indexes may lag.
 
 In the patterns below, numbers are padded to one length, `<inv_value>` is ordered descending with
-NaN last, and `<inv_run_id>` and `<inv_trace_id>` are ordered descending. Ids, and texts that
+NaN last, and `<inv_run_id>`,
+`<inv_trace_id>` and `<inv_model_id>` are ordered descending. Ids, and texts that
 something follows, are escaped (`#` is `$23`, `$` is `$24`; in names and values that are there to be
 sorted, so is all that sorts before them); a text that ends its key is written as it is. What would
 pass DynamoDB's limits (2,048 bytes for a partition key, 1,024 for a sort key) is cut and ends in
@@ -242,6 +243,54 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "List logged models of run",
             "run_logged_model",
             ("run_child_prefix",),
+            "Query, begins_with",
+        ),
+        Access(
+            "Create logged model",
+            "logged_model",
+            ("logged_model", "logged_model_ref"),
+            "TransactWriteItems",
+        ),
+        Access(
+            "Get logged model by id, consistently",
+            "logged_model_ref",
+            ("logged_model_ref", "logged_model"),
+            "GetItem (remembered), then GetItem of the model",
+        ),
+        Access(
+            "Set tags, log params",
+            "logged_model",
+            ("logged_model_param", "logged_model_param_prefix"),
+            "UpdateItem; items of their own for what the model has no room for",
+        ),
+        Access(
+            "List tags the model has no room for",
+            "logged_model_tag",
+            ("logged_model_tag", "logged_model_tag_prefix"),
+            "Query, begins_with",
+        ),
+        Access(
+            "Log metrics of a model",
+            "logged_model_points",
+            ("logged_model_points", "logged_model_points_prefix"),
+            "UpdateItem of the model, later PutItem; Query, begins_with",
+        ),
+        Access(
+            "List logged models, newest first",
+            "lsi1_logged_model",
+            ("lsi1_logged_model_prefix",),
+            "Query, begins_with",
+        ),
+        Access(
+            "Find logged models by name",
+            "lsi4_logged_model",
+            ("lsi4_logged_model_prefix",),
+            "Query, begins_with",
+        ),
+        Access(
+            "Find logged models by run",
+            "lsi5_logged_model",
+            ("lsi5_logged_model_prefix",),
             "Query, begins_with",
         ),
     ),

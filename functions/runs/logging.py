@@ -7,7 +7,7 @@ forbids the batch, do they follow it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mlcore import errors
@@ -19,15 +19,18 @@ from mlcore.repos import history, runs
 from mlcore.repos.points import latest_of, latest_text, parse_latest
 from mlcore.repos.runs import RUN_NAME_TAG, Record
 from runs import messages as m
+from runs import model_metrics
+from runs.model_metrics import Models
 
 
 def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
-    """Two round trips: the run, then its item and the point side by side."""
+    """Two round trips: the run, then its item and the point side by side; so with a model too."""
     metric = limits.check_metric(message)
-    _check_dataset(message)
-    read = runs.load_to_log(message.run_id or message.run_uuid)
-    _check_models(read, [message.model_id])
-    _log(read, [metric._replace(value=stored_value(metric.value))], {}, {})
+    model_metrics.check_dataset(message)
+    models = Models([message], request.workspace)
+    read = runs.load_to_log(message.run_id or message.run_uuid, models.reading)
+    writes = models.writes(read)
+    _log(read, [metric._replace(value=stored_value(metric.value))], {}, {}, writes)
     return {}
 
 
@@ -55,18 +58,26 @@ def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
     """Two round trips, three with params (and one to locate the run the first time)."""
     batch = limits.check_log_batch(message.run_id, message.metrics, message.params, message.tags)
     for metric in message.metrics:
-        _check_dataset(metric)
-    ranked = batch.metrics or batch.params
-    read = (runs.load_to_log if ranked else runs.load)(message.run_id)
-    _check_models(read, [metric.model_id for metric in message.metrics])
+        model_metrics.check_dataset(metric)
+    models = Models(message.metrics, request.workspace)
+    if batch.metrics or batch.params:
+        read = runs.load_to_log(message.run_id, models.reading)
+    else:
+        read = runs.load(message.run_id)
+    writes = models.writes(read)
     points = [metric._replace(value=stored_value(metric.value)) for metric in batch.metrics]
-    _log(read, points, dict(batch.params), dict(batch.tags))
+    _log(read, points, dict(batch.params), dict(batch.tags), writes)
     return {}
 
 
 def _log(
-    read: Record, metrics: Sequence[Metric], params: Mapping[str, str], tags: Mapping[str, str]
+    read: Record,
+    metrics: Sequence[Metric],
+    params: Mapping[str, str],
+    tags: Mapping[str, str],
+    writes: Sequence[Callable[[], None]],
 ) -> None:
+    """``writes`` are executed beside those of the points."""
     latest = latest_of(metrics)
     kept_tags = {key: value for key, value in tags.items() if value or key != RUN_NAME_TAG}
 
@@ -83,14 +94,16 @@ def _log(
     def write_points() -> None:
         history.write(read.experiment.experiment_id, read.run_id, metrics)
 
+    point_writes = [write_points, *writes]
+
     if not metrics:
         write_run()
     elif params:
         write_run()
-        write_points()
+        table.parallel(point_writes)
     else:
         runs.check_active(read)
-        table.parallel([write_run, write_points])
+        table.parallel([write_run, *point_writes])
 
 
 def _later(read: Record, latest: Mapping[str, Metric]) -> dict[str, str]:
@@ -121,18 +134,3 @@ def _new_params(read: Record, params: Mapping[str, str]) -> dict[str, str]:
 
 def _changed(known: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in texts.items() if known.get(key) != text}
-
-
-def _check_dataset(metric: m.LogMetric | m.Metric) -> None:
-    if bool(metric.dataset_name) != bool(metric.dataset_digest):
-        raise errors.InvalidParameterValue(
-            "Both dataset_name and dataset_digest must be provided if one is provided"
-        )
-
-
-def _check_models(read: Record, model_ids: Sequence[str]) -> None:
-    """Metrics of a logged model need the model; there are none yet."""
-    for model_id in filter(None, model_ids):
-        runs.check_active(read)
-        runs.forget(read)
-        raise errors.BadRequest(f"Logged model with ID '{model_id}' not found.")

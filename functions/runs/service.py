@@ -13,6 +13,7 @@ from mlcore.entities import ACTIVE, DELETED, Run
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.limits.experiments import experiment_id
+from mlcore.limits.locations import below
 from mlcore.repos import experiments, runs
 from mlcore.repos.runs import RUN_NAME_TAG, Record
 from mlcore.responses import runs as responses
@@ -45,7 +46,7 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
         status="RUNNING",
         start_time=message.start_time,
         end_time=None,
-        artifact_uri=_below(experiment.artifact_location, f"{run_id}/artifacts"),
+        artifact_uri=below(experiment.artifact_location, f"{run_id}/artifacts"),
         lifecycle_stage=ACTIVE,
         metrics={},
         params={},
@@ -136,12 +137,3 @@ def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
 
     runs.write(runs.load(message.run_id), append, exclusive=True)
     return {}
-
-
-def _below(location: str, path: str) -> str:
-    """``path`` under an artifact location, whose query string or fragment stays at the end."""
-    for mark in "?#":
-        head, found, tail = location.partition(mark)
-        if found:
-            return _below(head, path) + mark + tail
-    return f"{location.rstrip('/')}/{path}" if not location.endswith(":/") else f"{location}{path}"

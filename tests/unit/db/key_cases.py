@@ -46,6 +46,19 @@ CASES = {
     ),
     "trace_link": (keys.trace_link("r", "t"), "RUN#r", "RUN#TRACE#t"),
     "trace_ref": (keys.trace_ref("t"), "TRACE#t", "TRACE#REF"),
+    "logged_model": (keys.logged_model("1", "m-1"), "EXP#1", "LM#m-1"),
+    "logged_model_param": (
+        keys.logged_model_param("1", "m-1", "a#b"),
+        "EXP#1",
+        "LM#m-1#PARAM#a#b",
+    ),
+    "logged_model_tag": (keys.logged_model_tag("1", "m-1", "a#b"), "EXP#1", "LM#m-1#TAG#a#b"),
+    "logged_model_points": (
+        keys.logged_model_points("1", "m-1", "s"),
+        "EXP#1",
+        "LM#m-1#POINTS#s",
+    ),
+    "logged_model_ref": (keys.logged_model_ref("m-1"), "LM#m-1", "LM#REF"),
     "dataset_link": (keys.dataset_link("1", "r", "n", "d"), "EXP#1", "DLINK#r#n#d"),
     "rank_metric": (
         keys.rank_metric("1", "m", 0.5, "r"),

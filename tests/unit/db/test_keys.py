@@ -144,6 +144,21 @@ LOCAL_CASES = {
         keys.lsi3_trace_prefix("OK"),
         f"OK#T#{TIME}#nm~",
     ),
+    "lsi1_logged_model": (
+        keys.lsi1_logged_model("active", 5, "01"),
+        keys.lsi1_logged_model_prefix("active"),
+        f"ACTIVE#LM#{TIME}#nm~",
+    ),
+    "lsi4_logged_model": (
+        keys.lsi4_logged_model("a#", 5, "01"),
+        keys.lsi4_logged_model_prefix("a#"),
+        f"LM#a$23#{TIME}#nm~",
+    ),
+    "lsi5_logged_model": (
+        keys.lsi5_logged_model("r", 5, "01"),
+        keys.lsi5_logged_model_prefix("r"),
+        f"LM#r#{TIME}#nm~",
+    ),
     "lsi4_trace": (keys.lsi4_trace("t", "01"), keys.lsi4_trace_prefix(), "T#t#01"),
     "lsi3_model_version": (
         keys.lsi3_model_version("None", 3),
@@ -278,6 +293,9 @@ PREFIXES = {
     keys.run_metric_history_prefix("r", "a#"): "R#r#MHIST#a$23#",
     keys.dataset_prefix(): "D#",
     keys.trace_tag_prefix("t"): "T#t#TAG#",
+    keys.logged_model_param_prefix("m"): "LM#m#PARAM#",
+    keys.logged_model_tag_prefix("m"): "LM#m#TAG#",
+    keys.logged_model_points_prefix("m"): "LM#m#POINTS#",
     keys.trace_metadata_prefix("t"): "T#t#METADATA#",
     keys.trace_assessment_prefix("t"): "T#t#A#",
     keys.trace_prompt_prefix("t"): "T#t#PROMPT#",

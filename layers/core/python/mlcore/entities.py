@@ -81,6 +81,36 @@ class Run(NamedTuple):
     model_outputs: tuple[ModelOutput, ...] = ()
 
 
+class ModelMetric(NamedTuple):
+    """A point of a metric that was logged for a logged model. NaN is 0, as in MLflow."""
+
+    key: str
+    value: float
+    timestamp: int
+    step: int
+    run_id: str
+    dataset_name: str | None = None
+    dataset_digest: str | None = None
+
+
+class LoggedModel(NamedTuple):
+    model_id: str
+    experiment_id: str
+    name: str
+    artifact_location: str
+    creation_time: int
+    last_update_time: int
+    status: str
+    """``LOGGED_MODEL_PENDING``, ``…_READY``, ``…_UPLOAD_FAILED`` or ``…_STATUS_UNSPECIFIED``."""
+    lifecycle_stage: str
+    model_type: str
+    source_run_id: str
+    params: dict[str, str]
+    tags: dict[str, str]
+    metrics: tuple[ModelMetric, ...] = ()
+    """Every point, in the order in which they came."""
+
+
 class Experiment(NamedTuple):
     experiment_id: str
     name: str

@@ -59,6 +59,13 @@ class InvalidParameterValue(_CallerError):
     error_class = "INVALID_PARAMETER_VALUE"
 
 
+class AttributeNotFound(InvalidParameterValue):
+    """A field that the entity does not have, where MLflow gives it a class of its own."""
+
+    sqlstate = "KAM04"
+    error_class = "ATTRIBUTE_NOT_FOUND"
+
+
 class BadRequest(_CallerError):
     error_code = "BAD_REQUEST"
     http_status = 400

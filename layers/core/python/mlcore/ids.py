@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from uuid import uuid4
 
 from ulid import ULID
 
@@ -14,6 +15,11 @@ DEFAULT_EXPERIMENT_NAME = "Default"
 def new_ulid() -> str:
     """A ULID in its canonical form: 26 characters, upper case, ordered by creation time."""
     return str(ULID())
+
+
+def new_model_id() -> str:
+    """The id of a logged model as MLflow makes it; clients know models by its form."""
+    return f"m-{uuid4().hex}"
 
 
 def now_ms() -> int:

@@ -50,12 +50,12 @@ def position_of(text: str, query: object = None) -> list[object] | None:
         raise InvalidParameterValue(f"Invalid page token, decoded value={decoded!r}") from error
     if digest != _digest(query) or not isinstance(position, list):
         raise InvalidParameterValue("Invalid page token: it belongs to another request.")
-    if not all(map(_is_scalar, position)):
+    if not all(map(is_scalar, position)):
         raise InvalidParameterValue("Invalid page token")
     return position
 
 
-def _is_scalar(value: object) -> bool:
+def is_scalar(value: object) -> bool:
     """Whether the value is one that a position can hold, as no forged one may break a query."""
     if isinstance(value, str):
         return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)

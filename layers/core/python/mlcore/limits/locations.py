@@ -96,3 +96,12 @@ def check_scheme(parsed: ParseResult, field: str) -> None:
         f"the host named in the URI. Set the {_ALLOWED_SCHEMES_SETTING} environment variable on "
         "the server to allow it."
     )
+
+
+def below(location: str, path: str) -> str:
+    """``path`` under an artifact location, whose query string or fragment stays at the end."""
+    for mark in "?#":
+        head, found, tail = location.partition(mark)
+        if found:
+            return below(head, path) + mark + tail
+    return f"{location.rstrip('/')}/{path}" if not location.endswith(":/") else f"{location}{path}"

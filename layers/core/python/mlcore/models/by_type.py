@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from mlcore.models import datasets, experiments, index, platform, registry, runs, traces, webhooks
+from mlcore.models import (
+    datasets,
+    experiments,
+    index,
+    logged_models,
+    platform,
+    registry,
+    runs,
+    traces,
+    webhooks,
+)
 from mlcore.models.base import MODELS
 
 __all__ = [
@@ -10,6 +20,7 @@ __all__ = [
     "datasets",
     "experiments",
     "index",
+    "logged_models",
     "platform",
     "registry",
     "runs",

@@ -95,9 +95,10 @@ def load(run_id: str) -> Record:
     return record(item, experiments.record(meta).experiment)
 
 
-def load_to_log(run_id: str) -> Record:
+def load_to_log(run_id: str, beside: Callable[[str], None] | None = None) -> Record:
     """As :func:`load`, and at the same time puts a pending marker: what is logged is ranked by the
-    indexer, and until then a search must not trust the ranks of the run."""
+    indexer, and until then a search must not trust the ranks of the run. ``beside`` is called with
+    the experiment's id meanwhile."""
     experiment_id = locate(run_id)
     if experiment_id is None:
         raise missing(run_id)
@@ -106,6 +107,7 @@ def load_to_log(run_id: str) -> Record:
     calls: list[Callable[[], None]] = [
         lambda: found.append(load(run_id)),
         partial(run_markers.put, experiment_id, run_id, write_id),
+        *([] if beside is None else [partial(beside, experiment_id)]),
     ]
     table.parallel(calls)
     return found[0]._replace(write_id=write_id)

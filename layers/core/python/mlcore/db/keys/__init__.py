@@ -24,6 +24,10 @@ Items: under each partition key its sort keys, and the items' ``type``::
         T#<trace_id>#SPANS                                  trace_spans
         T#<trace_id>#SPANS#<suffix>                         trace_spans_pack
         T#<trace_id>#SPANS#<suffix>#<number>                trace_spans_part
+        LM#<model_id>                                       logged_model
+        LM#<model_id>#PARAM#<key>                           logged_model_param
+        LM#<model_id>#TAG#<key>                             logged_model_tag
+        LM#<model_id>#POINTS#<suffix>                       logged_model_points
         DLINK#<run_id>#<dataset_name>#<digest>              dataset_link
         RANK#m#<key>#<inv_value>#<run_id>                   rank_metric
         RANK#p#<key>#<value>#<run_id>                       rank_param
@@ -38,6 +42,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         RUN#MV#<incarnation>#<version>                      run_model_version
     TRACE#<trace_id>
         TRACE#REF                                           trace_ref
+    LM#<model_id>
+        LM#REF                                              logged_model_ref
     RM#<model_name>
         M#META                                              registered_model
         M#HOME                                              model_home
@@ -74,6 +80,7 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
 
     LSI1 EXP#<experiment_id>
         <stage>#R#<time>#<inv_run_id>                       lsi1_run
+        <stage>#LM#<time>#<inv_model_id>                    lsi1_logged_model
     LSI2 EXP#<experiment_id>
         R#<time>#<inv_run_id>                               lsi2_run
         T#<time>#<inv_trace_id>                             lsi2_trace
@@ -83,8 +90,10 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
     LSI4 EXP#<experiment_id>
         R#<run_name>#<run_id>                               lsi4_run
         T#<trace_name>#<trace_id>                           lsi4_trace
+        LM#<logged_model_name>#<time>#<inv_model_id>        lsi4_logged_model
     LSI5 EXP#<experiment_id>
         R#<key>#<double>#<inv_run_id>                       lsi5_run
+        LM#<run_id>#<time>#<inv_model_id>                   lsi5_logged_model
     LSI3 RM#<model_name>
         <stage>#V#<version>                                 lsi3_model_version
     GSI1 RUN#<run_id>
@@ -121,6 +130,8 @@ from mlcore.db.keys.experiments import *  # noqa: F403
 from mlcore.db.keys.experiments import EXPERIMENT_PATTERNS
 from mlcore.db.keys.indexes import *  # noqa: F403
 from mlcore.db.keys.indexes import INDEX_PATTERNS
+from mlcore.db.keys.logged_models import *  # noqa: F403
+from mlcore.db.keys.logged_models import LOGGED_MODEL_PATTERNS
 from mlcore.db.keys.pattern import *  # noqa: F403
 from mlcore.db.keys.pattern import Parsed, Pattern
 from mlcore.db.keys.platform import *  # noqa: F403
@@ -139,6 +150,7 @@ PATTERNS: dict[str, Pattern] = {
     for pattern in (
         *EXPERIMENT_PATTERNS,
         *TRACE_PATTERNS,
+        *LOGGED_MODEL_PATTERNS,
         *PROJECTION_PATTERNS,
         *REGISTRY_PATTERNS,
         *PLATFORM_PATTERNS,

@@ -47,6 +47,24 @@ LSI3_MODEL_VERSION = Pattern(
     "versions of a stage by number",
     index="LSI3",
 )
+LSI1_LOGGED_MODEL = _local(
+    1,
+    "logged_model",
+    "<stage>#LM#<time>#<inv_model_id>",
+    "logged models of a stage by creation time",
+)
+LSI4_LOGGED_MODEL = _local(
+    4,
+    "logged_model",
+    "LM#<logged_model_name>#<time>#<inv_model_id>",
+    "logged models by name and creation time",
+)
+LSI5_LOGGED_MODEL = _local(
+    5,
+    "logged_model",
+    "LM#<run_id>#<time>#<inv_model_id>",
+    "logged models by the run that made them, if any",
+)
 
 GSI1_RUN = _global(1, "run", "RUN#<run_id>", "EXP#<experiment_id>", "the experiment of a run")
 GSI1_TRACE = _global(
@@ -94,6 +112,9 @@ INDEX_PATTERNS = (
     LSI3_TRACE,
     LSI4_TRACE,
     LSI3_MODEL_VERSION,
+    LSI1_LOGGED_MODEL,
+    LSI4_LOGGED_MODEL,
+    LSI5_LOGGED_MODEL,
     GSI1_RUN,
     GSI1_TRACE,
     GSI2_EXPERIMENT,
@@ -204,6 +225,31 @@ def lsi3_model_version(stage: str, version: int) -> str:
 
 def lsi3_model_version_prefix(stage: str) -> str:
     return LSI3_MODEL_VERSION.sk.prefix(stage)
+
+
+def lsi1_logged_model(stage: str, creation_time: int, model_id: str) -> str:
+    return LSI1_LOGGED_MODEL.sk.build(stage.upper(), creation_time, model_id)
+
+
+def lsi1_logged_model_prefix(stage: str) -> str:
+    return LSI1_LOGGED_MODEL.sk.prefix(stage.upper())
+
+
+def lsi4_logged_model(name: str, creation_time: int, model_id: str) -> str:
+    return LSI4_LOGGED_MODEL.sk.build(name, creation_time, model_id)
+
+
+def lsi4_logged_model_prefix(name: str) -> str:
+    """Of the logged models with exactly this name."""
+    return LSI4_LOGGED_MODEL.sk.prefix(name)
+
+
+def lsi5_logged_model(run_id: str, creation_time: int, model_id: str) -> str:
+    return LSI5_LOGGED_MODEL.sk.build(run_id, creation_time, model_id)
+
+
+def lsi5_logged_model_prefix(run_id: str) -> str:
+    return LSI5_LOGGED_MODEL.sk.prefix(run_id)
 
 
 def gsi1_run(run_id: str, experiment_id: str) -> IndexKey:

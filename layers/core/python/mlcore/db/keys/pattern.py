@@ -99,9 +99,11 @@ _FIXED = {
     "inv_value": _INVERTED_DOUBLE,
     "inv_run_id": _INVERTED_ID,
     "inv_trace_id": _INVERTED_ID,
+    "inv_model_id": _INVERTED_ID,
     "experiment_id": _ID,
     "run_id": _ID,
     "trace_id": _ID,
+    "model_id": _ID,
     "dataset_hash": _ID,
     "batch_id": _ID,
     "suffix": _ID,
@@ -117,7 +119,7 @@ _FIXED = {
 _ORDERED = {"run_name", "trace_name", "value"}
 """Texts whose exact order is the purpose of their pattern."""
 
-_NEVER_OPEN = _ORDERED.union(_FIXED) - {"inv_run_id", "inv_trace_id"}
+_NEVER_OPEN = _ORDERED.union(_FIXED) - {"inv_run_id", "inv_trace_id", "inv_model_id"}
 """Fields that hold no ``#`` even at the end of a key."""
 
 

@@ -1,0 +1,113 @@
+"""The rules of logged models: creation, status, lifecycle, tags and params, as MLflow's tracking
+server has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from logged_models import messages as m
+from mlcore import errors, ids
+from mlcore.entities import ACTIVE, LoggedModel
+from mlcore.http import Request
+from mlcore.limits import logged_models as limits
+from mlcore.limits.experiments import experiment_id
+from mlcore.limits.locations import below
+from mlcore.repos import experiments, logged_models
+from mlcore.repos.logged_models import Record
+from mlcore.responses import logged_models as responses
+from mlcore.run_names import generate
+
+NEW_STATUS = "LOGGED_MODEL_PENDING"
+
+
+def create_logged_model(message: m.CreateLoggedModel, request: Request) -> dict[str, Any]:
+    """Two round trips: the experiment, then one transaction that writes the model."""
+    limits.check_name(message.name)
+    experiment = experiments.get(experiment_id(message.experiment_id)).experiment
+    if experiment.workspace != request.workspace:
+        raise experiments.missing(experiment.experiment_id)
+    if experiment.lifecycle_stage != ACTIVE:
+        raise errors.InvalidParameterValue(
+            f"The experiment {experiment.experiment_id} must be in the 'active' state. "
+            f"Current state is {experiment.lifecycle_stage}."
+        )
+    model_id = ids.new_model_id()
+    now = ids.now_ms()
+    model = LoggedModel(
+        model_id=model_id,
+        experiment_id=experiment.experiment_id,
+        name=message.name or generate(),
+        artifact_location=below(experiment.artifact_location, f"models/{model_id}/artifacts"),
+        creation_time=now,
+        last_update_time=now,
+        status=NEW_STATUS,
+        lifecycle_stage=ACTIVE,
+        model_type=message.model_type,
+        source_run_id=message.source_run_id,
+        params=limits.check_params(message.params),
+        tags=limits.check_new_tags(message.tags),
+    )
+    logged_models.create(model, request.workspace)
+    return {"model": responses.logged_model(model)}
+
+
+def get_logged_model(message: m.GetLoggedModel, request: Request) -> dict[str, Any]:
+    deleted_too = message.allow_deleted.lower() == "true"
+    load = logged_models.load if deleted_too else logged_models.load_active
+    read = load(message.path_model_id, request.workspace)
+    return {"model": responses.logged_model(logged_models.entity(read))}
+
+
+def finalize_logged_model(message: m.FinalizeLoggedModel, request: Request) -> dict[str, Any]:
+    """Any status may follow any other. A deleted model is finalized as well."""
+    read = logged_models.load(message.model_id, request.workspace)
+    changed = logged_models.set_status(read, message.status or "LOGGED_MODEL_STATUS_UNSPECIFIED")
+    return {"model": responses.logged_model(logged_models.entity(changed))}
+
+
+def delete_logged_model(message: m.DeleteLoggedModel, request: Request) -> dict[str, Any]:
+    logged_models.delete(logged_models.load(message.path_model_id, request.workspace))
+    return {}
+
+
+def set_logged_model_tags(message: m.SetLoggedModelTags, request: Request) -> dict[str, Any]:
+    read = logged_models.load(message.path_model_id, request.workspace)
+    tags = limits.check_tags(message.tags)
+
+    def decide(read: Record) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
+        known = read.document.texts("tags")
+        return {"tags": {key: text for key, text in tags.items() if known.get(key) != text}}, ()
+
+    logged_models.write(read, decide)
+    return {}
+
+
+def delete_logged_model_tag(message: m.DeleteLoggedModelTag, request: Request) -> dict[str, Any]:
+    read = logged_models.load(message.path_model_id, request.workspace)
+    if message.tag_key not in read.document.texts("tags"):
+        raise errors.ResourceDoesNotExist(
+            f"No tag with key {message.tag_key!r} found for model with ID {read.model_id!r}."
+        )
+    logged_models.write(read, lambda _: ({}, [("tags", message.tag_key)]))
+    return {}
+
+
+def log_logged_model_params(message: m.LogLoggedModelParams, request: Request) -> dict[str, Any]:
+    """A param never changes. One that has the value already is left alone, so a retry changes
+    nothing."""
+    read = logged_models.load(message.path_model_id, request.workspace)
+    params = limits.check_params(message.params)
+
+    def decide(read: Record) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
+        known = read.document.texts("params")
+        changed = [key for key, text in params.items() if known.get(key, text) != text]
+        if changed:
+            raise errors.BadRequest(
+                f"The logged model with ID '{read.model_id}' already has other values of the "
+                f"params {changed}."
+            )
+        return {"params": {key: text for key, text in params.items() if key not in known}}, ()
+
+    logged_models.write(read, decide)
+    return {}

@@ -1,0 +1,89 @@
+"""The rules of metrics that are logged for a logged model as well as for their run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mlcore import errors
+from mlcore.db.expression import Raw
+from mlcore.entities import ModelMetric, stored_value
+from mlcore.repos import logged_model_points, logged_models, runs
+from mlcore.repos.logged_model_points import Conflict
+from mlcore.repos.runs import Record
+from runs import messages as m
+
+Metrics = Sequence[m.LogMetric | m.Metric]
+
+
+def check_dataset(metric: m.LogMetric | m.Metric) -> None:
+    if bool(metric.dataset_name) != bool(metric.dataset_digest):
+        raise errors.InvalidParameterValue(
+            "Both dataset_name and dataset_digest must be provided if one is provided"
+        )
+
+
+class Models:
+    """The models that metrics name: read beside their run, then written beside its points."""
+
+    def __init__(self, metrics: Metrics, workspace: str) -> None:
+        self._workspace = workspace
+        self._metrics: dict[str, list[m.LogMetric | m.Metric]] = {}
+        for metric in metrics:
+            if metric.model_id:
+                self._metrics.setdefault(metric.model_id, []).append(metric)
+        self._items: list[Raw | None] = []
+
+    @property
+    def reading(self) -> Callable[[str], None] | None:
+        """Reads the models, looking in the run's experiment first; None if there are none."""
+        return self._read if self._metrics else None
+
+    def writes(self, read: Record) -> list[Callable[[], None]]:
+        """What is to be written for the models.
+
+        Raises:
+            InvalidParameterValue: the run is not active.
+            BadRequest: there is no such model, or it has another value for the same point.
+        """
+        if self._metrics:
+            runs.check_active(read)
+        try:
+            writes: list[Callable[[], None]] = []
+            for (model_id, metrics), item in zip(self._metrics.items(), self._items, strict=True):
+                if item is None:
+                    raise errors.BadRequest(f"Logged model with ID '{model_id}' not found.")
+                points = _new_points(model_id, item, metrics, read.run_id)
+                writes.append(partial(logged_model_points.write, item, points))
+            return writes
+        except errors.BadRequest:
+            runs.forget(read)
+            raise
+
+    def _read(self, experiment_id: str) -> None:
+        self._items = logged_models.find(list(self._metrics), self._workspace, experiment_id)
+
+
+def _new_points(model_id: str, item: Raw, metrics: Metrics, run_id: str) -> list[ModelMetric]:
+    points = [
+        ModelMetric(
+            metric.key,
+            0.0 if math.isnan(metric.value) else stored_value(metric.value),
+            metric.timestamp,
+            metric.step,
+            run_id,
+            metric.dataset_name or None,
+            metric.dataset_digest or None,
+        )
+        for metric in metrics
+    ]
+    try:
+        return logged_model_points.new_points(item, points)
+    except Conflict as conflict:
+        point = conflict.point
+        raise errors.BadRequest(
+            f"The logged model with ID '{model_id}' already has another value of metric "
+            f"'{point.key}' at step {point.step} and timestamp {point.timestamp} of run "
+            f"'{point.run_id}'."
+        ) from conflict

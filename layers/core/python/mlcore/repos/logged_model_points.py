@@ -1,0 +1,156 @@
+"""The metric points of a logged model: packs on its item while they are few, then in items of their
+own.
+
+MLflow shows and searches all points of a model, not the latest ones. A pack holds what one request
+logged for the model and is named by its content, so a request sent twice makes it once. Up to
+:data:`INLINE_BYTES` packs are entries of the item's map ``points``, so that a search finds them
+with the item; later ones are items that are put without touching the model, whose ``more_points``
+sends readers there and is set before the first of them. Of two points with one identity the first
+one stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update, string
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.entities import ModelMetric
+from mlcore.ids import now_ms
+from mlcore.models.logged_models import LoggedModelPoints
+from mlcore.repos import document
+
+INLINE_BYTES = 16_000
+INLINE_PACK_BYTES = 4_000
+PACK_POINTS = 1_000
+"""A point has at most 1.5 KB: a key of 250 characters, a dataset of 500 and 36, ids and numbers."""
+
+Identity = tuple[str, int, int, str]
+
+
+class Conflict(Exception):
+    """The model has another value, or one on another dataset, for the same step, time and run."""
+
+    def __init__(self, point: ModelMetric) -> None:
+        super().__init__(point.key)
+        self.point = point
+
+
+class _Pack(NamedTuple):
+    suffix: str
+    text: str
+
+
+def read(item: Raw) -> tuple[ModelMetric, ...]:
+    """All points of a model as its item was read; one Query if it has more than the item holds."""
+    texts = _inline(item)
+    if "more_points" in item:
+        texts = {**dict(_outside(item)), **texts}
+    return _merged(texts)
+
+
+def read_inline(item: Raw) -> tuple[ModelMetric, ...]:
+    return _merged(_inline(item))
+
+
+def new_points(item: Raw, points: Iterable[ModelMetric]) -> list[ModelMetric]:
+    """The points that the item does not hold yet, each once.
+
+    Raises:
+        Conflict: the item, or the points themselves, have two values for one identity.
+    """
+    known = {_identity(point): point for point in read_inline(item)}
+    new: list[ModelMetric] = []
+    for point in points:
+        other = known.setdefault(_identity(point), point)
+        if other is point:
+            new.append(point)
+        elif other != point:
+            raise Conflict(point)
+    return new
+
+
+def write(item: Raw, points: Sequence[ModelMetric]) -> None:
+    """One round trip; two for the first points that the item has no room for."""
+    packs = [_pack(points[at : at + PACK_POINTS]) for at in range(0, len(points), PACK_POINTS)]
+    taken = sum(len(text) for text in _inline(item).values())
+    if len(packs) == 1 and len(packs[0].text) <= min(INLINE_PACK_BYTES, INLINE_BYTES - taken):
+        _put_inline(item, packs[0])
+        return
+    if packs and "more_points" not in item:
+        update = Update()
+        document.touch(update)
+        update.set("more_points", {"BOOL": True})
+        update.require_exists("PK")
+        table.update(_key(item), update)
+    table.parallel([partial(_put_outside, item, pack) for pack in packs])
+
+
+def _put_inline(item: Raw, pack: _Pack) -> None:
+    update = Update()
+    document.touch(update)
+    update.set(("points", pack.suffix), string(pack.text))
+    update.require_absent(("points", pack.suffix))
+    try:
+        table.update(_key(item), update)
+    except ConditionFailed as failed:
+        if failed.item is None or pack.suffix not in failed.item["points"]["M"]:
+            raise
+
+
+def _put_outside(item: Raw, pack: _Pack) -> None:
+    place = keys.logged_model_points(item["experiment_id"]["S"], item["model_id"]["S"], pack.suffix)
+    model = LoggedModelPoints(
+        PK=place.pk,
+        SK=place.sk,
+        model_id=item["model_id"]["S"],
+        points=pack.text,
+        updated_at=now_ms(),
+        version=1,
+    )
+    absent = Condition()
+    absent.require_absent("PK")
+    try:
+        table.put(model.serialize(), absent)
+    except ConditionFailed:
+        return  # this very pack, of a request whose answer was lost
+
+
+def _outside(item: Raw) -> Iterator[tuple[str, str]]:
+    prefix = keys.logged_model_points_prefix(item["model_id"]["S"])
+    for found in table.query_all(item["PK"]["S"], prefix=prefix, attributes=["SK", "points"]):
+        yield found["SK"]["S"].removeprefix(prefix), found["points"]["S"]
+
+
+def _inline(item: Raw) -> dict[str, str]:
+    return {suffix: text["S"] for suffix, text in item["points"]["M"].items()}
+
+
+def _merged(texts: dict[str, str]) -> tuple[ModelMetric, ...]:
+    packs = sorted((json.loads(text)[0], suffix) for suffix, text in texts.items())
+    found: dict[Identity, ModelMetric] = {}
+    for _, suffix in packs:
+        for fields in json.loads(texts[suffix])[1]:
+            point = ModelMetric(*fields)
+            found.setdefault(_identity(point), point)
+    return tuple(found.values())
+
+
+def _pack(points: Sequence[ModelMetric]) -> _Pack:
+    content = json.dumps(points, separators=(",", ":"), ensure_ascii=False)
+    suffix = blake2b(content.encode(), digest_size=12).hexdigest()
+    return _Pack(suffix, f"[{now_ms()},{content}]")
+
+
+def _identity(point: ModelMetric) -> Identity:
+    return point.key, point.timestamp, point.step, point.run_id
+
+
+def _key(item: Raw) -> keys.Key:
+    return keys.Key(item["PK"]["S"], item["SK"]["S"])
