@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlcore import errors
 from mlcore.http import Request
-from mlcore.repos import runs
+from mlcore.repos import logged_models, runs
 
 
 def of_run(run_id: str, request: Request) -> str:
@@ -17,8 +17,8 @@ def of_run(run_id: str, request: Request) -> str:
 
 
 def of_logged_model(model_id: str, request: Request) -> str:
-    """Raises ResourceDoesNotExist."""
-    raise errors.ResourceDoesNotExist(f"Logged model with ID '{model_id}' not found.")
+    """Raises ResourceDoesNotExist, also for a deleted model and one of another workspace."""
+    return logged_models.artifact_location(model_id, request.workspace)
 
 
 def of_model_version(name: str, version: str, request: Request) -> str:

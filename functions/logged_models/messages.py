@@ -69,7 +69,7 @@ class GetLoggedModel(Message):
 class FinalizeLoggedModel(Message):
     model_id: str
     status: Status
-    checks = {"model_id": (string, required), "status": (intlike, required)}
+    checks = {"model_id": (string, required), "status": (required,)}
 
 
 class DeleteLoggedModel(Message):

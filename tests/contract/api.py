@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import experiments.app
+import logged_models.app
 import registry.app
 import runs.app
 from mlcore.db import capacity
@@ -14,6 +15,7 @@ from mlcore.db import capacity
 _DOMAINS = {
     "experiments": experiments.app.handler,
     "datasets": experiments.app.handler,
+    "logged-models": logged_models.app.handler,
     "registered-models": registry.app.handler,
     "model-versions": registry.app.handler,
 }

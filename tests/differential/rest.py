@@ -190,7 +190,10 @@ _IDS = {
     "webhook_id": "webhook",
 }
 _TIMES = frozenset(
-    {"creation_time", "last_update_time", "creation_timestamp", "last_updated_timestamp"}
+    {
+        *("creation_time", "last_update_time", "creation_timestamp", "last_updated_timestamp"),
+        *("creation_timestamp_ms", "last_updated_timestamp_ms"),
+    }
 )
 # Keyed lists: no client reads an order from them.
 _UNORDERED = frozenset(

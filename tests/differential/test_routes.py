@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 from experiments import app as experiments
+from logged_models import app as logged_models
 from runs import app as runs
 from server import app as server
 from webhooks import app as webhooks
@@ -18,7 +19,10 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.e2e
 
-DOMAINS = re.compile(r"/(ajax-)?api/\d\.0/mlflow/(experiments|runs|metrics|webhooks|server-info)\b")
+DOMAINS = re.compile(
+    r"/(ajax-)?api/\d\.0/mlflow/"
+    r"(experiments|runs|metrics|webhooks|logged-models(?!.*/artifacts/)|server-info)\b"
+)
 NOT_SERVED = {
     # Calls a model gateway on the user's behalf.
     ("POST", "/ajax-api/2.0/mlflow/runs/create-promptlab-run"),
@@ -27,14 +31,14 @@ NOT_SERVED = {
 
 def test_same_methods_and_paths() -> None:
     stock = {
-        (method, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
+        (method, re.sub(r"<(?:\w+:)?\w+>", "{}", rule.rule))
         for rule in stock_server.app.url_map.iter_rules()
         for method in rule.methods - {"HEAD", "OPTIONS"}
         if DOMAINS.match(rule.rule)
     }
     ours = [
-        (rpc.method, prefix + rpc.path)
-        for domain in (experiments, runs, webhooks, server)
+        (rpc.method, prefix + re.sub(r"\{\w+\}", "{}", rpc.path))
+        for domain in (experiments, runs, webhooks, logged_models, server)
         for rpc in domain.RPCS
         for prefix in (("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"))
     ]
