@@ -81,8 +81,8 @@ class Application:
             self._log.write(method, raw_path, status, time.perf_counter() - started, None)
             return
         response, requests = await self._respond(scope, method, raw_path, body)
-        if withheld:
-            response = await self._forward(response, Body(receive))
+        if method == "PUT" and body is not None:
+            response = await self._forward(response, Body(receive, None if withheld else body))
         headers = response.headers
         if response.status not in {204, 304} or response.body:
             headers = [*headers, (b"content-length", b"%d" % len(response.body))]
@@ -94,10 +94,10 @@ class Application:
     async def _forward(self, response: HttpResponse, body: Body) -> HttpResponse:
         """Sends a body that the function has not seen to where the function says, so that files of
         any size pass without being held in memory."""
-        assert self._storage is not None  # noqa: S101 - for the type checker
-        location = dict(response.headers).get(b"location", b"").decode("latin-1")
-        if response.status == 307 and self._storage.owns(location):
-            response = await self._storage.take(location, body)
+        if self._storage and response.status == 307:
+            location = dict(response.headers).get(b"location", b"").decode("latin-1")
+            if self._storage.owns(location):
+                response = await self._storage.take(location, body)
         await body.drain()
         return response
 

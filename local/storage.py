@@ -22,15 +22,19 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Body:
-    """A request's body as it comes in."""
+    """A request's body as it comes in, or one that has come already."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, whole: bytes | None = None) -> None:
         self._receive = receive
+        self._whole = whole
         self.ended = False
         self.broken = False
         """The client went away before the end."""
 
     async def next(self) -> bytes:
+        if self._whole is not None:
+            self.ended = True
+            return self._whole
         message = await self._receive()
         self.broken = message["type"] == "http.disconnect"
         self.ended = not message.get("more_body")

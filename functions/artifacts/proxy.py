@@ -25,14 +25,14 @@ def download(request: Request) -> Response:
 
 
 def upload(request: Request) -> Response:
-    """Writes the body; where a front keeps a large body back, tells it to which URL to send it."""
+    """Writes the body; one that did not come as it was sent is to be sent to the store itself."""
     path = request.parameters["artifact_path"]
     key = key_of(path, request)
     if path == "" or path.endswith("/") or not safe_path(path):
         raise errors.InvalidParameterValue(
             "Artifact path must include a filename (cannot end with '/')."
         )
-    if request.body_is_withheld():
+    if request.body_is_incomplete():
         location = store().upload_url(
             key,
             seconds=UPLOAD_SECONDS,

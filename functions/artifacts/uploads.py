@@ -50,6 +50,9 @@ def create(message: m.CreateMultipartUpload, request: Request) -> dict[str, Any]
 
 def complete(message: m.CompleteMultipartUpload, request: Request) -> dict[str, Any]:
     parts = [Part(part.part_number, part.etag) for part in message.parts]
+    numbers = [part.number for part in parts]
+    if not parts or numbers != sorted(set(numbers)) or numbers[0] < 1:
+        raise errors.InvalidParameterValue("The parts are not in the order of their numbers.")
     store().complete_upload(_key(message, request), message.upload_id, parts)
     return {}
 

@@ -95,7 +95,7 @@ def test_an_upload_in_parts(folder: Folder) -> None:
     parts = [send(folder, "a/b", upload, number, bytes([number]) * 7) for number in (2, 1)][::-1]
     assert parts[0].etag == f'"{hashlib.md5(bytes([1]) * 7).hexdigest()}"'
     assert folder.get("a/b") is None
-    for wrong in ([], parts[::-1], [parts[0], Part(2, parts[0].etag)], [*parts, Part(3, "x")]):
+    for wrong in ([parts[0], Part(2, parts[0].etag)], [*parts, Part(3, "x")]):
         with pytest.raises(errors.InvalidParameterValue):
             folder.complete_upload("a/b", upload, wrong)
     with pytest.raises(errors.ResourceDoesNotExist):

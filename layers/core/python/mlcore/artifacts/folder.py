@@ -185,9 +185,6 @@ class Folder:
         completed = upload / _COMPLETED
         if completed.exists():
             return
-        numbers = [part.number for part in parts]
-        if not numbers or numbers != sorted(set(numbers)):
-            raise errors.InvalidParameterValue("The parts are not in the order of their numbers.")
         incoming = self.receive(key)
         try:
             for part in parts:

@@ -84,6 +84,9 @@ class Store(Protocol):
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> None:
         """Makes the file of its parts, once, however often it is called.
 
+        Args:
+            parts: one or more, in the order of their numbers.
+
         Raises:
             InvalidParameterValue: a part is missing, unknown or too small.
             ResourceDoesNotExist: no such upload.

@@ -61,9 +61,13 @@ class Request(NamedTuple):
         except (binascii.Error, ValueError):
             raise errors.InvalidParameterValue("The request body is not Base64.") from None
 
-    def body_is_withheld(self) -> bool:
-        """Whether the body was too large to come along, and waits to be told where to go."""
-        return not self.event.get("body") and self.headers.get("content-length", "0") != "0"
+    def body_is_incomplete(self) -> bool:
+        """Whether the body is not what was sent: a front kept it back for its size, or API Gateway
+        made text of bytes that are none, because their Content-Type says text."""
+        body: str = self.event.get("body") or ""
+        if not body:
+            return self.headers.get("content-length", "0") != "0"
+        return not self.event.get("isBase64Encoded") and "\ufffd" in body
 
 
 def headers_of(event: Event) -> dict[str, str]:

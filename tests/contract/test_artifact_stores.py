@@ -1,0 +1,164 @@
+"""A folder and a bucket, the latter on an S3 server, hold files in the same way."""
+
+from __future__ import annotations
+
+import hashlib
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mlcore import errors
+from mlcore.artifacts import Entry, Part, Store
+from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.s3 import Bucket
+from tests import ministack
+
+pytestmark = pytest.mark.contract
+
+KEYS = st.sampled_from(["a", "b/c", "b/d/e", "b/d/f", "g h/é+%", "b/d/g/h"])
+PART_BYTES = 5 << 20
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with (
+        ministack.running(tmp_path_factory.mktemp("s3")) as url,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("AWS_ENDPOINT_URL_S3", url)
+        ministack.make_bucket(url, "files")
+        yield Bucket("files")
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    """Either, empty."""
+    if request.param == "folder":
+        yield Folder(tmp_path_factory.mktemp("folder"))
+    else:
+        made: Store = request.getfixturevalue("bucket")
+        yield made
+        made.delete_tree("")
+
+
+def listed(files: dict[str, bytes], key: str) -> list[Entry]:
+    prefix = f"{key}/" if key else ""
+    names = {path[len(prefix) :].split("/")[0] for path in files if path.startswith(prefix)}
+    return [
+        Entry(name, len(files[prefix + name]) if prefix + name in files else None)
+        for name in sorted(names)
+    ]
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_sequence_of_writes_and_deletions(store: Store, data: st.DataObject) -> None:
+    store.delete_tree("")
+    files: dict[str, bytes] = {}
+    for _ in range(data.draw(st.integers(0, 8))):
+        key = data.draw(KEYS)
+        step = data.draw(st.sampled_from(["put", "put", "delete", "tree"]))
+        if step == "put":
+            files[key] = data.draw(st.binary(max_size=5))
+            store.put(key, files[key])
+        elif step == "delete":
+            store.delete(key)
+            files.pop(key, None)
+        else:
+            key = data.draw(st.sampled_from([key, "b", "b/d", "nothing"]))
+            store.delete_tree(key)
+            files = {
+                path: content
+                for path, content in files.items()
+                if path != key and not path.startswith(f"{key}/")
+            }
+    for place in ("", "b", "b/d", "g h", "a", "nothing"):
+        assert store.list(place) == listed(files, place)
+        assert store.is_directory(place or "b") == bool(listed(files, place or "b"))
+    assert {key: store.get(key) for key in files} == files
+    assert store.get("nothing") is None
+
+
+def test_opening(store: Store) -> None:
+    assert store.open("a", 9) is None
+    assert store.open("a", 0) is None
+    store.put("a", b"12345")
+    for most, content in ((0, None), (4, None), (5, b"12345")):
+        opened = store.open("a", most)
+        assert opened is not None
+        assert (opened.size, opened.data) == (5, content)
+        assert opened.etag.strip('"') != opened.etag
+
+
+def sent(url: str, data: bytes | None = None) -> tuple[bytes, dict[str, str]]:
+    request = urllib.request.Request(url, data, method="GET" if data is None else "PUT")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return answer.read(), dict(answer.headers.items())
+
+
+def send_part(store: Store, key: str, upload_id: str, number: int, data: bytes) -> Part:
+    if isinstance(store, Folder):  # its URLs are served by the local runner
+        incoming = store.receive_part(key, upload_id, number)
+        incoming.write(data)
+        return Part(number, incoming.commit())
+    url = store.part_url(key, upload_id, number, seconds=60, origin="")
+    return Part(number, sent(url, data)[1]["ETag"])
+
+
+def test_an_upload_in_parts(store: Store) -> None:
+    upload = store.create_upload("a/b c")
+    data = {2: b"rest", 1: bytes(PART_BYTES)}
+    parts = [send_part(store, "a/b c", upload, number, data[number]) for number in data][::-1]
+    assert parts[0].etag == f'"{hashlib.md5(data[1]).hexdigest()}"'
+    assert store.get("a/b c") is None
+    for wrong in ([parts[0], Part(2, parts[0].etag)], [*parts, Part(3, parts[0].etag)]):
+        with pytest.raises(errors.InvalidParameterValue):
+            store.complete_upload("a/b c", upload, wrong)
+    store.complete_upload("a/b c", upload, parts)
+    store.complete_upload("a/b c", upload, parts)
+    assert store.get("a/b c") == data[1] + data[2]
+
+
+def test_an_upload_that_is_given_up(store: Store) -> None:
+    upload = store.create_upload("a")
+    part = send_part(store, "a", upload, 1, b"x")
+    store.abort_upload("a", upload)
+    store.abort_upload("a", upload)
+    with pytest.raises(errors.ResourceDoesNotExist):
+        store.complete_upload("a", upload, [part])
+    assert store.list("") == []
+
+
+def test_presigned_urls(bucket: Store) -> None:
+    sent(bucket.upload_url("g h/é+%", seconds=60, content_type=None, origin=""), b"12345")
+    url = bucket.download_url(
+        "g h/é+%", seconds=60, content_type="text/plain", disposition="attachment", origin=""
+    )
+    content, headers = sent(url)
+    assert content == b"12345"
+    assert headers["Content-Type"] == "text/plain"
+    assert headers["Content-Disposition"] == "attachment"
+    assert "checksum" not in url
+
+
+def test_a_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    gone = Bucket("files")
+    for call in (lambda: gone.get("a"), lambda: gone.list(""), lambda: gone.put("a", b"")):
+        with pytest.raises(errors.TemporarilyUnavailable):
+            call()
+
+
+def test_many_files(bucket: Store) -> None:
+    """More than S3 lists or deletes at once."""
+    bucket.delete_tree("")
+    for number in range(1001):
+        bucket.put(f"many/{number:04}", b"")
+    assert len(bucket.list("many")) == 1001
+    bucket.delete_tree("many")
+    assert bucket.list("") == []

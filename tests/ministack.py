@@ -1,0 +1,93 @@
+"""An S3 server for tests: MiniStack, in an environment of its own in .tools; owns its pin."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.engines import ROOT, free_port
+from tests.servers import environment
+
+# It pins another botocore than the product, hence the environment of its own.
+PIN = "ministack==1.5.33"
+FOLDER = ROOT / ".tools" / "ministack"
+START_SECONDS = 60
+
+
+def executable() -> Path:
+    """Installs it when it is not there; workers of one test run wait for each other."""
+    found, done = FOLDER / "bin" / "ministack", FOLDER / "installed.txt"
+    FOLDER.parent.mkdir(exist_ok=True)
+    with FOLDER.with_suffix(".lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if done.exists() and done.read_text() == PIN:
+            return found
+        place = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        uv = shutil.which("uv", path=place)
+        assert uv, "uv is installed by `make setup`"
+        for command in (
+            ["venv", "--quiet", "--clear", "--python", sys.executable, str(FOLDER)],
+            ["pip", "install", "--quiet", "--python", str(FOLDER / "bin" / "python"), PIN],
+        ):
+            subprocess.run([uv, *command], check=True, env=environment())
+        done.write_text(PIN)
+    return found
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """The URL of a server with nothing in it; what it prints goes to ``folder``."""
+    port = free_port()
+    log = folder / "ministack.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(executable())],
+            cwd=folder,
+            env=environment(
+                BIND_HOST="127.0.0.1",
+                GATEWAY_PORT=str(port),
+                SFTP_ENABLED="0",
+                IOT_MTLS_ENABLED="0",
+            ),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not _answers(url):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        yield url
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def make_bucket(url: str, name: str) -> None:
+    request = urllib.request.Request(f"{url}/{name}", method="PUT")
+    with urllib.request.urlopen(request, timeout=10):
+        pass
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
