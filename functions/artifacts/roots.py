@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from mlcore import errors
 from mlcore.http import Request
-from mlcore.repos import logged_models, runs
+from mlcore.limits import registry as limits
+from mlcore.repos import logged_models, model_versions, runs
+
+_RUNS = "runs:/"
 
 
 def of_run(run_id: str, request: Request) -> str:
@@ -23,4 +25,10 @@ def of_logged_model(model_id: str, request: Request) -> str:
 
 def of_model_version(name: str, version: str, request: Request) -> str:
     """Raises ResourceDoesNotExist."""
-    raise errors.ResourceDoesNotExist(f"Model Version (name={name}, version={version}) not found")
+    limits.check_name(name)
+    read = model_versions.get(request.workspace, name, limits.version_number(version)).version
+    location = read.storage_location or read.source
+    if location.startswith(_RUNS):
+        run_id, _, path = location.removeprefix(_RUNS).partition("/")
+        return f"{of_run(run_id, request)}/{path}"
+    return location
