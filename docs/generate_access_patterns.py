@@ -166,10 +166,15 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access(
             "Search runs by param value",
             "rank_param",
-            ("rank_param_prefix", "rank_param_value_prefix"),
+            ("rank_param_prefix", "rank_param_value_prefix", "rank_param_begin"),
             "Query, begins_with",
         ),
-        Access("Full-text search in experiment", "fts", ("fts_prefix",), "Query, begins_with"),
+        Access(
+            "Full-text search in experiment",
+            "fts",
+            ("fts_prefix", "fts_of_type_prefix"),
+            "Query, begins_with",
+        ),
         Access("Full-text search, global", "gsi2_fts", ("gsi2_fts",), "Query"),
         Access(
             "Full-text index cleanup",
@@ -235,6 +240,12 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access("Link dataset to run", "dataset_link", ("dataset_link",), "PutItem"),
         Access(
             "List datasets of run", "dataset_link", ("dataset_link_prefix",), "Query, begins_with"
+        ),
+        Access(
+            "Search runs by dataset",
+            "dataset_link",
+            ("dataset_links_prefix",),
+            "Query, begins_with, where the links are fewer than the runs",
         ),
     ),
     "Logged models": (

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from indexer import experiment_items
+from indexer import experiment_items, text_items
 from indexer.index_items import INDEXES
 from indexer.run_items import OUTSIDE_MAPS
+from indexer.text_items import Entity
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.models.index import Pending
 from mlcore.repos import experiments, run_children
 from mlcore.repos.document import Maps, Owner
-from mlcore.repos.run_markers import OVERFLOW_WRITE_ID
+from mlcore.repos.run_markers import INDEXED_MAPS, OVERFLOW_WRITE_ID
+from mlcore.search.text_fields import Indexed
 
 MISSING = "missing"
 STALE = "stale"
@@ -27,7 +29,6 @@ ABANDONED = "abandoned"
 Items = dict[Key, Raw]
 
 _NOT_COMPARED = {"version", "updated_at", "ttl"}
-_MARKED_MAPS = {"metrics", "params"}
 
 
 class Finding(NamedTuple):
@@ -49,15 +50,25 @@ def of_experiment(item: Raw | None) -> Items:
     experiment_id: str = item["experiment_id"]["S"]
     made = _children(item, (experiment_id,), experiments.MAPS)
     made += experiment_items.name_reversed(experiment_id, item).puts
+    entity = Entity(experiment_id, text_items.EXPERIMENT, experiment_id)
+    version = int(item["version"]["N"])
+    for posting in experiment_items.name_postings(item):
+        made += text_items.items(entity, posting, version)
     return {key_of(one): one for one in made}
 
 
-def of_run(run: Owner, item: Raw | None, outside: Mapping[tuple[str, str], str]) -> Items:
+def of_run(
+    run: Owner,
+    item: Raw | None,
+    outside: Mapping[tuple[str, str], str],
+    indexed: Indexed | None,
+) -> Items:
     """Child items, index items and, where values are outside, the marker that search needs.
 
     Args:
         item: the run item, None if there is no such run.
         outside: texts that live in child items, by map and key.
+        indexed: the texts that the full-text index of the experiment holds.
     """
     if item is None:
         return {}
@@ -66,11 +77,14 @@ def of_run(run: Owner, item: Raw | None, outside: Mapping[tuple[str, str], str])
     for attribute, index in INDEXES.items():
         for key, value in item[attribute]["M"].items():
             made.append(index.item(run, key, value["S"], version))
+    entity = Entity(run[0], text_items.RUN, run[1])
+    for posting in text_items.postings(text_items.texts_of_run(item), indexed):
+        made += text_items.items(entity, posting, version)
     overflowed = overflowed_maps(item)
     for (attribute, key), text in outside.items():
         if attribute in overflowed and attribute in INDEXES:
             made.append(INDEXES[attribute].item(run, key, text, None))
-    if overflowed & _MARKED_MAPS:
+    if overflowed & INDEXED_MAPS:
         made.append(_marker(run))
     return {key_of(one): one for one in made}
 

@@ -1,22 +1,28 @@
-"""Keeps the ``E#TAG`` and ``E#NAME_REV`` items of experiments equal to ``E#META``."""
+"""Keeps the ``E#TAG``, ``E#NAME_REV`` and FTS items of experiments equal to ``E#META``; of an
+experiment itself, full text is the name alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from indexer import projections, writes
+from indexer import projections, text_items, writes
+from indexer.text_items import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.models.experiments import ExperimentNameRev
 from mlcore.repos import experiments
+from mlcore.search.text_fields import Indexed
+
+_NAMES = Indexed(())
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """One BatchGetItem for the experiments of the records, then the writes for all of them."""
     changed: dict[str, projections.Changes] = {}
     renamed: set[str] = set()
+    names: dict[str, list[tuple[str, str, str]]] = {}
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
         experiment_id = (new or old or {})["experiment_id"]["S"]
@@ -24,6 +30,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         changed.setdefault(experiment_id, set()).update(differing)
         if old is None or new is None or old["name"] != new["name"]:
             renamed.add(experiment_id)
+            before, after = text_items.name_of_experiment(old), text_items.name_of_experiment(new)
+            names.setdefault(experiment_id, []).extend(text_items.changed(before, after))
     wanted = [one for one, differing in changed.items() if differing or one in renamed]
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in wanted])
     made = []
@@ -32,7 +40,22 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         made.append(projections.children(item, owner, experiments.MAPS, changed[experiment_id]))
         if experiment_id in renamed:
             made.append(name_reversed(experiment_id, item))
+            made.append(_named(experiment_id, item, names[experiment_id]))
     writes.apply(made)
+
+
+def name_postings(experiment: Raw | None) -> set[Posting]:
+    """What the index holds of an experiment itself: its name alone."""
+    return text_items.postings(text_items.name_of_experiment(experiment), _NAMES)
+
+
+def _named(
+    experiment_id: str, item: Raw | None, changes: Sequence[tuple[str, str, str]]
+) -> projections.Writes:
+    entity = Entity(experiment_id, text_items.EXPERIMENT, experiment_id)
+    version = None if item is None else int(item["version"]["N"])
+    touched = text_items.touched(changes, _NAMES)
+    return text_items.writes(entity, touched, name_postings(item), version)
 
 
 def name_reversed(experiment_id: str, item: Raw | None) -> projections.Writes:

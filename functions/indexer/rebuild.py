@@ -26,7 +26,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.ids import DEFAULT_WORKSPACE, now_ms
-from mlcore.repos import experiments
+from mlcore.repos import experiments, text_index
 from mlcore.repos.run_markers import OVERFLOW_WRITE_ID
 
 PATIENCE_SECONDS = 2.0
@@ -61,24 +61,32 @@ def experiment_ids() -> Iterator[str]:
 def verify(experiment_id: str, patience: float = PATIENCE_SECONDS) -> Report:
     """Reads everything of an experiment and writes nothing. Raises ResourceDoesNotExist."""
     partition = _partition(experiment_id)
-    findings = _each(partial(_look, experiment_id), survey.suspects(partition))
+    findings = _each(partial(_look, partition), survey.suspects(partition))
     if findings and patience:
         time.sleep(patience)
         seen = {_identity(finding) for finding in findings}
-        again = _each(partial(_look, experiment_id), _grouped(findings))
+        again = _each(partial(_look, partition), _grouped(findings))
         findings = [finding for finding in again if _identity(finding) in seen]
     return _report(partition, findings)
 
 
 def reindex(experiment_id: str) -> Report:
-    """Repairs what :func:`verify` would name, unpacks batches and takes abandoned markers away.
+    """Repairs what :func:`verify` would name, unpacks batches and takes abandoned markers away. The
+    full-text index holds what the setting asks for then.
+
+    Entries of texts that it asks for no more go with the next rebuild: searches that have just
+    begun may still rely on them.
 
     Raises:
         ResourceDoesNotExist: there is no such experiment.
         TemporarilyUnavailable: a run changed faster than it could be repaired.
     """
+    if table.get(keys.experiment(experiment_id)) is None:
+        raise experiments.missing(experiment_id)
+    asked = text_index.begin(experiment_id)
     partition = _partition(experiment_id)
-    findings = _each(partial(_repair, experiment_id), survey.suspects(partition))
+    findings = _each(partial(_repair, partition), survey.suspects(partition))
+    text_index.finish(experiment_id, asked)
     for at in range(0, len(partition.batches), TOGETHER):
         history_items.unpack(partition.batches[at : at + TOGETHER])
     report = _report(partition, findings)
@@ -89,9 +97,10 @@ def reindex(experiment_id: str) -> Report:
 
 
 def _partition(experiment_id: str) -> Partition:
-    if table.get(keys.experiment(experiment_id)) is None:
+    item = table.get(keys.experiment(experiment_id))
+    if item is None:
         raise experiments.missing(experiment_id)
-    return Partition(experiment_id)
+    return Partition(experiment_id, text_index.maintained(item))
 
 
 def _each(call: Callable[[Suspects], list[Finding]], suspects: Iterable[Suspects]) -> list[Finding]:
@@ -104,30 +113,31 @@ def _each(call: Callable[[Suspects], list[Finding]], suspects: Iterable[Suspects
     return findings
 
 
-def _look(experiment_id: str, suspects: Suspects) -> list[Finding]:
+def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     """What is wrong at this moment. What is there is read before its source is, so an item that is
     still the same later is wanted no more."""
+    experiment_id = partition.experiment_id
     items = table.batch_get(suspects.places)
     if suspects.run_id is None:
         wanted = derived.of_experiment(table.get(keys.experiment(experiment_id)))
     else:
         run = (experiment_id, suspects.run_id)
-        wanted = derived.of_run(run, *survey.source_of(*run))
+        wanted = derived.of_run(run, *survey.source_of(*run), partition.indexed)
     found = {
         place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
     }
     return derived.differences(wanted, found, suspects.places)
 
 
-def _repair(experiment_id: str, suspects: Suspects) -> list[Finding]:
+def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
     """Writes until the source, read after the writes, agrees with them; what was wrong at first."""
-    first = findings = _look(experiment_id, suspects)
+    first = findings = _look(partition, suspects)
     for _ in range(REPAIR_ATTEMPTS):
         if not findings:
             return first
         writes.apply([_repairing(findings)])
         table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
-        findings = _look(experiment_id, suspects)
+        findings = _look(partition, suspects)
     raise errors.TemporarilyUnavailable(
         f"The run {suspects.run_id} changes faster than it can be indexed. Try again."
     )

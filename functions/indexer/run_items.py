@@ -1,8 +1,9 @@
-"""Keeps what is derived from runs: METRIC, PARAM, TAG, INPUT and LM items, RANK and DLINK items,
-and takes the pending markers of the writes away that are followed.
+"""Keeps what is derived from runs: METRIC, PARAM, TAG, INPUT and LM items, RANK, DLINK and FTS
+items, and takes the pending markers of the writes away that are followed.
 
 A value that its run item has no room for lives in a child item alone. Such a value never moves, so
-it is indexed from the records of the child item, and the others from those of the run item.
+it is indexed from the records of the child item, and the others from those of the run item. It has
+no FTS items: its run is pending for good.
 """
 
 from __future__ import annotations
@@ -11,24 +12,28 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from indexer import index_items, markers, projections, writes
+from indexer import index_items, markers, projections, text_items, writes
 from indexer.index_items import INDEXES
 from indexer.projections import Changes, Writes
+from indexer.text_items import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.repos import run_children
+from mlcore.repos import run_children, text_index
 from mlcore.repos.document import Owner
 
 OUTSIDE_MAPS = {"run_metric": "metrics", "run_param": "params", "run_input": "inputs"}
 """The indexed maps by the type of the child items that hold their values outside."""
 
 
+_TEXT_MAPS = ("tags", "params")
+
+
 class _Seen:
     """What the records of a batch tell of one run."""
 
-    __slots__ = ("changed", "inside", "outside", "settled", "suspicion")
+    __slots__ = ("changed", "indexed", "inside", "outside", "settled", "suspicion", "texts")
 
     def __init__(self) -> None:
         self.changed: Changes = set()
@@ -37,6 +42,10 @@ class _Seen:
         """Places of index items that came or went, by the entry of the run item they are of."""
         self.outside: dict[tuple[str, str], set[Key]] = {}
         """The same for entries that are child items of their own."""
+        self.texts: list[tuple[str, str, str]] = []
+        """Changes of texts that may be in the full-text index."""
+        self.indexed: set[Posting] = set()
+        """Postings that are there, where the whole run is looked at."""
         self.settled: set[Key] = set()
         """The markers of the writes."""
         self.suspicion: int | None = None
@@ -60,6 +69,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         [partial(markers.abandoned, run, seen[run].suspicion or 0) for run in suspicious]
     )
     derive_whole = {run for run, found in zip(suspicious, abandoned, strict=True) if found}
+    table.parallel([partial(_read_postings, seen[run], run) for run in sorted(derive_whole)])
     writes.apply(_derive(seen, derive_whole))
     gone = {key for one in seen.values() for key in one.settled}
     gone.update(key for found in abandoned for key in found)
@@ -68,21 +78,34 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 
 def _derive(seen: Mapping[Owner, _Seen], derive_whole: set[Owner]) -> list[Writes]:
     wanted = [run for run, one in seen.items() if one.changed or run in derive_whole]
+    searched = sorted({run[0] for run in wanted if seen[run].texts or run in derive_whole})
     places = {
         (run, entry): run_children.MAPS[entry[0]].place(run, entry[1])
         for run, one in seen.items()
         for entry in one.outside
     }
-    items = table.batch_get([*(keys.run(*run) for run in wanted), *places.values()])
+    read = iter(
+        table.batch_get(
+            [
+                *(keys.run(*run) for run in wanted),
+                *(keys.experiment(experiment_id) for experiment_id in searched),
+                *places.values(),
+            ]
+        )
+    )
+    items = dict(zip(wanted, read, strict=False))
+    experiments = dict(zip(searched, read, strict=False))
     made = []
-    for run, item in zip(wanted, items, strict=False):
+    for run, item in items.items():
         one = seen[run]
         if item is not None and run in derive_whole:
             _suspect_everything(one, item)
         made.append(projections.children(item, run, run_children.MAPS, one.changed))
         made.append(_index(run, one.inside, _texts(item), _version(item)))
+        if run[0] in experiments:
+            made.append(_full_text(run, one, item, experiments[run[0]]))
     outside: dict[Owner, dict[tuple[str, str], str]] = {}
-    for (run, entry), item in zip(places, items[len(wanted) :], strict=True):
+    for (run, entry), item in zip(places, read, strict=True):
         if item is not None and "outside" in item:
             outside.setdefault(run, {})[entry] = item["text"]["S"]
     made += [
@@ -91,6 +114,22 @@ def _derive(seen: Mapping[Owner, _Seen], derive_whole: set[Owner]) -> list[Write
         if one.outside
     ]
     return made
+
+
+def _full_text(run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None) -> Writes:
+    """The FTS items that the changes of texts, and those found, are about."""
+    indexed = None if experiment is None else text_index.maintained(experiment)
+    touched = text_items.touched(seen.texts, indexed) | seen.indexed
+    current = text_items.postings(text_items.texts_of_run(item), indexed)
+    return text_items.writes(
+        Entity(run[0], text_items.RUN, run[1]), touched, current, _version(item)
+    )
+
+
+def _read_postings(seen: _Seen, run: Owner) -> None:
+    prefix = keys.fts_rev_prefix(text_items.RUN, run[1])
+    items = table.query_all(keys.run(*run).pk, prefix=prefix)
+    seen.indexed.update(map(text_items.posting_of, items))
 
 
 def _suspect_everything(seen: _Seen, item: Raw) -> None:
@@ -102,6 +141,7 @@ def _suspect_everything(seen: _Seen, item: Raw) -> None:
     }
     for entry in _texts(item):
         seen.inside.setdefault(entry, set())
+    seen.texts += text_items.changed({}, text_items.texts_of_run(item))
 
 
 def _index(
@@ -131,6 +171,9 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     for entry in changed:
         if entry[0] in INDEXES:
             _touch(seen.inside, run, entry, before.get(entry), after.get(entry))
+    # The name is a tag, and attributes that are indexed never change but with the run.
+    if old is None or new is None or any(entry[0] in _TEXT_MAPS for entry in changed):
+        seen.texts += text_items.changed(text_items.texts_of_run(old), text_items.texts_of_run(new))
     settled = markers.settled(run, record)
     if settled is not None:
         seen.settled.add(settled)

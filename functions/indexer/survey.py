@@ -12,12 +12,13 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from indexer import derived
+from indexer import derived, text_items
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST, Key
 from mlcore.db.table import table
 from mlcore.repos import document, run_children
+from mlcore.search.text_fields import Indexed
 
 RUNS_TOGETHER = 64
 
@@ -26,6 +27,8 @@ _INDEX_PREFIXES = (
     keys.DATASET_LINK.sk.prefix(),
     keys.RANK_METRIC.sk.prefix(),
     keys.RANK_PARAM.sk.prefix(),
+    keys.FTS.sk.prefix(),
+    keys.FTS_REV.sk.prefix(),
 )
 _BEGIN, _END = keys.run_prefix(), keys.run_prefix() + LAST
 
@@ -40,8 +43,10 @@ class Suspects(NamedTuple):
 class Partition:
     """An experiment's partition while it is surveyed; its counts are whole at the end."""
 
-    def __init__(self, experiment_id: str) -> None:
+    def __init__(self, experiment_id: str, indexed: Indexed | None) -> None:
         self.experiment_id = experiment_id
+        self.indexed = indexed
+        """The texts that the full-text index is to hold."""
         self.pk = keys.experiment(experiment_id).pk
         self.markers = list(table.query_all(self.pk, prefix=keys.pending_prefix("run")))
         """Pending markers as they were before any run was read."""
@@ -61,8 +66,8 @@ class _RunItems(NamedTuple):
 
 def suspects(partition: Partition) -> Iterator[Suspects]:
     """The experiment, its runs with their children, then the indexes."""
-    yield from _experiment(partition)
     expected: set[int] = set()
+    yield from _experiment(partition, expected)
     for stretch in _stretches(partition.pk):
         yield from _run(partition, stretch, expected)
     yield from _indexes(partition, expected)
@@ -91,11 +96,14 @@ def run_of(place: Key) -> str | None:
         fields = keys.parse(*place).fields
     except ValueError:
         return None
+    if fields.get("entity_type") == text_items.EXPERIMENT:
+        return None
     run_id: str | None = fields.get("run_id", fields.get("entity_id"))
     return run_id
 
 
-def _experiment(partition: Partition) -> Iterator[Suspects]:
+def _experiment(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
+    """Compares the experiment's children, and adds hashes of the index items that it asks for."""
     experiment_id = partition.experiment_id
     place = keys.experiment_name_rev(experiment_id)
     item, reversed_name = table.batch_get([keys.experiment(experiment_id), place])
@@ -103,7 +111,10 @@ def _experiment(partition: Partition) -> Iterator[Suspects]:
     found = {derived.key_of(one): one for one in tags}
     if reversed_name is not None:
         found[place] = reversed_name
-    yield from _compared(partition, None, derived.of_experiment(item), found)
+    wanted = derived.of_experiment(item)
+    children = {place: one for place, one in wanted.items() if not _is_full_text(one)}
+    yield from _compared(partition, None, children, found)
+    expected.update(hash(place.sk) for place in wanted.keys() - children.keys())
 
 
 def _run_ids(pk: str) -> list[str]:
@@ -156,7 +167,7 @@ def _run(partition: Partition, stretch: _RunItems, expected: set[int]) -> Iterat
         return
     partition.runs += 1
     run = (partition.experiment_id, stretch.run_id)
-    wanted = derived.of_run(run, source, derived.outside_texts(found.values()))
+    wanted = derived.of_run(run, source, derived.outside_texts(found.values()), partition.indexed)
     children = {place: item for place, item in wanted.items() if _is_child(item)}
     yield from _compared(partition, stretch.run_id, children, found)
     expected.update(hash(place.sk) for place in wanted.keys() - children.keys())
@@ -177,6 +188,8 @@ def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
         expected.discard(hash(marker["SK"]["S"]))
     for prefix in _INDEX_PREFIXES:
         for item in table.query_all(partition.pk, prefix=prefix):
+            if "entity_type" in item and item["entity_type"]["S"] not in text_items.TYPES:
+                continue
             place = derived.key_of(item)
             partition.items += 1
             known = hash(place.sk)
@@ -187,11 +200,15 @@ def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
 
 
 def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
-    """Finds the runs that the missing index items are of."""
+    """Finds what the missing index items are of."""
+    named = derived.of_experiment(table.get(keys.experiment(partition.experiment_id)))
+    places = [place for place in named if hash(place.sk) in expected]
+    if places:
+        yield Suspects(None, places)
     for sort_key in _run_ids(partition.pk):
         run_id: str = keys.parse(partition.pk, sort_key).fields["run_id"]
         run = (partition.experiment_id, run_id)
-        wanted = derived.of_run(run, *source_of(*run))
+        wanted = derived.of_run(run, *source_of(*run), partition.indexed)
         places = [
             place
             for place, item in wanted.items()
@@ -204,7 +221,13 @@ def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
 def _is_whole(experiment_id: str, item: Raw) -> bool:
     """Whether the attributes of an index item say what its key says."""
     try:
-        run_id, kind = item["run_id"]["S"], item["type"]["S"]
+        kind = item["type"]["S"]
+        if _is_full_text(item):
+            entity = text_items.entity_of(experiment_id, item)
+            posting = text_items.posting_of(item)
+            wanted = text_items.items(entity, posting, None)
+            return derived.content(item) in map(derived.content, wanted)
+        run_id = item["run_id"]["S"]
         if kind == "rank_metric":
             value = float(item["value"]["S"])
             place = keys.rank_metric(experiment_id, item["key"]["S"], value, run_id)
@@ -216,6 +239,10 @@ def _is_whole(experiment_id: str, item: Raw) -> bool:
     except (KeyError, ValueError):
         return False
     return place == derived.key_of(item)
+
+
+def _is_full_text(item: Raw) -> bool:
+    return item["type"]["S"] in ("fts", "fts_rev")
 
 
 def _is_child(item: Raw) -> bool:

@@ -17,7 +17,8 @@ from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.repos import history, runs
 from mlcore.repos.points import latest_of, latest_text, parse_latest
-from mlcore.repos.runs import RUN_NAME_TAG, Record
+from mlcore.repos.runs import Record
+from mlcore.search.fields import RUN_NAME_TAG
 from runs import messages as m
 from runs import model_metrics
 from runs.model_metrics import Models
@@ -60,7 +61,7 @@ def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
     for metric in message.metrics:
         model_metrics.check_dataset(metric)
     models = Models(message.metrics, request.workspace)
-    if batch.metrics or batch.params:
+    if batch.metrics or batch.params or batch.tags:
         read = runs.load_to_log(message.run_id, models.reading)
     else:
         read = runs.load(message.run_id)

@@ -15,9 +15,10 @@ from mlcore.limits import runs as limits
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.locations import below
 from mlcore.repos import experiments, runs
-from mlcore.repos.runs import RUN_NAME_TAG, Record
+from mlcore.repos.runs import Record
 from mlcore.responses import runs as responses
 from mlcore.run_names import generate
+from mlcore.search.fields import RUN_NAME_TAG
 from runs import messages as m
 
 LOGGED_MODELS_TAG = "mlflow.log-model.history"
@@ -63,7 +64,9 @@ def get_run(message: m.GetRun, request: Request) -> dict[str, Any]:
 
 
 def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
-    read = runs.load(message.run_id or message.run_uuid)
+    # A name is indexed; nothing else here is.
+    load = runs.load_to_log if message.run_name else runs.load
+    read = load(message.run_id or message.run_uuid)
     status = message.status if message.has("status") else None
     end_time = message.end_time if message.has("end_time") else None
     name = message.run_name if message.has("run_name") else None
@@ -102,7 +105,7 @@ def restore_run(message: m.RestoreRun, request: Request) -> dict[str, Any]:
 
 def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
     tag = limits.check_tag(message)
-    read = runs.load(message.run_id or message.run_uuid)
+    read = runs.load_to_log(message.run_id or message.run_uuid)
     set_tags(read, {tag.key: tag.value})
     return {}
 
@@ -114,9 +117,10 @@ def set_tags(read: Record, tags: dict[str, str]) -> None:
 
 
 def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
-    read = runs.load(message.run_id)
+    read = runs.load_to_log(message.run_id)
     runs.check_active(read)
     if message.key not in read.document.texts("tags"):
+        runs.forget(read)
         raise errors.ResourceDoesNotExist(
             f"No tag with name: {message.key} in run with id {read.run_id}"
         )
@@ -135,5 +139,5 @@ def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
             return {}, ()
         return {"tags": {LOGGED_MODELS_TAG: json.dumps([*history, entry])}}, ()
 
-    runs.write(runs.load(message.run_id), append, exclusive=True)
+    runs.write(runs.load_to_log(message.run_id), append, exclusive=True)
     return {}

@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from mlcore.db.client import client as product_client
 from mlcore.observability import logger
-from mlcore.repos import datasets, logged_models, runs
+from mlcore.repos import datasets, logged_models, runs, text_index
 from mlcore.settings import settings as product_settings
 from tests.contract.api import Api
 from tests.doubles import proxy
@@ -46,6 +46,7 @@ def forget() -> None:
     datasets._remembered.clear()
     datasets._remembered_bytes = 0
     datasets._noted.clear()
+    text_index._setting.clear()
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from indexer.projections import Writes
 from mlcore.db import keys
 from mlcore.db.table import Table
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.repos import document
+from mlcore.repos import document, text_index
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 from tests.contract.index_state import deliver
@@ -47,8 +47,8 @@ ACTS = st.lists(
     min_size=1,
     max_size=4,
 )
-RELIED_UPON = {"rank_metric", "rank_param"}
-"""What searches read; DLINK is for reading the table by hand."""
+RELIED_UPON = {"rank_metric", "rank_param", "dataset_link", "fts"}
+"""What searches read; FTS_REV items are for looking after the others."""
 DEATHS = st.dictionaries(st.integers(0, 3), st.integers(1, 25), max_size=2)
 
 
@@ -65,12 +65,14 @@ class Watch:
         items = self._items()
         there = {derived.key_of(item) for item in items}
         marked = {item["entity_id"]["S"] for item in items if item["type"]["S"] == "pending"}
+        (experiment,) = [item for item in items if item["type"]["S"] == "experiment"]
+        indexed = text_index.complete(experiment)
         for item in items:
             if item["type"]["S"] == "run" and item["run_id"]["S"] not in marked:
                 run = (self._experiment_id, item["run_id"]["S"])
                 self.faults += [
                     place.sk
-                    for place, wanted in derived.of_run(run, item, {}).items()
+                    for place, wanted in derived.of_run(run, item, {}, indexed).items()
                     if wanted["type"]["S"] in RELIED_UPON and place not in there
                 ]
 

@@ -142,14 +142,16 @@ def test_what_lives_outside_is_compared_with_nothing() -> None:
 
 def test_everything_of_a_run_is_derived() -> None:
     item = image(metrics={"m": text(1.0)}, params={"p": "v"}, tags={"t": "v"})
-    wanted = derived.of_run(RUN, item, {("metrics", "o"): text(2.0)})
+    wanted = derived.of_run(RUN, item, {("metrics", "o"): text(2.0)}, None)
     assert {one["type"]["S"] for one in wanted.values()} == {
         *("run_metric", "run_param", "run_tag", "rank_metric", "rank_param")
     }
     # What its item does not say is outside is a leftover.
     full = {**item, "overflow": {"S": "metrics"}}
-    assert derived.of_run(RUN, full, {("metrics", "o"): text(2.0)}).keys() - wanted.keys() == {
+    assert derived.of_run(
+        RUN, full, {("metrics", "o"): text(2.0)}, None
+    ).keys() - wanted.keys() == {
         keys.rank_metric("1", "o", 2.0, "R"),
         keys.pending("1", "run", "R", "overflow"),
     }
-    assert derived.of_run(RUN, None, {}) == {}
+    assert derived.of_run(RUN, None, {}, None) == {}

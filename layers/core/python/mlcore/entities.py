@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from mlcore.search.text_fields import Indexed
+
 ACTIVE = "active"
 DELETED = "deleted"
 
@@ -122,6 +124,8 @@ class Experiment(NamedTuple):
     workspace: str
     epoch: int = 0
     """How often the experiment was deleted or restored; see ``repos.runs`` for its use."""
+    indexed: Indexed | None = None
+    """The texts of its runs that its full-text index holds completely."""
 
 
 class Assessment(NamedTuple):

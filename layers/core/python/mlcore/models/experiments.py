@@ -12,7 +12,9 @@ from mlcore.models.base import ChildItem, IndexedItem, Item
 class Experiment(IndexedItem):
     """An experiment. ``epoch`` counts deletions and restorations; ``stage`` is active or deleted.
 
-    ``bytes`` is the size of the tags; ``overflow`` names the maps that have texts outside.
+    ``fts`` tells which texts of its runs the full-text index holds completely, ``fts_next`` which
+    it is to hold. ``bytes`` is the size of the tags; ``overflow`` names the maps that have texts
+    outside.
     """
 
     pattern = keys.EXPERIMENT
@@ -28,6 +30,8 @@ class Experiment(IndexedItem):
     tags = TextMapAttribute(null=True)
     bytes = IntAttribute(null=True)
     overflow = UnicodeAttribute(null=True)
+    fts = UnicodeAttribute(null=True)
+    fts_next = UnicodeAttribute(null=True)
 
 
 class ExperimentTag(ChildItem):

@@ -40,9 +40,12 @@ class RankParam(Item):
 
 
 class Fts(IndexedItem):
-    """An entity holds a token. ``level`` is the kind of token: word or trigram."""
+    """An entity holds a token. ``level`` is the kind of token, word or trigram; ``field`` the text
+    that holds it, if that is not the entity's name."""
 
     pattern = keys.FTS
+
+    field = UnicodeAttribute(null=True)
 
     level = UnicodeAttribute()
     token = UnicodeAttribute()
@@ -54,6 +57,8 @@ class FtsRev(Item):
     """The same by entity, so that its tokens can be taken away."""
 
     pattern = keys.FTS_REV
+
+    field = UnicodeAttribute(null=True)
 
     level = UnicodeAttribute()
     token = UnicodeAttribute()

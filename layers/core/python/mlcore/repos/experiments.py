@@ -26,7 +26,7 @@ from mlcore.ids import (
 )
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
-from mlcore.repos import document
+from mlcore.repos import document, text_index
 from mlcore.repos.document import Document
 from mlcore.settings import settings
 
@@ -138,6 +138,7 @@ def create(experiment: Experiment) -> None:
         epoch=experiment.epoch,
         creation_time=experiment.creation_time,
         last_update_time=experiment.last_update_time,
+        fts=text_index.wanted().encode(),
         updated_at=now_ms(),
         version=1,
     )
@@ -254,6 +255,7 @@ def record(item: Raw) -> Record:
         tags=loaded.texts("tags"),
         workspace=item["workspace"]["S"],
         epoch=int(item["epoch"]["N"]),
+        indexed=text_index.complete(item),
     )
     return Record(experiment, loaded)
 

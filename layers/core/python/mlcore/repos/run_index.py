@@ -1,39 +1,78 @@
 """Ids of runs out of the indexes of an experiment, page by page; knows no filter and reads no run.
 
-Local indexes are strongly consistent. RANK items follow the runs through the stream: the runs that
-they may be wrong about have pending markers, which must be read *before* them.
+Local indexes are strongly consistent. RANK, DLINK and FTS items follow the runs through the stream:
+the runs that they may be wrong about have pending markers, which must be read *before* them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.search.plan import Access, MetricOrder, MetricRange, NamePrefix, ParamValue, Status
+from mlcore.search import text_fields
+from mlcore.search.grammar import Comparison
+from mlcore.search.match import value_test
+from mlcore.search.plan import (
+    Access,
+    DatasetLinks,
+    MetricOrder,
+    MetricRange,
+    NamePrefix,
+    ParamTexts,
+    ParamValue,
+    Status,
+    Text,
+)
+from mlcore.search.text import LONG
+from mlcore.search.text_fields import Indexed
 
 PAGE_IDS = 1000
+GROWTH = 4
+"""Each page of a range is so many times as long as the one before it."""
 MAX_PENDING = 1000
-"""With more runs pending than this, the RANK items are no help."""
+"""With more runs pending than this, what the indexer writes is no help."""
+TOKENS_TRIED = 8
+"""So many lists of a pattern's tokens are begun, of which the shortest counts."""
+RUN_COST = 10
+"""What reading a run costs, in index entries."""
+
+RUN = "run"
 
 
 class Entries:
     """The entries of one range of an index, read on demand. ``items`` grows, ``done`` tells the
-    end."""
+    end.
 
-    def __init__(self, experiment_id: str, **query: Any) -> None:
+    Args:
+        keep: which of the entries count.
+        first: how many the first page has; later ones are longer.
+    """
+
+    def __init__(
+        self,
+        experiment_id: str,
+        keep: Callable[[Raw], bool] | None = None,
+        first: int | None = None,
+        **query: Any,
+    ) -> None:
         self._experiment_id = experiment_id
         self._query = query
+        self._keep = keep
+        self._next = PAGE_IDS if first is None else first
         self._start: Raw | None = None
         self.items: list[Raw] = []
+        self.seen = 0
         self.done = False
 
-    def read(self, limit: int = PAGE_IDS) -> list[Raw]:
+    def read(self, limit: int | None = None) -> list[Raw]:
         """One request; the entries that it added."""
+        if limit is None:
+            limit, self._next = self._next, self._next * GROWTH
         page = table.query(
             keys.experiment(self._experiment_id).pk,
             start=self._start,
@@ -42,16 +81,46 @@ class Entries:
         )
         self._start = page.last_key
         self.done = page.last_key is None
-        self.items += page.items
-        return page.items
+        self.seen += len(page.items)
+        keep = self._keep
+        added = page.items if keep is None else [item for item in page.items if keep(item)]
+        self.items += added
+        return added
 
     def run_keys(self) -> list[Key]:
         """The runs of the entries read so far."""
         return [run_key(self._experiment_id, item) for item in self.items]
 
 
+class Candidates:
+    """Ranges whose entries together name every run that an access holds."""
+
+    __slots__ = ("access", "ranges")
+
+    def __init__(self, access: str, *ranges: Entries) -> None:
+        self.access = access
+        """The name of the access."""
+        self.ranges = ranges
+
+    @property
+    def done(self) -> bool:
+        return all(entries.done for entries in self.ranges)
+
+    @property
+    def seen(self) -> int:
+        return sum(entries.seen for entries in self.ranges)
+
+    @property
+    def cost(self) -> int:
+        """Of what was read, and of the runs that it names."""
+        return sum(entries.seen + RUN_COST * len(entries.items) for entries in self.ranges)
+
+    def run_keys(self) -> dict[Key, None]:
+        return dict.fromkeys(key for entries in self.ranges for key in entries.run_keys())
+
+
 def run_key(experiment_id: str, entry: Raw) -> Key:
-    run_id = entry.get("run_id")
+    run_id = entry.get("run_id") or entry.get("entity_id")
     if run_id is not None:
         return keys.run(experiment_id, run_id["S"])
     return Key(entry["PK"]["S"], entry["SK"]["S"])
@@ -59,22 +128,76 @@ def run_key(experiment_id: str, entry: Raw) -> Key:
 
 def is_asynchronous(access: Access) -> bool:
     """Whether the indexer writes the entries."""
-    return isinstance(access, MetricRange | ParamValue)
+    return not isinstance(access, NamePrefix | Status)
 
 
-def entries(experiment_id: str, access: Access) -> Entries:
-    """The entries of the runs that an access holds."""
+def candidates(experiment_id: str, access: Access, indexed: Indexed | None) -> list[Candidates]:
+    """Each of them names every run that an access holds; none if no index does.
+
+    Args:
+        indexed: the texts that the full-text index of the experiment holds completely.
+    """
+    if isinstance(access, Text):
+        if indexed is None or not indexed.covers(access.field):
+            return []
+        return _texts(experiment_id, access)
+    return [Candidates(type(access).__name__, _entries(experiment_id, access))]
+
+
+def _entries(experiment_id: str, access: Access) -> Entries:
     match access:
         case MetricRange(key, lowest, highest):
             return _ranks(experiment_id, keys.rank_metric_range(key, highest, lowest))
         case ParamValue(key, value):
             prefix = keys.rank_param_value_prefix(key, value)
             return Entries(experiment_id, prefix=prefix, attributes=["run_id"])
+        case ParamTexts(condition, begin):
+            holds = value_test(condition)
+            return Entries(
+                experiment_id,
+                keep=lambda entry: holds(entry["value"]["S"]),
+                prefix=keys.rank_param_begin(condition.key, begin),
+                attributes=["run_id", "value"],
+            )
+        case DatasetLinks(condition):
+            return _links(experiment_id, condition)
         case Status(status):
             return _local(experiment_id, "LSI3", keys.lsi3_run_prefix(status))
         case NamePrefix(text, whole):
             prefix = keys.lsi4_run_name_prefix(text) if whole else keys.lsi4_run_begin(text)
             return _local(experiment_id, "LSI4", prefix)
+    raise TypeError(access)
+
+
+def _links(experiment_id: str, condition: Comparison) -> Entries:
+    """Every link of the experiment is read: they are ordered by run."""
+    holds, name = value_test(condition), condition.key
+    known = name in ("name", "digest")
+    return Entries(
+        experiment_id,
+        keep=(lambda entry: holds(entry[name]["S"])) if known else None,
+        prefix=keys.dataset_links_prefix(),
+        attributes=["run_id", *([name] if known else [])],
+    )
+
+
+def _texts(experiment_id: str, access: Text) -> list[Candidates]:
+    """One for each of the tokens, the runs of texts without tokens being in all of them."""
+    step = max(1, -(-len(access.tokens) // TOKENS_TRIED))
+    tokens = access.tokens[::step]
+    first = max(1, PAGE_IDS // len(tokens))
+    long, *lists = [
+        Entries(
+            experiment_id,
+            first=first,
+            prefix=keys.fts_of_type_prefix(
+                text_fields.level_of(token.level, access.field), token.text, RUN
+            ),
+            attributes=["entity_id"],
+        )
+        for token in (LONG, *tokens)
+    ]
+    return [Candidates(Text.__name__, entries, long) for entries in lists]
 
 
 def runs_of_stages(experiment_id: str, stages: Sequence[str]) -> Entries:
@@ -108,13 +231,31 @@ def pending(experiment_id: str) -> set[Key] | None:
     return {keys.run(experiment_id, item["entity_id"]["S"]) for item in markers.items}
 
 
-def race(competitors: Sequence[Entries]) -> Entries:
-    """Reads side by side until one ends: the one with the fewest entries, about."""
+def begin(competitors: Sequence[Candidates]) -> None:
+    """Reads the first page of each, side by side."""
+    while not any(one.done for one in competitors):
+        waiting = [one for one in competitors if one.seen < PAGE_IDS]
+        if not waiting:
+            return
+        _read(waiting)
+
+
+def race(competitors: Sequence[Candidates]) -> list[Candidates]:
+    """Reads side by side until no other can cost less than the cheapest that has ended; all that
+    have ended, the cheapest first."""
     while True:
-        ended = [entries for entries in competitors if entries.done]
-        if ended:
-            return min(ended, key=lambda entries: len(entries.items))
-        table.parallel([competitor.read for competitor in competitors])
+        ended = sorted((one for one in competitors if one.done), key=lambda one: one.cost)
+        running = [
+            one for one in competitors if not one.done and (not ended or one.cost < ended[0].cost)
+        ]
+        if ended and not running:
+            return ended
+        _read(running)
+
+
+def _read(competitors: Sequence[Candidates]) -> None:
+    ranges = dict.fromkeys(entries for one in competitors for entries in one.ranges)
+    table.parallel([entries.read for entries in ranges if not entries.done])
 
 
 def _ranks(experiment_id: str, bounds: tuple[str, str], *, descending: bool = False) -> Entries:

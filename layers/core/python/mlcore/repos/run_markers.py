@@ -5,20 +5,26 @@ A search reads them before what the indexer writes; see ``docs/adr/0008``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from mlcore.db import keys
-from mlcore.db.expression import Update, string
+from mlcore.db.expression import Raw, Update, string
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.ids import now_ms
 from mlcore.models.index import Pending
 from mlcore.repos import document
+from mlcore.repos.document import Document
 
 OVERFLOW_WRITE_ID = "overflow"
 """Of the marker that stays: the run has values that have records of their own."""
 
 
-def put(experiment_id: str, run_id: str, write_id: str) -> None:
-    """Before the write: from now on a search looks at the run itself."""
+INDEXED_MAPS = frozenset(("metrics", "params", "tags", "inputs"))
+"""The maps of a run that searches ask an index about."""
+
+
+def item(experiment_id: str, run_id: str, write_id: str) -> Raw:
     place = keys.pending(experiment_id, "run", run_id, write_id)
     marker = Pending(
         PK=place.pk,
@@ -29,7 +35,27 @@ def put(experiment_id: str, run_id: str, write_id: str) -> None:
         updated_at=now_ms(),
         version=1,
     )
-    table.put(marker.serialize())
+    return dict(marker.serialize())
+
+
+def put(experiment_id: str, run_id: str, write_id: str) -> None:
+    """Before the write: from now on a search looks at the run itself."""
+    table.put(item(experiment_id, run_id, write_id))
+
+
+def needed(sets: Mapping[str, Mapping[str, str]], removals: Iterable[tuple[str, str]]) -> bool:
+    """Whether the indexer has to follow a write."""
+    touched = {attribute for attribute, texts in sets.items() if texts}
+    touched.update(attribute for attribute, _ in removals)
+    return not INDEXED_MAPS.isdisjoint(touched)
+
+
+def put_overflow(run: Document, sets: Mapping[str, Mapping[str, str]]) -> None:
+    """A run with texts outside its item is pending for good: the indexer learns of those from other
+    records than of the write, or never."""
+    if INDEXED_MAPS.isdisjoint(run.overflowed) and document.spills(run, sets):
+        experiment_id, run_id = run.owner
+        put(experiment_id, run_id, OVERFLOW_WRITE_ID)
 
 
 def drop(experiment_id: str, run_id: str, write_id: str) -> None:

@@ -3,15 +3,16 @@
 For each experiment, whichever comes first:
 
 1. it is small: all its runs;
-2. a condition's index entries fit a page: the runs that they name;
+2. a condition's index entries fit a page: the runs that they name, and that those of every other
+   condition that fits name as well;
 3. the order is one that an index has (newest first, a metric): runs in that order until enough
    match;
-4. the index entries of all conditions and the list of all runs are read side by side until one
-   ends.
+4. the index entries of all conditions and the list of all runs are read side by side until none
+   can cost less than what has ended.
 
 Whatever names the runs, they are read strongly consistently and tested against the whole filter.
-RANK entries may be late; the runs that they may be wrong about have pending markers, which are read
-before them, and those runs are always among the ones looked at.
+What the indexer writes may be late; the runs that it may be wrong about have pending markers, which
+are read before it, and those runs are always among the ones looked at.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mlcore.db.table import table
 from mlcore.entities import Experiment, Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.repos import experiments, run_index, run_pages, runs
-from mlcore.repos.run_index import Entries
+from mlcore.repos.run_index import Candidates, Entries
 from mlcore.repos.run_pages import Start
 from mlcore.repos.runs import Record
 from mlcore.search import fields, order, plan
@@ -140,22 +141,26 @@ def _of_one(
     query = compiled.query
     if listing.done:
         return _looked_at("all", experiment, listing.run_keys(), compiled)
-    accesses = [
-        access
+    competitors = [
+        candidate
         for access in plan.accesses(query.comparisons)
         if pending is not None or not run_index.is_asynchronous(access)
+        for candidate in run_index.candidates(experiment.experiment_id, access, experiment.indexed)
     ]
-    competitors = [run_index.entries(experiment.experiment_id, access) for access in accesses]
-    table.parallel([competitor.read for competitor in competitors])
-    ended = [competitor for competitor in competitors if competitor.done]
-    if not ended:
+    run_index.begin(competitors)
+    if not any(competitor.done for competitor in competitors):
         rows = _in_index_order(experiment, pending, compiled)
         if rows is not None:
             return rows
-    winner = run_index.race([*competitors, listing])
-    how = "all" if winner is listing else type(accesses[competitors.index(winner)]).__name__
-    named = dict.fromkeys([*winner.run_keys(), *(pending or ())])
-    return _looked_at(how, experiment, list(named), compiled)
+    cheapest, *others = run_index.race([*competitors, Candidates("all", listing)])
+    named = cheapest.run_keys()
+    for other in others:
+        # Each of them names every run of the answer.
+        named = {key: None for key in other.run_keys() if key in named}
+    named.update(dict.fromkeys(pending or ()))
+    return _looked_at(
+        cheapest.access, experiment, list(named), compiled, sum(one.seen for one in competitors)
+    )
 
 
 def _asks_late_entries(query: Query) -> bool:
@@ -223,7 +228,7 @@ def _by_metric(
     # Runs that lack the metric come last, and no entry names them.
     if len(rows) < query.rows or rows[-1][0][0] == order.MISSING:
         return None
-    _explain("MetricOrder", experiment.experiment_id, seen, len(rows))
+    _explain("MetricOrder", experiment.experiment_id, seen, len(rows), seen)
     return rows
 
 
@@ -234,12 +239,16 @@ def _chunks(ranges: Sequence[Entries], size: int) -> Iterator[list[Raw]]:
 
 
 def _looked_at(
-    how: str, experiment: Experiment, named: Sequence[Key], compiled: _Compiled
+    how: str,
+    experiment: Experiment,
+    named: Sequence[Key],
+    compiled: _Compiled,
+    entries: int = 0,
 ) -> list[Row]:
     rows = heapq.nsmallest(
         compiled.query.rows, _each_row(named, experiment, compiled), key=itemgetter(0)
     )
-    _explain(how, experiment.experiment_id, len(named), len(rows))
+    _explain(how, experiment.experiment_id, len(named), len(rows), entries)
     return rows
 
 
@@ -265,8 +274,14 @@ def _each_row(named: Sequence[Key], experiment: Experiment, compiled: _Compiled)
                 yield row
 
 
-def _explain(how: str, experiment_id: str, read: int, rows: int) -> None:
-    """Says which way the answer came: "all", "newest", or the name of a plan's access or order."""
+def _explain(how: str, experiment_id: str, read: int, rows: int, entries: int = 0) -> None:
+    """Says which way the answer came ("all", "newest", or the name of a plan's access or order),
+    and what was read for it: index entries of conditions, then runs."""
     _logger.debug(
-        "search by %s in experiment %s: %d runs read, %d rows", how, experiment_id, read, rows
+        "search by %s in experiment %s: %d runs read, %d rows, %d entries read",
+        how,
+        experiment_id,
+        read,
+        rows,
+        entries,
     )

@@ -31,10 +31,17 @@ from mlcore.entities import (
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
-from mlcore.repos import datasets, document, experiments, points, run_children, run_markers
+from mlcore.repos import (
+    datasets,
+    document,
+    experiments,
+    points,
+    run_children,
+    run_keys,
+    run_markers,
+)
 from mlcore.repos.document import Document
 
-RUN_NAME_TAG = "mlflow.runName"
 PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
 """MLflow's own tag for the metric that an experiment is judged by; LSI5 orders runs by it."""
 
@@ -96,9 +103,9 @@ def load(run_id: str) -> Record:
 
 
 def load_to_log(run_id: str, beside: Callable[[str], None] | None = None) -> Record:
-    """As :func:`load`, and at the same time puts a pending marker: what is logged is ranked by the
-    indexer, and until then a search must not trust the ranks of the run. ``beside`` is called with
-    the experiment's id meanwhile."""
+    """As :func:`load`, and at the same time puts a pending marker: the indexer follows what is
+    written, and until then a search must not trust the index entries of the run. ``beside`` is
+    called with the experiment's id meanwhile."""
     experiment_id = locate(run_id)
     if experiment_id is None:
         raise missing(run_id)
@@ -123,31 +130,29 @@ def record(item: Raw, experiment: Experiment) -> Record:
 
 
 def create(run: Run, experiment: Experiment) -> None:
-    """One transaction: the run and its location. Sent twice, it makes one run."""
+    """One transaction: the run, its location and its pending marker. Sent twice, it makes one
+    run."""
     place = keys.run(run.experiment_id, run.run_id)
     owner = (run.experiment_id, run.run_id)
     attributes, children = document.initial(owner, run_children.MAPS, {"tags": run.tags})
-    start = run.start_time or 0
     gsi1pk, gsi1sk = keys.gsi1_run(run.run_id, run.experiment_id)
     model = RunItem(
         PK=place.pk,
         SK=place.sk,
         gsi1pk=gsi1pk,
         gsi1sk=gsi1sk,
-        lsi1sk=keys.lsi1_run(run.lifecycle_stage, start, run.run_id),
-        lsi2sk=keys.lsi2_run(start, run.run_id),
-        lsi3sk=keys.lsi3_run(run.status, start, run.run_id),
-        lsi4sk=keys.lsi4_run(run.run_name, run.run_id),
+        **run_keys.of_new(run),
         run_id=run.run_id,
         experiment_id=run.experiment_id,
         run_name=run.run_name,
         user_id=run.user_id,
         status=run.status,
-        start_time=start,
+        start_time=run.start_time or 0,
         artifact_uri=run.artifact_uri,
         stage=run.lifecycle_stage,
         epoch=experiment.epoch,
         primary_metric=experiment.tags.get(PRIMARY_METRIC_TAG),
+        last_write=run.run_id,
         updated_at=now_ms(),
         version=1,
     )
@@ -160,13 +165,21 @@ def create(run: Run, experiment: Experiment) -> None:
         updated_at=now_ms(),
         version=1,
     )
-    table.batch_write(children)
+    if children:
+        overflow = run_markers.OVERFLOW_WRITE_ID
+        children.append(run_markers.item(run.experiment_id, run.run_id, overflow))
+        table.batch_write(children)
+    marker = run_markers.item(run.experiment_id, run.run_id, run.run_id)
     absent = Condition()
     absent.require_absent("PK")
     # The id is new and random: what is there already is this very run, whose answer was lost.
     with contextlib.suppress(TransactionFailed):
         table.transact(
-            [Put({**model.serialize(), **attributes}, absent), Put(location.serialize(), absent)],
+            [
+                Put({**model.serialize(), **attributes}, absent),
+                Put(location.serialize(), absent),
+                Put(marker),
+            ],
             token=str(uuid5(NAMESPACE_OID, run.run_id)),
         )
     _remember(run.run_id, run.experiment_id)
@@ -264,6 +277,8 @@ def write(
     if change is None:
         forget(read)
         return read
+    if read.write_id is None and run_markers.needed(change.sets, change.removals):
+        read = _marked(read)
     current = read
     for attempt in range(WRITE_ATTEMPTS):
         try:
@@ -294,10 +309,17 @@ class _Change(NamedTuple):
     attributes: Raw
 
 
+def _marked(read: Record) -> Record:
+    """For a write that was not announced by :func:`load_to_log`: one request more."""
+    write_id = new_ulid()
+    run_markers.put(read.experiment.experiment_id, read.run_id, write_id)
+    return read._replace(write_id=write_id)
+
+
 def _decided(read: Record, decide: Decision, attributes: Callable[[], Raw]) -> _Change | None:
     """What to change in a run as it is; None for nothing."""
     sets, removals = decide(read)
-    extra = {**attributes(), **_index_attributes(read, sets)}
+    extra = {**attributes(), **run_keys.of_texts(read.document.item, sets)}
     if not any(sets.values()) and not removals and not extra:
         return None
     return _Change(sets, removals, extra)
@@ -309,8 +331,7 @@ def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: boo
     attributes = change.attributes
     if write_id is not None:
         attributes = {**attributes, "last_write": string(write_id)}
-        if change.sets.get("metrics") or change.sets.get("params"):
-            _mark_overflow(read, change.sets)
+        run_markers.put_overflow(read.document, change.sets)
 
     def complete(update: Update) -> None:
         for name, value in attributes.items():
@@ -329,15 +350,6 @@ def forget(read: Record) -> None:
         run_markers.drop(read.experiment.experiment_id, read.run_id, read.write_id)
 
 
-def _mark_overflow(read: Record, sets: Mapping[str, Mapping[str, str]]) -> None:
-    """A run with metrics or params outside its item is pending for good: the indexer learns of
-    those from other records than of the write."""
-    if {"metrics", "params"}.isdisjoint(read.document.overflowed) and document.spills(
-        read.document, sets
-    ):
-        run_markers.put(read.experiment.experiment_id, read.run_id, run_markers.OVERFLOW_WRITE_ID)
-
-
 def check_active(read: Record) -> None:
     """Raises InvalidParameterValue, as MLflow does for any write to a deleted run."""
     if read.stage != ACTIVE:
@@ -353,21 +365,6 @@ def _meanwhile(read: Record, item: Raw | None) -> Record:
     if item is None or item["epoch"] != read.document.item["epoch"] or "run_id" not in item:
         return load(read.run_id)
     return record(item, read.experiment)
-
-
-def _index_attributes(read: Record, sets: Mapping[str, Mapping[str, str]]) -> Raw:
-    """LSI keys that follow from the texts written: the run's name, and its primary metric."""
-    extra: Raw = {}
-    name = sets.get("tags", {}).get(RUN_NAME_TAG)
-    if name is not None:
-        extra["run_name"] = string(name)
-        extra["lsi4sk"] = string(keys.lsi4_run(name, read.run_id))
-    primary = read.document.item.get("primary_metric", {}).get("S")
-    latest = sets.get("metrics", {}).get(primary) if primary else None
-    if primary and latest is not None:
-        value = points.parse_latest(primary, latest).value
-        extra["lsi5sk"] = string(keys.lsi5_run(primary, value, read.run_id))
-    return extra
 
 
 def _entity(read: Record, inputs: tuple[DatasetInput, ...], *, model_inputs: bool) -> Run:

@@ -56,7 +56,7 @@ def _test(comparison: Comparison, entity: Entity) -> Predicate:
         return _metric(comparison)
     if comparison.kind == DATASET:
         return _dataset(comparison)
-    holds = _value_test(comparison)
+    holds = value_test(comparison)
     if comparison.kind == ATTRIBUTE:
         attribute = entity.attributes[comparison.key]
         if not attribute.tag:
@@ -88,7 +88,7 @@ def _metric(comparison: Comparison) -> Predicate:
 
 
 def _dataset(comparison: Comparison) -> Predicate:
-    holds = _value_test(comparison)
+    holds = value_test(comparison)
     if comparison.key == "context":
         return lambda run: any(
             tag.key == DATASET_CONTEXT_TAG and holds(tag.value)
@@ -101,7 +101,8 @@ def _dataset(comparison: Comparison) -> Predicate:
     )
 
 
-def _value_test(comparison: Comparison) -> Callable[[Any], bool]:
+def value_test(comparison: Comparison) -> Callable[[Any], bool]:
+    """The test of one value that is there."""
     operand = comparison.value
     match comparison.operator:
         case "LIKE":

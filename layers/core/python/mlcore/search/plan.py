@@ -9,10 +9,11 @@ its condition and never narrower.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mlcore.search.fields import ATTRIBUTE, METRIC, PARAM
+from mlcore.search import text, text_fields
+from mlcore.search.fields import ATTRIBUTE, DATASET, METRIC, PARAM
 from mlcore.search.grammar import Comparison, OrderBy
 
 
@@ -40,7 +41,27 @@ class Status(NamedTuple):
     status: str
 
 
-Access = MetricRange | ParamValue | NamePrefix | Status
+class ParamTexts(NamedTuple):
+    """Entities with a value of a param that meets a condition; it begins with a text."""
+
+    condition: Comparison
+    begin: str
+
+
+class Text(NamedTuple):
+    """Entities one of whose texts holds *all* of some tokens: those of any one are enough."""
+
+    field: str
+    tokens: tuple[text.Token, ...]
+
+
+class DatasetLinks(NamedTuple):
+    """Entities with a dataset that meets a condition; its context is not looked at."""
+
+    condition: Comparison
+
+
+Access = MetricRange | ParamValue | ParamTexts | NamePrefix | Status | Text | DatasetLinks
 
 
 class MetricOrder(NamedTuple):
@@ -54,9 +75,8 @@ _WILDCARDS = ("%", "_")
 
 
 def accesses(comparisons: Sequence[Comparison]) -> list[Access]:
-    """One for each condition that an index of runs can answer."""
-    found = [_access(comparison) for comparison in comparisons]
-    return [access for access in found if access is not None]
+    """All that an index of runs can answer of the conditions, each of which must hold."""
+    return [access for comparison in comparisons for access in _accesses(comparison)]
 
 
 def metric_order(ordering: Sequence[OrderBy]) -> MetricOrder | None:
@@ -74,38 +94,55 @@ def newest_first(ordering: Sequence[OrderBy]) -> bool:
     )
 
 
-def _access(comparison: Comparison) -> Access | None:
+def _accesses(comparison: Comparison) -> Iterator[Access]:
     kind, key, operator, value = comparison
     if kind == METRIC and isinstance(value, int | float):
-        return _range(key, operator, float(value))
-    if kind == PARAM and operator == "=" and isinstance(value, str):
-        return ParamValue(key, value)
-    if kind == ATTRIBUTE and key == "status" and operator == "=" and isinstance(value, str):
-        return Status(value)
-    if kind == ATTRIBUTE and key == "run_name" and isinstance(value, str):
-        return _name(operator, value)
-    return None
+        yield from _range(key, operator, float(value))
+    elif kind == DATASET:
+        yield DatasetLinks(comparison)
+    elif kind == PARAM and operator != "IS NULL":
+        yield from _param(comparison)
+    elif kind == ATTRIBUTE and key == "status" and operator == "=" and isinstance(value, str):
+        yield Status(value)
+    elif kind == ATTRIBUTE and key == "run_name" and isinstance(value, str):
+        yield from _name(operator, value)
+    field = text_fields.field_of(comparison)
+    if field is not None and isinstance(value, str):
+        tokens = text.guaranteed(operator, value)
+        if tokens:
+            yield Text(field, tokens)
 
 
-def _range(key: str, operator: str, value: float) -> MetricRange | None:
+def _param(comparison: Comparison) -> Iterator[Access]:
+    value = comparison.value
+    if comparison.operator == "=" and isinstance(value, str):
+        yield ParamValue(comparison.key, value)
+    else:
+        like = comparison.operator == "LIKE" and isinstance(value, str)
+        yield ParamTexts(comparison, _literal_begin(str(value)) if like else "")
+
+
+def _range(key: str, operator: str, value: float) -> Iterator[Access]:
     value += 0.0  # -0.0 is stored as 0.0
     match operator:
         case "=":
-            return MetricRange(key, value, value)
+            yield MetricRange(key, value, value)
         case ">" | ">=":
-            return MetricRange(key, value, math.inf)
+            yield MetricRange(key, value, math.inf)
         case "<" | "<=":
-            return MetricRange(key, -math.inf, value)
-    return None
+            yield MetricRange(key, -math.inf, value)
 
 
-def _name(operator: str, value: str) -> NamePrefix | None:
+def _name(operator: str, value: str) -> Iterator[Access]:
     if operator == "=":
-        return NamePrefix(value, whole=True)
+        yield NamePrefix(value, whole=True)
     if operator == "LIKE":
-        literal = value
-        for wildcard in _WILDCARDS:
-            literal = literal.partition(wildcard)[0]
+        literal = _literal_begin(value)
         if literal:
-            return NamePrefix(literal, whole=literal == value)
-    return None
+            yield NamePrefix(literal, whole=literal == value)
+
+
+def _literal_begin(pattern: str) -> str:
+    for wildcard in _WILDCARDS:
+        pattern = pattern.partition(wildcard)[0]
+    return pattern

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from mlcore.db.keys.pattern import LAST, Key, Pattern
+from mlcore.db.sortable import escape_ordered
 
 _EXP = "EXP#<experiment_id>"
+
+_LONGEST_BEGIN = 150
+"""Characters; values are cut much later."""
 
 DATASET_LINK = Pattern(
     "dataset_link",
@@ -57,6 +61,11 @@ def dataset_link_prefix(run_id: str) -> str:
     return DATASET_LINK.sk.prefix(run_id)
 
 
+def dataset_links_prefix() -> str:
+    """Of the links of all runs."""
+    return DATASET_LINK.sk.prefix()
+
+
 def rank_metric(experiment_id: str, key: str, value: float, run_id: str) -> Key:
     return Key(_partition(experiment_id), RANK_METRIC.sk.build(key, value, run_id))
 
@@ -83,6 +92,12 @@ def rank_param_value_prefix(key: str, value: str) -> str:
     return RANK_PARAM.sk.prefix(key, value)
 
 
+def rank_param_begin(key: str, text: str) -> str:
+    """How the keys begin of all values that begin with a text; of a long text its beginning
+    counts."""
+    return RANK_PARAM.sk.prefix(key) + escape_ordered(text)[:_LONGEST_BEGIN]
+
+
 def fts(experiment_id: str, level: str, token: str, entity_type: str, entity_id: str) -> Key:
     return Key(_partition(experiment_id), FTS.sk.build(level, token, entity_type, entity_id))
 
@@ -90,6 +105,11 @@ def fts(experiment_id: str, level: str, token: str, entity_type: str, entity_id:
 def fts_prefix(level: str, token: str) -> str:
     """Of all entities that hold exactly this token."""
     return FTS.sk.prefix(level, token)
+
+
+def fts_of_type_prefix(level: str, token: str, entity_type: str) -> str:
+    """Of the entities of one type that hold exactly this token."""
+    return FTS.sk.prefix(level, token, entity_type)
 
 
 def fts_rev(experiment_id: str, entity_type: str, entity_id: str, level: str, token: str) -> Key:

@@ -1,0 +1,73 @@
+"""Which texts of an experiment's runs its full-text index holds, and which it is to hold.
+
+``E#META`` says both. ``fts`` is what searches may rely on; while ``fts_next`` is there, the indexer
+maintains its texts, too, and a rebuild adds those of the runs that were there before. So an index
+is asked only when it is whole, and a change of the setting reaches an experiment with its rebuild.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw, Update, string
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.search import text_fields
+from mlcore.search.text_fields import Indexed
+
+SETTING_SECONDS = 60
+"""For so long a process remembers the setting, which only new experiments and rebuilds follow."""
+
+_setting: list[tuple[float, Any]] = []
+
+
+def complete(experiment: Raw) -> Indexed | None:
+    """The texts that the index holds completely; None if it must not be asked."""
+    return text_fields.decode(_text(experiment, "fts"))
+
+
+def maintained(experiment: Raw) -> Indexed | None:
+    """The texts that the indexer has to follow; None for none, not even names."""
+    both = [text_fields.decode(_text(experiment, name)) for name in ("fts", "fts_next")]
+    there = [one for one in both if one is not None]
+    return Indexed(frozenset().union(*(one.fields for one in there))) if there else None
+
+
+def wanted(*, remembered: bool = True) -> Indexed:
+    """What the setting asks for; one GetItem in a while."""
+    if remembered and _setting and time.monotonic() - _setting[0][0] < SETTING_SECONDS:
+        return text_fields.wanted(_setting[0][1])
+    item = table.get(keys.config(text_fields.SETTING))
+    value = json.loads(item["value"]["S"]) if item is not None else None
+    _setting[:] = [(time.monotonic(), value)]
+    return text_fields.wanted(value)
+
+
+def begin(experiment_id: str) -> Indexed:
+    """Before a rebuild: from now on the indexer maintains what the setting asks for."""
+    asked = wanted(remembered=False)
+    update = Update()
+    update.set("fts_next", string(asked.encode()))
+    update.require_exists("PK")
+    table.update(keys.experiment(experiment_id), update)
+    return asked
+
+
+def finish(experiment_id: str, built: Indexed) -> bool:
+    """After a rebuild: what it built may be relied on; False if another rebuild began since."""
+    update = Update()
+    update.set("fts", string(built.encode()))
+    update.remove("fts_next")
+    update.require_equal("fts_next", string(built.encode()))
+    try:
+        table.update(keys.experiment(experiment_id), update)
+    except ConditionFailed:
+        return False
+    return True
+
+
+def _text(experiment: Raw, name: str) -> str | None:
+    return experiment[name]["S"] if name in experiment else None
