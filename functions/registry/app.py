@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlcore.http import Rpc, delete, get, lambda_handler, patch, post
 from registry import messages as m
-from registry import models, versions
+from registry import models, search, versions
 
 _MODELS = "/mlflow/registered-models"
 _VERSIONS = "/mlflow/model-versions"
@@ -17,6 +17,7 @@ RPCS = (
     patch(f"{_MODELS}/update", m.UpdateRegisteredModel, models.update_registered_model),
     post(f"{_MODELS}/rename", m.RenameRegisteredModel, models.rename_registered_model),
     delete(f"{_MODELS}/delete", m.DeleteRegisteredModel, models.delete_registered_model),
+    get(f"{_MODELS}/search", m.SearchRegisteredModels, search.search_registered_models),
     post(f"{_MODELS}/get-latest-versions", m.GetLatestVersions, versions.get_latest_versions),
     get(f"{_MODELS}/get-latest-versions", m.GetLatestVersions, versions.get_latest_versions),
     post(f"{_MODELS}/set-tag", m.SetRegisteredModelTag, models.set_registered_model_tag),
@@ -24,6 +25,7 @@ RPCS = (
     post(f"{_MODELS}/alias", m.SetRegisteredModelAlias, models.set_registered_model_alias),
     delete(f"{_MODELS}/alias", m.DeleteRegisteredModelAlias, models.delete_registered_model_alias),
     get(f"{_MODELS}/alias", m.GetModelVersionByAlias, versions.get_model_version_by_alias),
+    get(f"{_VERSIONS}/search", m.SearchModelVersions, search.search_model_versions),
     post(f"{_VERSIONS}/create", m.CreateModelVersion, versions.create_model_version),
     get(f"{_VERSIONS}/get", m.GetModelVersion, versions.get_model_version),
     patch(f"{_VERSIONS}/update", m.UpdateModelVersion, versions.update_model_version),

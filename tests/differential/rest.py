@@ -62,6 +62,14 @@ def post(path: str, body: Any = None, **more: Any) -> Call:
     return Call("POST", API + path, {} if body is None else body, **more)
 
 
+def delete(path: str, body: Any = None, **more: Any) -> Call:
+    return Call("DELETE", API + path, {} if body is None else body, **more)
+
+
+def patch(path: str, body: Any = None, **more: Any) -> Call:
+    return Call("PATCH", API + path, {} if body is None else body, **more)
+
+
 def get(path: str, more: Mapping[str, Any] | None = None, /, **query: Any) -> Call:
     return Call("GET", API + path, query={**query, **(more or {})})
 
@@ -200,6 +208,7 @@ _UNORDERED = frozenset(
     {
         *("tags", "data.tags", "data.params", "data.metrics"),
         *("dataset_summaries", "model_inputs", "model_outputs"),
+        *("latest_versions", "aliases"),
     }
 )
 _GENERATED_NAME = re.compile(r"^[a-z]+-[a-z]+-\d{1,4}$")

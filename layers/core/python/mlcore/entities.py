@@ -203,6 +203,16 @@ class ModelVersion(NamedTuple):
     tags: dict[str, str]
     model_id: str | None = None
 
+    @property
+    def version_number(self) -> int:
+        """As filters call it."""
+        return self.version
+
+    @property
+    def source_path(self) -> str:
+        """As filters call it."""
+        return self.source
+
 
 def stored_value(value: float) -> float:
     """The double that MLflow stores for a logged value: infinities are clamped, -0.0 becomes

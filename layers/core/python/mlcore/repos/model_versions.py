@@ -38,6 +38,8 @@ DELETED = "Deleted_Internal"
 READY = "READY"
 IS_PROMPT = "mlflow.prompt.is_prompt"
 MOST_VERSION = 2**63 - 1
+READ_TOGETHER = 10
+"""Where the first version mostly decides."""
 
 
 class Record(NamedTuple):
@@ -157,7 +159,9 @@ def has_prompt_versions(model: ModelRecord) -> bool:
     return any(
         item["type"]["S"] == ModelVersionItem.pattern.name
         and record(item, model).version.tags.get(IS_PROMPT) == "true"
-        for item in table.query_all(model.home, prefix=keys.model_version_prefix())
+        for item in table.query_all(
+            model.home, prefix=keys.model_version_prefix(), limit=READ_TOGETHER
+        )
     )
 
 

@@ -87,6 +87,10 @@ class Entity(NamedTuple):
     default_order: tuple[tuple[str, bool], ...]
     tie_break: tuple[tuple[str, bool], ...]
     """(attribute, ascending) appended to an explicit order, unless it is there."""
+    quoted_numbers: bool = False
+    """A number may be in quotes."""
+    numbers_for: tuple[str, ...] = ()
+    """What MLflow says that numbers are for, when one is compared with a text."""
 
 
 _NUMERIC = frozenset(("<", "<=", "=", "!=", ">=", ">"))

@@ -30,6 +30,7 @@ from mlcore.search.fields import ATTRIBUTE, NUMBER, Attribute, Entity, Kind, Ope
 Value = str | int | float | tuple[str, ...] | None
 
 _MAX_INT64 = 2**63 - 1
+_QUOTABLE = (t.STRING, IDENTIFIER, PARENTHESIS)
 
 
 class Comparison(NamedTuple):
@@ -141,8 +142,10 @@ def _kind_value(kind: Kind, right: Item) -> Value:
 def _attribute_value(
     kind: Kind, key: str, attribute: Attribute, right: Item, entity: Entity
 ) -> Value:
-    if attribute.type == NUMBER:
+    if attribute.type == NUMBER and not (entity.quoted_numbers and right.kind in _QUOTABLE):
         return _number(key, right, entity.integers_only)
+    if attribute.type == NUMBER and right.kind != PARENTHESIS:
+        return _quoted_number(key, right)
     if right.kind in (t.STRING, IDENTIFIER):
         return _quoted(right.text)
     if right.kind == PARENTHESIS:
@@ -152,7 +155,23 @@ def _attribute_value(
                 " of quoted string values."
             )
         return _list(right.text)
+    if entity.numbers_for and right.kind in (t.INTEGER, t.FLOAT):
+        raise InvalidParameterValue(
+            f"Only the '{valid_keys(entity.numbers_for)}' attributes support comparison with "
+            "numeric values."
+        )
     raise InvalidParameterValue(kind.expects.format(found=right.text))
+
+
+def _quoted_number(key: str, right: Item) -> int:
+    text = _quoted(right.text)
+    try:
+        value = int(text)
+    except ValueError:
+        value = _MAX_INT64 + 1
+    if not -_MAX_INT64 - 1 <= value <= _MAX_INT64:
+        raise InvalidParameterValue(f"Invalid value for numeric attribute '{key}': {text!r}")
+    return value
 
 
 def _number(key: str, right: Item, integers_only: bool) -> int | float:
@@ -231,7 +250,7 @@ def _order(text: str, entity: Entity) -> OrderBy:
         ascending = direction == "asc"
     kind, key = _field(field.strip(), entity, entity.sortable)
     if not kind.sortable:
-        raise InvalidParameterValue(entity.unsortable.format(label=kind.label))
+        raise InvalidParameterValue(entity.unsortable.format(label=kind.label, key=key))
     if kind.name == ATTRIBUTE:
         key = entity.sortable[key].name
     return OrderBy(kind.name, key, ascending)

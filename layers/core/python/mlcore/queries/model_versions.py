@@ -1,0 +1,107 @@
+"""Searching model versions: filter, order, pages."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from mlcore import paging
+from mlcore.db.table import table
+from mlcore.entities import ModelVersion
+from mlcore.limits.text import check_max_results
+from mlcore.queries import registered_models as models
+from mlcore.repos import model_versions
+from mlcore.repos.model_versions import Record
+from mlcore.repos.registered_models import Record as ModelRecord
+from mlcore.responses import registry as responses
+from mlcore.search import grammar, order
+from mlcore.search.fields import ATTRIBUTE
+from mlcore.search.grammar import Comparison
+from mlcore.search.match import predicate
+from mlcore.search.registry_fields import MODEL_VERSION
+
+MOST_RESULTS = 200_000
+MODELS_TOGETHER = 16
+
+
+def search(
+    workspace: str, filter_string: str, limit: int, order_by: Sequence[str], page_token: str
+) -> dict[str, Any]:
+    """Of a model that is named, or of a run, nothing lags; the names of other models come from
+    GSI5, which may lag by seconds."""
+    check_max_results(limit, MOST_RESULTS)
+    asked = grammar.parse_filter(filter_string, MODEL_VERSION)
+    prompts, comparisons = models.without_prompt_filter(asked)
+    ordering = grammar.parse_order_by(order_by, MODEL_VERSION)
+    query = [workspace, filter_string, list(order_by)]
+    position = paging.position_of(page_token, query)
+    after = None if position is None else order.restore_key(position, ordering, MODEL_VERSION)
+    matches = predicate(comparisons, MODEL_VERSION)
+    key_of = order.sort_key(ordering, MODEL_VERSION)
+    keyed = (
+        (key_of(version), version)
+        for version in _candidates(workspace, comparisons, prompts=prompts)
+        if matches(version)
+    )
+    following = (pair for pair in keyed if after is None or pair[0] > after)
+    rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
+    page = paging.fitting([version for _, version in rows[:limit]], models.weight_of_version)
+    answer: dict[str, Any] = {}
+    if page:
+        answer["model_versions"] = [responses.model_version(version) for version in page]
+    if len(page) < len(rows):
+        answer["next_page_token"] = paging.token(rows[len(page) - 1][0], query)
+    return answer
+
+
+def _candidates(
+    workspace: str, comparisons: Sequence[Comparison], *, prompts: bool
+) -> Iterator[ModelVersion]:
+    run_ids = _run_ids(comparisons)
+    if run_ids is None:
+        found = _of_models(models.of_names(workspace, comparisons), prompts=prompts)
+    else:
+        found = _of_runs(workspace, run_ids, prompts=prompts)
+    for read in found:
+        yield read.version
+
+
+def _run_ids(comparisons: Sequence[Comparison]) -> list[str] | None:
+    """The only runs that can match, if they are listed; an empty id is no run's."""
+    for comparison in comparisons:
+        if (comparison.kind, comparison.key) == (ATTRIBUTE, "run_id"):
+            if comparison.operator == "=" and comparison.value:
+                return [str(comparison.value)]
+            if comparison.operator == "IN" and isinstance(comparison.value, tuple):
+                values = sorted(set(comparison.value))
+                return values if all(values) else None
+    return None
+
+
+def _of_runs(workspace: str, run_ids: Sequence[str], *, prompts: bool) -> Iterator[Record]:
+    found = table.parallel(
+        [partial(model_versions.of_run, workspace, run_id) for run_id in run_ids]
+    )
+    shown: dict[str, bool] = {}
+    for read in (read for reads in found for read in reads):
+        model = read.model
+        if model.incarnation not in shown:
+            shown[model.incarnation] = prompts or not model_versions.has_prompt_versions(model)
+        if shown[model.incarnation]:
+            yield read
+
+
+def _of_models(found: Iterator[ModelRecord], *, prompts: bool) -> Iterator[Record]:
+    while chunk := list(islice(found, MODELS_TOGETHER)):
+        calls = [partial(_versions, model, prompts=prompts) for model in chunk]
+        for reads in table.parallel(calls):
+            yield from reads
+
+
+def _versions(model: ModelRecord, *, prompts: bool) -> list[Record]:
+    if not model.model.latest or (not prompts and model_versions.has_prompt_versions(model)):
+        return []
+    return list(model_versions.all_of(model))
