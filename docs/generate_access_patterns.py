@@ -221,7 +221,7 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access(
             "Get trace spans",
             "trace_spans",
-            ("trace_spans_prefix", "trace_spans", "trace_spans_pack", "trace_spans_part"),
+            ("trace_spans_prefix", "trace_spans", "trace_spans_pack"),
             "Query, begins_with; GetItem for those that came first",
         ),
         Access("Link traces to run", "trace_link", ("trace_link",), "BatchWriteItem"),

@@ -1,9 +1,47 @@
-"""The RPCs of traces, their spans and assessments."""
+"""The RPCs of traces and assessments, and OpenTelemetry's export of spans."""
 
 from __future__ import annotations
 
-from mlcore.http import lambda_handler
+from functools import partial
 
-RPCS = ()
+from mlcore.http import PlainRoute, delete, get, lambda_handler, patch, post
+from traces import assessments, exports, legacy, links, reading, search, service
+from traces import messages as m
 
-handler = lambda_handler(RPCS)
+_get, _post, _patch, _delete = (
+    partial(method, version="3.0") for method in (get, post, patch, delete)
+)
+_ASSESSMENTS = "/mlflow/traces/{trace_id}/assessments"
+
+RPCS = (
+    _post("/mlflow/traces", m.StartTraceV3, service.start_trace),
+    _get("/mlflow/traces/get", m.GetTrace, reading.get_trace),
+    _get("/mlflow/traces/batchGet", m.BatchGetTraces, reading.batch_get_traces),
+    _post("/mlflow/traces/batchGetInfos", m.BatchGetTraceInfos, reading.batch_get_trace_infos),
+    _get("/mlflow/traces/{trace_id}", m.GetTraceInfoV3, service.get_trace_info),
+    _post("/mlflow/traces/search", m.SearchTracesV3, search.search_traces),
+    _post("/mlflow/traces/delete-traces", m.DeleteTraces, service.delete_traces),
+    _patch("/mlflow/traces/{trace_id}/tags", m.SetTraceTagV3, service.set_tag_v3),
+    _delete("/mlflow/traces/{trace_id}/tags", m.DeleteTraceTagV3, service.delete_tag_v3),
+    _post(_ASSESSMENTS, m.CreateAssessment, assessments.create_assessment),
+    _get(_ASSESSMENTS + "/{assessment_id}", m.GetAssessment, assessments.get_assessment),
+    _patch(_ASSESSMENTS + "/{assessment_id}", m.UpdateAssessment, assessments.update_assessment),
+    _delete(_ASSESSMENTS + "/{assessment_id}", m.DeleteAssessment, assessments.delete_assessment),
+    post("/mlflow/traces", m.StartTrace, legacy.start_trace),
+    patch("/mlflow/traces/{request_id}", m.EndTrace, legacy.end_trace),
+    get("/mlflow/traces/{request_id}/info", m.GetTraceInfo, legacy.get_trace_info),
+    get("/mlflow/traces", m.SearchTraces, search.search_traces_v2),
+    post("/mlflow/traces/delete-traces", m.DeleteTraces, service.delete_traces),
+    patch("/mlflow/traces/{request_id}/tags", m.SetTraceTag, service.set_tag),
+    delete("/mlflow/traces/{request_id}/tags", m.DeleteTraceTag, service.delete_tag),
+    post("/mlflow/traces/link-to-run", m.LinkTracesToRun, links.link_traces_to_run),
+    post("/mlflow/traces/link-prompts", m.LinkPromptsToTrace, links.link_prompts_to_trace),
+)
+
+PLAIN_ROUTES = (
+    PlainRoute("POST", "/v1/traces", exports.export_spans),
+    PlainRoute("GET", "/ajax-api/2.0/mlflow/get-trace-artifact", reading.get_trace_artifact),
+    PlainRoute("GET", "/ajax-api/3.0/mlflow/get-trace-artifact", reading.get_trace_artifact),
+)
+
+handler = lambda_handler(RPCS, PLAIN_ROUTES)

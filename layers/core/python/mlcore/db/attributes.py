@@ -3,6 +3,7 @@ texts."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from math import inf, isnan
 from typing import Any
@@ -52,12 +53,18 @@ class TextMapAttribute(Attribute[dict[str, str]]):
 
 
 class BytesAttribute(Attribute[bytes]):
-    """Bytes as botocore takes and gives them."""
+    """Bytes: botocore takes them as they are."""
 
     attr_type = BINARY
 
     def serialize(self, value: bytes) -> bytes:
         return value
 
-    def deserialize(self, value: bytes) -> bytes:
-        return value
+    def deserialize(self, value: bytes | str) -> bytes:
+        return bytes_of({BINARY: value})
+
+
+def bytes_of(raw: dict[str, Any]) -> bytes:
+    """The bytes of a raw attribute, which in an answer of DynamoDB are Base64 text."""
+    value = raw[BINARY]
+    return base64.b64decode(value) if isinstance(value, str) else bytes(value)

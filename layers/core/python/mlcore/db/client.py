@@ -1,10 +1,9 @@
 """The one botocore client of the process; nothing else creates one.
 
 A client costs 15 to 50 ms and several MB, so every caller shares it. Its parser is replaced for
-successful
-answers: the table has no binary attributes, hence DynamoDB's JSON is already what callers want, and
-    botocore's
-walk over the response shape would be the largest part of a page's cost.
+successful answers: DynamoDB's JSON is already what callers want, and botocore's walk over the
+response shape would be the largest part of a page's cost. Only bytes stay Base64 text
+(:func:`mlcore.db.attributes.bytes_of`).
 """
 
 from __future__ import annotations

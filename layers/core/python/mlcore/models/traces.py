@@ -34,8 +34,6 @@ class Trace(IndexedItem):
     """JSON: what was told about the trace itself."""
     facts = UnicodeAttribute(null=True)
     """JSON: what its spans tell."""
-    packs = IntAttribute(null=True)
-    """How often spans came."""
     first_pack = UnicodeAttribute(null=True)
     """The pack that lies at the trace's first place of spans."""
 
@@ -89,23 +87,14 @@ class TraceSpans(Item):
     data = BytesAttribute(null=True)
     nodes = BytesAttribute(null=True)
     """zlib of JSON: what aggregations need of each span."""
-    parts = IntAttribute(null=True)
-    """How many further items hold ``data``, if it is not here."""
+    location = UnicodeAttribute(null=True)
+    """The file that holds what would be ``data``, if that is large."""
 
 
 class TraceSpansPack(TraceSpans):
     """Further spans that came together."""
 
     pattern = keys.TRACE_SPANS_PACK
-
-
-class TraceSpansPart(Item):
-    """A part of what a pack holds."""
-
-    pattern = keys.TRACE_SPANS_PART
-
-    suffix = UnicodeAttribute()
-    data = BytesAttribute()
 
 
 class TraceLink(Item):

@@ -8,24 +8,31 @@ the one that came last.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from mlcore import artifacts, errors
 from mlcore.db import keys
+from mlcore.db.attributes import bytes_of
 from mlcore.db.expression import Condition, Raw, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.ids import now_ms
-from mlcore.models.traces import TraceSpans, TraceSpansPack, TraceSpansPart
+from mlcore.models.traces import TraceSpans, TraceSpansPack
 
-ITEM_BYTES = 300_000
-"""Of compressed spans in one item."""
-TOGETHER_BYTES = 1_500_000
-"""Of spans that are compressed together."""
+ITEM_BYTES = 100_000
+"""Of compressed spans in an item; what is larger is kept as a file, which costs less than so many
+write units and none of the 10 GB that an experiment can hold."""
+TOGETHER_BYTES = 4_000_000
+"""Characters of spans that are compressed together."""
+SPANS_TOGETHER = 2_000
+"""So that their nodes fit an item."""
+T = TypeVar("T")
 
 Node = list[Any]
 """What aggregations need of a span; its first entry is the span's id."""
@@ -46,6 +53,14 @@ class Pack(NamedTuple):
     nodes: bytes
 
 
+class Owner(NamedTuple):
+    """The trace that packs belong to."""
+
+    workspace: str
+    experiment_id: str
+    trace_id: str
+
+
 def packs_of(spans: Sequence[Span]) -> list[Pack]:
     """The spans of one export of a trace in as few packs as items can hold. The same spans in any
     order make the same packs."""
@@ -53,119 +68,114 @@ def packs_of(spans: Sequence[Span]) -> list[Pack]:
     groups: list[list[Span]] = [[]]
     size = 0
     for span in ordered:
-        if groups[-1] and size + len(span.content) > TOGETHER_BYTES:
+        if groups[-1] and (
+            size + len(span.content) > TOGETHER_BYTES or len(groups[-1]) == SPANS_TOGETHER
+        ):
             groups.append([])
             size = 0
         groups[-1].append(span)
         size += len(span.content)
-    return [pack for group in groups for pack in _fitting(group)]
+    return [_fitting(group) for group in groups]
 
 
-def first_item(experiment_id: str, trace_id: str, pack: Pack) -> Raw | None:
-    """The item of a trace's first pack; None if the pack is too large for one item."""
-    if len(pack.data) > ITEM_BYTES:
-        return None
-    place = keys.trace_spans(experiment_id, trace_id)
-    return _item(TraceSpans, place, experiment_id, trace_id, pack)
+def first_item(owner: Owner, pack: Pack) -> Raw:
+    """The item of a trace's first pack; what is too large for it has been stored then."""
+    place = keys.trace_spans(owner.experiment_id, owner.trace_id)
+    return _item(TraceSpans, place, owner, pack)
 
 
-def put_first(experiment_id: str, trace_id: str, pack: Pack) -> bool:
-    """Puts a pack at the trace's first place; False if another is there (or it is too large)."""
-    item = first_item(experiment_id, trace_id, pack)
-    if item is None:
-        return False
+def put_first(owner: Owner, pack: Pack) -> bool:
+    """Puts a pack at the trace's first place; False if another is there."""
     free = Condition()
     free.require_absent_or_equal("suffix", string(pack.suffix))
     try:
-        table.put(item, free)
+        table.put(first_item(owner, pack), free)
     except ConditionFailed:
         return False
     return True
 
 
-def put(experiment_id: str, trace_id: str, packs: Iterable[Pack]) -> None:
+def put(owner: Owner, packs: Iterable[Pack]) -> None:
     """Puts packs behind the first place; those that are there stay as they are."""
-    calls: list[Callable[[], None]] = [
-        partial(_put, experiment_id, trace_id, pack) for pack in packs
-    ]
+    calls: list[Callable[[], None]] = [partial(_put, owner, pack) for pack in packs]
     table.parallel(calls)
 
 
-def nodes(experiment_id: str, trace_id: str) -> dict[str, Node]:
+def nodes(owner: Owner) -> dict[str, Node]:
     """The nodes of all spans of a trace, by span id."""
-    found: dict[str, tuple[tuple[Any, ...], Node]] = {}
-    for item in _items(experiment_id, trace_id, ["suffix", "nodes", "updated_at"]):
-        if "nodes" not in item:
-            continue
-        for node in json.loads(zlib.decompress(item["nodes"]["B"])):
-            rank = (node[1], int(item["updated_at"]["N"]), item["suffix"]["S"])
-            known = found.get(node[0])
-            if known is None or rank > known[0]:
-                found[node[0]] = (rank, node)
+    found: dict[str, tuple[_Rank, Node]] = {}
+    for item in _items(owner, ["suffix", "nodes", "updated_at"]):
+        for node in _parsed(item):
+            _keep(found, item, node, node)
     return {span_id: node for span_id, (_, node) in found.items()}
 
 
-def read(experiment_id: str, trace_id: str) -> list[str]:
-    """The JSON of all spans of a trace, each once, in no order."""
-    items: list[Raw] = []
-    parts: dict[str, list[bytes]] = {}
-    for item in _items(experiment_id, trace_id, None):
-        if item["type"]["S"] == "trace_spans_part":
-            parts.setdefault(item["suffix"]["S"], []).append(item["data"]["B"])
-        else:
-            items.append(item)
-    found: dict[str, tuple[tuple[Any, ...], str]] = {}
-    for item in items:
-        suffix = item["suffix"]["S"]
-        if "data" in item:
-            data = item["data"]["B"]
-        elif len(parts.get(suffix, ())) == int(item["parts"]["N"]):
-            data = b"".join(parts[suffix])
-        else:
-            continue  # its writer has not come to its end
-        lines = zlib.decompress(data).decode().split("\n")
-        pack_nodes = json.loads(zlib.decompress(item["nodes"]["B"]))
-        for node, line in zip(pack_nodes, lines, strict=True):
-            rank = (node[1], int(item["updated_at"]["N"]), suffix)
-            known = found.get(node[0])
-            if known is None or rank > known[0]:
-                found[node[0]] = (rank, line)
-    return [line for _, line in found.values()]
+def read(owner: Owner) -> list[tuple[Node, str]]:
+    """All spans of a trace, each once: its node, and its JSON."""
+    items = list(_items(owner, None))
+    contents = table.parallel([partial(_content, item) for item in items])
+    found: dict[str, tuple[_Rank, tuple[Node, str]]] = {}
+    for item, content in zip(items, contents, strict=True):
+        for node, line in zip(_parsed(item), content.split("\n"), strict=True):
+            _keep(found, item, node, (node, line))
+    return [span for _, span in found.values()]
 
 
-def _items(experiment_id: str, trace_id: str, attributes: Sequence[str] | None) -> Iterator[Raw]:
+_Rank = tuple[int, int, str]
+
+
+def _keep(found: dict[str, tuple[_Rank, T]], item: Raw, node: Node, entry: T) -> None:
+    """Of two versions of a span the one that ends later, or else came later."""
+    rank = (node[1], int(item["updated_at"]["N"]), item["suffix"]["S"])
+    known = found.get(node[0])
+    if known is None or rank > known[0]:
+        found[node[0]] = (rank, entry)
+
+
+def _items(owner: Owner, attributes: Sequence[str] | None) -> Iterator[Raw]:
     return table.query_all(
-        keys.trace(experiment_id, trace_id).pk,
-        prefix=keys.trace_spans_prefix(trace_id),
+        keys.trace(owner.experiment_id, owner.trace_id).pk,
+        prefix=keys.trace_spans_prefix(owner.trace_id),
         attributes=attributes,
     )
 
 
-def _fitting(spans: list[Span]) -> list[Pack]:
+def _parsed(item: Raw) -> list[Node]:
+    told: list[Node] = json.loads(zlib.decompress(bytes_of(item["nodes"])))
+    return told
+
+
+def _content(item: Raw) -> str:
+    if "data" in item:
+        return zlib.decompress(bytes_of(item["data"])).decode()
+    data = artifacts.store().get(item["location"]["S"])
+    if data is None:
+        raise errors.TemporarilyUnavailable("The spans of the trace cannot be read. Try again.")
+    return zlib.decompress(data).decode()
+
+
+def _fitting(spans: list[Span]) -> Pack:
     content = "\n".join([span.content for span in spans]).encode()
-    data = zlib.compress(content, 6)
-    if len(data) > ITEM_BYTES and len(spans) > 1:
-        half = len(spans) // 2
-        return _fitting(spans[:half]) + _fitting(spans[half:])
     told = json.dumps([span.node for span in spans], ensure_ascii=False, separators=(",", ":"))
     suffix = blake2b(content, digest_size=16).hexdigest()
-    return [Pack(suffix, len(spans), data, zlib.compress(told.encode(), 6))]
+    return Pack(suffix, len(spans), zlib.compress(content, 6), zlib.compress(told.encode(), 6))
 
 
-def _item(
-    model: type[TraceSpans], place: keys.Key, experiment_id: str, trace_id: str, pack: Pack
-) -> Raw:
-    pieces = range(0, len(pack.data), ITEM_BYTES)
-    here = len(pieces) == 1
+def _item(model: type[TraceSpans], place: keys.Key, owner: Owner, pack: Pack) -> Raw:
+    location = None
+    if len(pack.data) > ITEM_BYTES:
+        name = f"traces/{owner.experiment_id}/{owner.trace_id}/{pack.suffix}"
+        location = artifacts.internal(owner.workspace, name)
+        artifacts.store().put(location, pack.data)
     made = model(
         PK=place.pk,
         SK=place.sk,
-        trace_id=trace_id,
-        experiment_id=experiment_id,
+        trace_id=owner.trace_id,
+        experiment_id=owner.experiment_id,
         suffix=pack.suffix,
         spans=pack.spans,
-        data=pack.data if here else None,
-        parts=None if here else len(pieces),
+        data=pack.data if location is None else None,
+        location=location,
         nodes=pack.nodes,
         updated_at=now_ms(),
         version=1,
@@ -173,26 +183,9 @@ def _item(
     return dict(made.serialize())
 
 
-def _put(experiment_id: str, trace_id: str, pack: Pack) -> None:
-    place = keys.trace_spans_pack(experiment_id, trace_id, pack.suffix)
-    item = _item(TraceSpansPack, place, experiment_id, trace_id, pack)
+def _put(owner: Owner, pack: Pack) -> None:
+    place = keys.trace_spans_pack(owner.experiment_id, owner.trace_id, pack.suffix)
     absent = Condition()
     absent.require_absent("PK")
-    if "parts" in item:
-        table.batch_write(_parts(experiment_id, trace_id, pack))
-    try:
-        table.put(item, absent)
-    except ConditionFailed:
-        return
-
-
-def _parts(experiment_id: str, trace_id: str, pack: Pack) -> Iterator[Raw]:
-    for number, start in enumerate(range(0, len(pack.data), ITEM_BYTES)):
-        place = keys.trace_spans_part(experiment_id, trace_id, pack.suffix, number)
-        part = TraceSpansPart(
-            PK=place.pk,
-            SK=place.sk,
-            suffix=pack.suffix,
-            data=pack.data[start : start + ITEM_BYTES],
-        )
-        yield dict(part.serialize())
+    with contextlib.suppress(ConditionFailed):
+        table.put(_item(TraceSpansPack, place, owner, pack), absent)

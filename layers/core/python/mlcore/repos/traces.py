@@ -9,9 +9,10 @@ shows is derived from what was told about it and from its spans, which come in a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from mlcore import errors
+from mlcore import artifacts, errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
@@ -41,7 +42,6 @@ class Info(NamedTuple):
     response_preview: str | None = None
     given: str | None = None
     facts: str | None = None
-    packs: int = 0
     first_pack: str | None = None
 
 
@@ -76,7 +76,6 @@ class Record(NamedTuple):
             _text(item, "response_preview"),
             _text(item, "given"),
             _text(item, "facts"),
-            _integer(item, "packs") or 0,
             _text(item, "first_pack"),
         )
 
@@ -219,8 +218,7 @@ def write(read: Record, decide: Callable[[Record], Change | None]) -> Record | N
 def delete(records: Sequence[Record]) -> None:
     """Spans and other children first, then the traces, then their locations: whoever repeats a
     deletion that was cut short finishes it."""
-    pages = table.parallel([lambda read=read: _children(read) for read in records])  # type: ignore[misc]
-    table.batch_write(deletes=[key for found in pages for key in found])
+    table.parallel([partial(_delete_children, read) for read in records])
     table.batch_write(deletes=[read.document.key for read in records])
     table.batch_write(deletes=[keys.trace_ref(read.trace_id) for read in records])
     for read in records:
@@ -228,21 +226,37 @@ def delete(records: Sequence[Record]) -> None:
 
 
 def entity(read: Record) -> Trace:
-    info = read.info
-    texts = read.document.texts
+    maps = {name: read.document.texts(name) for name in trace_children.MAPS}
+    return shown(read.trace_id, read.experiment, read.info, maps)
+
+
+def after(read: Record, change: Change) -> Trace:
+    """The trace as a write leaves it that was decided on it as it was read."""
+    maps = {
+        name: {**read.document.texts(name), **change.sets.get(name, {})}
+        for name in trace_children.MAPS
+    }
+    for name, key in change.removals:
+        maps[name].pop(key, None)
+    return shown(read.trace_id, read.experiment, change.info, maps)
+
+
+def shown(
+    trace_id: str, experiment: Experiment, info: Info, maps: Mapping[str, Mapping[str, str]]
+) -> Trace:
     return Trace(
-        trace_id=read.trace_id,
-        experiment_id=read.experiment.experiment_id,
+        trace_id=trace_id,
+        experiment_id=experiment.experiment_id,
         request_time=info.request_time,
         execution_duration=info.execution_duration,
         state=info.state,
         client_request_id=info.client_request_id,
         request_preview=info.request_preview,
         response_preview=info.response_preview,
-        trace_metadata=texts("trace_metadata"),
-        tags=texts("tags"),
-        assessments=trace_assessments.in_order(texts("assessments")),
-        prompts=tuple(sorted(texts("prompts"))),
+        trace_metadata=dict(maps.get("trace_metadata", {})),
+        tags=dict(maps.get("tags", {})),
+        assessments=trace_assessments.in_order(maps.get("assessments", {})),
+        prompts=tuple(sorted(maps.get("prompts", ()))),
     )
 
 
@@ -283,7 +297,6 @@ def _attributes(trace_id: str, info: Info, name: str | None) -> dict[str, Raw | 
         "response_preview": text(info.response_preview),
         "given": text(info.given),
         "facts": text(info.facts),
-        "packs": number(info.packs) if info.packs else None,
         "first_pack": text(info.first_pack),
         "name": text(name),
         "lsi2sk": string(keys.lsi2_trace(info.request_time, trace_id)),
@@ -319,11 +332,18 @@ def _read(places: Sequence[tuple[str, str]]) -> dict[str, Record | None]:
     return found
 
 
-def _children(read: Record) -> list[keys.Key]:
-    found = table.query_all(
-        read.document.key.pk, prefix=keys.trace_prefix(read.trace_id), attributes=["PK", "SK"]
+def _delete_children(read: Record) -> None:
+    found = list(
+        table.query_all(
+            read.document.key.pk,
+            prefix=keys.trace_prefix(read.trace_id),
+            attributes=["PK", "SK", "location"],
+        )
     )
-    return [keys.Key(child["PK"]["S"], child["SK"]["S"]) for child in found]
+    for child in found:
+        if "location" in child:
+            artifacts.store().delete(child["location"]["S"])
+    table.batch_write(deletes=[keys.Key(child["PK"]["S"], child["SK"]["S"]) for child in found])
 
 
 def _visible(read: Record | None, workspace: str) -> Record | None:

@@ -21,12 +21,6 @@ TRACE_SPANS = Pattern("trace_spans", _EXP, "T#<trace_id>#SPANS", "the first span
 TRACE_SPANS_PACK = Pattern(
     "trace_spans_pack", _EXP, "T#<trace_id>#SPANS#<suffix>", "further spans that came together"
 )
-TRACE_SPANS_PART = Pattern(
-    "trace_spans_part",
-    _EXP,
-    "T#<trace_id>#SPANS#<suffix>#<number>",
-    "a part of spans that are too large for one item",
-)
 TRACE_LINK = Pattern(
     "trace_link", "RUN#<run_id>", "RUN#TRACE#<trace_id>", "a trace that was linked to the run"
 )
@@ -42,7 +36,6 @@ TRACE_PATTERNS = (
     TRACE_PROMPT,
     TRACE_SPANS,
     TRACE_SPANS_PACK,
-    TRACE_SPANS_PART,
     TRACE_REF,
     TRACE_LINK,
 )
@@ -99,12 +92,8 @@ def trace_spans_pack(experiment_id: str, trace_id: str, suffix: str) -> Key:
     return Key(_partition(experiment_id), TRACE_SPANS_PACK.sk.build(trace_id, suffix))
 
 
-def trace_spans_part(experiment_id: str, trace_id: str, suffix: str, number: int) -> Key:
-    return Key(_partition(experiment_id), TRACE_SPANS_PART.sk.build(trace_id, suffix, number))
-
-
 def trace_spans_prefix(trace_id: str) -> str:
-    """Of all packs of the trace and their parts."""
+    """Of all packs of the trace."""
     return TRACE_SPANS.sk.build(trace_id)
 
 

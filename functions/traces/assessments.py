@@ -1,0 +1,258 @@
+"""The rules of assessments: feedback, expectations, and references to issues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, Final
+from uuid import uuid4
+
+from mlcore import errors
+from mlcore.entities import Assessment
+from mlcore.http import Request
+from mlcore.ids import now_ms
+from mlcore.repos import trace_assessments, traces
+from mlcore.repos.traces import Change, Record
+from traces import messages as m
+from traces import responses
+from traces.times import parse_point
+
+SOURCE_RUN: Final = "mlflow.assessment.sourceRunId"
+
+
+def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str, Any]:
+    made = of_message(message.assessment or m.Assessment(), message.trace_id)
+
+    def add(current: Record) -> Change | None:
+        texts = current.document.texts("assessments")
+        text = trace_assessments.text(made)
+        if texts.get(made.assessment_id) == text:
+            return None  # this very request had come before
+        if made.assessment_id in texts:
+            raise errors.ResourceAlreadyExists(
+                f"Assessment with ID '{made.assessment_id}' already exists."
+            )
+        sets = {made.assessment_id: text}
+        if made.overrides:
+            overridden = texts.get(made.overrides)
+            if overridden is None:
+                raise _missing(message.trace_id, made.overrides)
+            sets[made.overrides] = _marked(overridden, valid=False)
+        return Change(current.info, {"assessments": sets})
+
+    read = traces.find(message.trace_id, request.workspace)
+    if read is None or traces.write(read, add) is None:
+        raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")
+    return {"assessment": responses.assessment(made)}
+
+
+def get_assessment(message: m.GetAssessment, request: Request) -> dict[str, Any]:
+    read = traces.find(message.trace_id, request.workspace)
+    return {"assessment": responses.assessment(_found(read, message))}
+
+
+def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str, Any]:
+    change = _changes(message.assessment or m.Assessment(), message.update_mask)
+    time = now_ms()
+    written: list[Assessment] = []
+
+    def update(current: Record) -> Change:
+        changed = change(_found(current, message))._replace(last_update_time=time)
+        written[:] = [changed]
+        sets = {changed.assessment_id: trace_assessments.text(changed)}
+        return Change(current.info, {"assessments": sets})
+
+    read = traces.find(message.trace_id, request.workspace)
+    if read is None or traces.write(read, update) is None:
+        raise _no_trace(message.trace_id)
+    return {"assessment": responses.assessment(written[0])}
+
+
+def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str, Any]:
+    """What is not there is deleted. What the assessment had overridden counts again."""
+
+    def delete(current: Record) -> Change | None:
+        texts = current.document.texts("assessments")
+        text = texts.get(message.assessment_id)
+        if text is None:
+            return None
+        overridden = trace_assessments.parse(text).overrides
+        sets = {}
+        if overridden and overridden in texts:
+            sets[overridden] = _marked(texts[overridden], valid=True)
+        removals = [("assessments", message.assessment_id)]
+        return Change(current.info, {"assessments": sets}, removals)
+
+    read = traces.find(message.trace_id, request.workspace)
+    if read is not None:
+        traces.write(read, delete)
+    return {}
+
+
+def of_message(given: m.Assessment, trace_id: str) -> Assessment:
+    """The assessment that a request describes, valid from the start.
+
+    Its id is made of its content if the request says when it was made: a repeated request then
+    makes the same assessment, and two of them differ in their time.
+
+    Raises:
+        InvalidParameterValue: it has no value, or one of no known form.
+    """
+    kind, value, error = _content(given)
+    created = parse_point(given.create_time, "create_time") if given.create_time else 0
+    updated = (
+        parse_point(given.last_update_time, "last_update_time") if (given.last_update_time) else 0
+    )
+    now = now_ms()
+    metadata = dict(given.metadata) or None
+    source = given.source
+    made = Assessment(
+        assessment_id=given.assessment_id,
+        trace_id=trace_id,
+        name=given.assessment_name,
+        kind=kind,
+        value=value,
+        error=error,
+        source_type=(source.source_type if source else None) or "SOURCE_TYPE_UNSPECIFIED",
+        source_id=(source.source_id if source else None) or None,
+        create_time=created or now,
+        last_update_time=updated or now,
+        run_id=metadata.get(SOURCE_RUN) if metadata else None,
+        span_id=given.span_id or None,
+        rationale=(given.rationale or None) if kind != "expectation" else None,
+        metadata=metadata,
+        overrides=(given.overrides or None) if kind == "feedback" else None,
+        valid=True,
+    )
+    if made.assessment_id:
+        return made
+    if not created:
+        return made._replace(assessment_id=f"a-{uuid4().hex}")
+    digest = blake2b(trace_assessments.text(made).encode(), digest_size=16)
+    return made._replace(assessment_id=f"a-{digest.hexdigest()}")
+
+
+def _content(given: m.Assessment) -> tuple[str, Any, dict[str, str | None] | None]:
+    """Kind, value and error. Of several kinds the last in the request counts, as of a oneof."""
+    named = [name for name in given.__dict__ if name in ("feedback", "expectation", "issue")]
+    if not named:
+        raise errors.InvalidParameterValue("Unknown assessment type: None")
+    kind = named[-1]
+    if kind == "feedback":
+        return kind, *_feedback(given)
+    if kind == "expectation":
+        return kind, _expectation(given), None
+    return kind, {"issue_name": given.issue.issue_name if given.issue else ""}, None
+
+
+def _feedback(given: m.Assessment) -> tuple[Any, dict[str, str | None] | None]:
+    feedback = given.feedback
+    if feedback is None:
+        return None, None
+    error = feedback.error
+    if error is None:
+        return _plain(feedback.value), None
+    return _plain(feedback.value), {
+        "error_code": error.error_code,
+        "error_message": error.error_message or None,
+        "stack_trace": error.stack_trace or None,
+    }
+
+
+def _expectation(given: m.Assessment) -> Any:
+    expectation = given.expectation
+    serialized = expectation.serialized_value if expectation else None
+    if serialized is None:
+        value = _plain(expectation.value) if expectation else None
+    else:
+        if serialized.serialization_format != responses.JSON_FORMAT:
+            raise errors.InvalidParameterValue(
+                f"Unknown serialization format: {serialized.serialization_format}. "
+                "Only JSON_FORMAT is supported."
+            )
+        try:
+            value = json.loads(serialized.value)
+        except (ValueError, RecursionError):
+            raise errors.InvalidParameterValue("The serialized value is no JSON.") from None
+    if value is None:
+        raise errors.InvalidParameterValue("The `value` field must be specified.")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """A value as protobuf's Value holds it, in which every number is a double."""
+    if isinstance(value, bool) or not isinstance(value, int | list | dict):
+        return value
+    if isinstance(value, int):
+        try:
+            return float(value)
+        except OverflowError:
+            raise errors.InvalidParameterValue("A number is too large.") from None
+    if isinstance(value, list):
+        return list(map(_plain, value))
+    return {key: _plain(item) for key, item in value.items()}
+
+
+def _changes(given: m.Assessment, mask: str) -> Callable[[Assessment], Assessment]:
+    paths = {_snake(path.strip()) for path in mask.split(",")}
+    if "valid" in paths:
+        raise errors.InvalidParameterValue("Whether an assessment is valid cannot be updated.")
+    expectation = _expectation(given) if "expectation" in paths else None
+    feedback = _feedback(given) if "feedback" in paths else None
+    if expectation is not None and feedback is not None:
+        raise errors.InvalidParameterValue(
+            "Cannot specify both `expectation` and `feedback` parameters."
+        )
+
+    def change(before: Assessment) -> Assessment:
+        changed = before
+        if expectation is not None:
+            if before.kind != "expectation":
+                raise errors.InvalidParameterValue(
+                    "Cannot update expectation value on a Feedback assessment."
+                )
+            changed = changed._replace(value=expectation)
+        if feedback is not None:
+            if before.kind != "feedback":
+                raise errors.InvalidParameterValue(
+                    "Cannot update feedback value on an Expectation assessment."
+                )
+            changed = changed._replace(value=feedback[0], error=feedback[1])
+        if "assessment_name" in paths:
+            changed = changed._replace(name=given.assessment_name)
+        if "rationale" in paths and before.kind != "expectation":
+            changed = changed._replace(rationale=given.rationale)
+        if "metadata" in paths:
+            metadata = {**(before.metadata or {}), **given.metadata}
+            changed = changed._replace(metadata=metadata or None)
+        return changed
+
+    return change
+
+
+def _snake(path: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in path)
+
+
+def _marked(text: str, *, valid: bool) -> str:
+    return trace_assessments.text(trace_assessments.parse(text)._replace(valid=valid))
+
+
+def _found(read: Record | None, message: m.GetAssessment | m.UpdateAssessment) -> Assessment:
+    if read is None:
+        raise _no_trace(message.trace_id)
+    text = read.document.texts("assessments").get(message.assessment_id)
+    if text is None:
+        raise _missing(message.trace_id, message.assessment_id)
+    return trace_assessments.parse(text)
+
+
+def _missing(trace_id: str, assessment_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(
+        f"Assessment with ID '{assessment_id}' not found for trace '{trace_id}'"
+    )
+
+
+def _no_trace(trace_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Trace with request_id '{trace_id}' not found")

@@ -1,0 +1,157 @@
+"""Stores spans that came together, whatever of their traces is there already.
+
+Each trace's spans become packs (:mod:`mlcore.repos.span_packs`), then the trace learns of them: a
+new one is made in one transaction with its first pack, another is written at the version that it
+was read at. A pack is there before its trace tells of it; so whoever writes the trace last has seen
+the packs of all who wrote it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from mlcore import errors
+from mlcore.db.table import table
+from mlcore.entities import Experiment
+from mlcore.repos import experiments, span_packs, traces
+from mlcore.repos.span_packs import Node, Owner
+from mlcore.repos.traces import Change, Record
+from traces import facts, otlp, spans, state, usage
+from traces.facts import Facts
+
+KNOWN_SERVICES: Final = frozenset(
+    ("claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code")
+)
+"""Services whose root spans tell their name; others do only by the trace's tag."""
+
+ATTEMPTS: Final = 20
+
+Resourced = tuple[spans.Stored, Mapping[str, Any]]
+"""A span, and the attributes of the resource that made it."""
+
+
+def by_trace(exported: Iterable[otlp.ResourceSpans]) -> dict[str, list[Resourced]]:
+    """What is stored of all spans, by the id of their trace. Raises Inconvertible."""
+    found: dict[str, list[Resourced]] = {}
+    for resource, made in exported:
+        name = resource.get("service.name")
+        service = name if name in KNOWN_SERVICES else None
+        for span in made:
+            entry = (spans.stored(span, service), resource)
+            found.setdefault(spans.trace_id_of(span), []).append(entry)
+    return found
+
+
+def log_spans(experiment_id: str, found: Mapping[str, Sequence[Resourced]], workspace: str) -> None:
+    """Three round trips at most, for all traces side by side. A trace that is there already stays
+    in its experiment."""
+    exports = [_Export(trace_id, together) for trace_id, together in found.items()]
+    table.parallel([partial(_log, one, experiment_id, workspace) for one in exports])
+
+
+class _Export:
+    """The spans of one trace in one request."""
+
+    def __init__(self, trace_id: str, together: Sequence[Resourced]) -> None:
+        self.trace_id = trace_id
+        nodes = [spans.node(span) for span, _ in together]
+        contents = [spans.content(span) for span, _ in together]
+        self.nodes: dict[str, Node] = {}
+        for node in nodes:
+            known = self.nodes.get(node[0])
+            if known is None or node[1] >= known[1]:
+                self.nodes[node[0]] = node
+        self.packs = span_packs.packs_of(list(map(span_packs.Span, contents, nodes)))
+        self.facts = facts.of_spans(together)
+
+    @property
+    def has_amounts(self) -> bool:
+        return any(node[4] or node[5] for node in self.nodes.values())
+
+
+def _log(export: _Export, experiment_id: str, workspace: str) -> None:
+    for _ in range(ATTEMPTS):
+        experiment, read = traces.find_or_place(export.trace_id, experiment_id)
+        if read is None:
+            if experiment is None or experiment.workspace != workspace:
+                raise experiments.missing(experiment_id)
+            if _create(export, experiment):
+                return
+        elif read.experiment.workspace != workspace:
+            raise errors.InvalidParameterValue(
+                f"Trace with ID '{export.trace_id}' cannot be logged here."
+            )
+        elif _extend(export, read):
+            return
+    raise errors.TemporarilyUnavailable("The trace is busy with other writes. Try again.")
+
+
+def _create(export: _Export, experiment: Experiment) -> bool:
+    """False if the trace came to be meanwhile."""
+    owner = Owner(experiment.workspace, experiment.experiment_id, export.trace_id)
+    told = _summed(export.facts, export.nodes)
+    first, *further = export.packs
+    span_packs.put(owner, further)
+    return traces.create(
+        export.trace_id,
+        experiment,
+        state.info(None, told, first.suffix),
+        state.first_maps(told, experiment, export.trace_id),
+        [span_packs.first_item(owner, first)],
+    )
+
+
+def _extend(export: _Export, read: Record) -> bool:
+    """False if the trace is gone."""
+    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
+    first_pack = read.info.first_pack
+    new = [pack for pack in export.packs if pack.suffix != first_pack]
+    stored: list[dict[str, Node]] = []
+
+    def put() -> None:
+        nonlocal first_pack
+        if first_pack is None and span_packs.put_first(owner, new[0]):
+            first_pack = new.pop(0).suffix
+        span_packs.put(owner, new)
+
+    def read_nodes() -> None:
+        stored.append(span_packs.nodes(owner) if _sums_again(export, read) else {})
+
+    table.parallel([put, read_nodes])
+
+    def decide(current: Record) -> Change | None:
+        before = facts.parse(current.info.facts)
+        told = facts.join(before, export.facts) if before else export.facts
+        known = stored.pop() if stored else {}
+        if current is not read and _sums_again(export, current):
+            known = span_packs.nodes(owner)
+        if before is None or _sums_again(export, current):
+            told = _summed(told, _merged(known, export.nodes))
+        return state.with_facts(current, told, current.info.first_pack or first_pack)
+
+    return traces.write(read, decide) is not None
+
+
+def _sums_again(export: _Export, read: Record) -> bool:
+    """Whether the trace's sums may change, and other spans are needed to tell."""
+    before = facts.parse(read.info.facts)
+    return before is not None and bool(export.has_amounts or before.usage or before.cost)
+
+
+def _merged(stored: Mapping[str, Node], new: Mapping[str, Node]) -> dict[str, Node]:
+    """Of two versions of a span the one that ends later, or else the new one."""
+    merged = dict(stored)
+    for span_id, node in new.items():
+        if span_id not in merged or node[1] >= merged[span_id][1]:
+            merged[span_id] = node
+    return merged
+
+
+def _summed(told: Facts, nodes: Mapping[str, Node]) -> Facts:
+    parts = nodes.values()
+    return told._replace(
+        usage=usage.tokens([usage.Part(node[0], node[2], node[4]) for node in parts]),
+        cost=usage.cost([usage.Part(node[0], node[2], node[5]) for node in parts]),
+    )

@@ -1,0 +1,66 @@
+"""The trace RPCs of version 2, which clients up to 3.3 use: a trace is started, then ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import uuid4
+
+from mlcore import errors
+from mlcore.http import Request
+from mlcore.limits.traces import check_trace_name
+from mlcore.repos import traces
+from mlcore.repos.traces import Change, Record
+from traces import messages as m
+from traces import responses, service, state
+from traces.names import TRACE_NAME_TAG
+from traces.state import Given
+
+
+def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:
+    tags = _texts(message.tags)
+    check_trace_name(tags.get(TRACE_NAME_TAG))
+    trace = service.tell(
+        uuid4().hex,
+        message.experiment_id,
+        Given(message.timestamp_ms),
+        tags,
+        service.kept_metadata(_texts(message.request_metadata)),
+        {},
+        request.workspace,
+    )
+    return {"trace_info": responses.trace_info_v2(trace)}
+
+
+def end_trace(message: m.EndTrace, request: Request) -> dict[str, Any]:
+    tags = _texts(message.tags)
+    check_trace_name(tags.get(TRACE_NAME_TAG))
+    metadata = service.kept_metadata(_texts(message.request_metadata))
+    ended = "STATE_UNSPECIFIED"
+    if message.status and message.status != "TRACE_STATUS_UNSPECIFIED":
+        ended = message.status
+
+    def end(current: Record) -> Change:
+        info = current.info
+        before = state.given_of(info) or Given(info.request_time)
+        given = before._replace(
+            execution_duration=message.timestamp_ms - info.request_time, state=ended
+        )
+        return state.with_given(current, given, tags, metadata)
+
+    read = traces.find(message.request_id, request.workspace)
+    written = traces.write(read, end) if read else None
+    if written is None:
+        raise errors.ResourceDoesNotExist(f"Trace with ID '{message.request_id}' not found.")
+    return {"trace_info": responses.trace_info_v2(traces.after(written, end(written)))}
+
+
+def get_trace_info(message: m.GetTraceInfo, request: Request) -> dict[str, Any]:
+    read = traces.find(message.request_id, request.workspace)
+    if read is None:
+        raise service.missing(message.request_id)
+    return {"trace_info": responses.trace_info_v2(traces.entity(read))}
+
+
+def _texts(pairs: Iterable[m.TraceTag | m.TraceRequestMetadata]) -> dict[str, str]:
+    return {pair.key: pair.value for pair in pairs}

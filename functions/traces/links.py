@@ -1,0 +1,53 @@
+"""The rules of linking traces to runs and to versions of prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlcore import errors
+from mlcore.http import Request
+from mlcore.limits.traces import check_links
+from mlcore.repos import experiments, runs, trace_links, traces
+from mlcore.repos.traces import Change, Record
+from mlcore.wire import invalid_value
+from traces import messages as m
+
+
+def link_traces_to_run(message: m.LinkTracesToRun, request: Request) -> dict[str, Any]:
+    """Neither the run nor the traces need to be there yet, as on MLflow's server."""
+    check_links(message.trace_ids)
+    link(message.run_id, message.trace_ids, request.workspace)
+    return {}
+
+
+def link(run_id: str, trace_ids: Sequence[str], workspace: str) -> None:
+    experiment_id = runs.locate(run_id)
+    if experiment_id is not None:
+        (experiment,) = experiments.find_many([experiment_id])
+        if experiment is None or experiment.workspace != workspace:
+            raise runs.missing(run_id)
+    trace_links.put(run_id, trace_ids)
+
+
+def link_prompts_to_trace(message: m.LinkPromptsToTrace, request: Request) -> dict[str, Any]:
+    prompts = {f"{one.name}/{_version(one.version)}": "" for one in message.prompt_versions}
+    read = traces.find(message.trace_id, request.workspace)
+
+    def add(current: Record) -> Change | None:
+        known = current.document.texts("prompts")
+        new = {prompt: "" for prompt in prompts if prompt not in known}
+        return Change(current.info, {"prompts": new}) if new else None
+
+    if read is None or traces.write(read, add) is None:
+        raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")
+    return {}
+
+
+def _version(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise errors.InvalidParameterValue(
+            invalid_value("prompt_versions.version", text, "It must be an integer.")
+        ) from None

@@ -1,0 +1,165 @@
+"""Reading whole traces: from the packs of their spans, or from the file ``traces.json`` that older
+clients keep them in."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+from mlcore import artifacts, errors
+from mlcore.artifacts.content import attachment, content_type
+from mlcore.db.table import table
+from mlcore.entities import Trace
+from mlcore.http import Request, Response
+from mlcore.limits.experiments import experiment_id
+from mlcore.repos import span_packs, traces
+from mlcore.repos.span_packs import Owner
+from mlcore.repos.traces import Record
+from traces import messages as m
+from traces import responses, span_responses
+from traces.names import ARTIFACT_LOCATION_TAG, IN_STORE, SIZE_STATS, SPANS_LOCATION_TAG
+from traces.old_spans import stored_of_file
+from traces.spans import Stored
+
+FILE: Final = "traces.json"
+WAITS: Final = (0.5, 1.0)
+"""Seconds to wait for spans that are on their way."""
+
+
+def get_trace(message: m.GetTrace, request: Request) -> dict[str, Any]:
+    """Three round trips: where the trace is, the trace, its spans."""
+    for wait in (*WAITS, None):
+        read = traces.find(message.trace_id, request.workspace)
+        if read is None:
+            raise errors.ResourceDoesNotExist(f"Trace with ID {message.trace_id} is not found.")
+        trace = traces.entity(read)
+        found = _spans(read, trace)
+        if message.allow_partial or _is_complete(trace, found):
+            return {"trace": _whole(trace, found or [])}
+        if wait is not None:
+            time.sleep(wait)
+    raise errors.ResourceDoesNotExist(
+        f"Trace with ID {message.trace_id} is not fully exported yet, please try again later."
+    )
+
+
+def batch_get_traces(message: m.BatchGetTraces, request: Request) -> dict[str, Any]:
+    """The complete traces among those asked for."""
+    found = _chosen(message, request)
+    entities = list(map(traces.entity, found))
+    spans = table.parallel([partial(_spans, *one) for one in zip(found, entities, strict=True)])
+    whole = [
+        _whole(trace, complete or [])
+        for trace, complete in zip(entities, spans, strict=True)
+        if _is_complete(trace, complete)
+    ]
+    return {"traces": whole} if whole else {}
+
+
+def batch_get_trace_infos(message: m.BatchGetTraceInfos, request: Request) -> dict[str, Any]:
+    found = [responses.trace_info(traces.entity(read)) for read in _chosen(message, request)]
+    return {"trace_infos": found} if found else {}
+
+
+def get_trace_artifact(request: Request) -> Response:
+    """The spans of a trace as a file, or (``path``) a file that is attached to one."""
+    arguments = request.arguments()
+    trace_id, path = arguments.get("request_id"), arguments.get("path")
+    if not trace_id:
+        raise errors.BadRequest('Request must include the "request_id" query parameter.')
+    if path:
+        return _attachment(trace_id, path, request)
+    read = traces.find(trace_id, request.workspace)
+    if read is None:
+        raise errors.ResourceDoesNotExist(f"Trace with ID {trace_id} is not found.")
+    trace = traces.entity(read)
+    if _in_store(trace):
+        lines = [line for _, line in _ordered(read)]
+        data = ('{"spans":[' + ",".join(lines) + "]}").encode()
+    else:
+        kept = _file(trace, request.workspace, FILE)
+        if kept is None:
+            raise errors.ResourceDoesNotExist(f"Trace data not found for trace '{trace_id}'.")
+        data = kept
+    return Response(200, data, content_type(FILE), _as_file(FILE))
+
+
+def _attachment(trace_id: str, path: str, request: Request) -> Response:
+    name = artifacts.safe_path(path)
+    try:
+        UUID(name)
+    except ValueError:
+        raise errors.InvalidParameterValue(
+            f"Invalid attachment path: '{path}'. Attachment path must be a valid UUID."
+        ) from None
+    read = traces.find(trace_id, request.workspace)
+    if read is None:
+        raise errors.ResourceDoesNotExist(f"Trace with ID '{trace_id}' not found.")
+    data = _file(traces.entity(read), request.workspace, f"attachments/{name}")
+    if data is None:
+        raise errors.ResourceDoesNotExist(f"Attachment '{name}' not found for trace '{trace_id}'.")
+    return Response(200, data, content_type(name), _as_file(name))
+
+
+def _as_file(name: str) -> dict[str, str]:
+    return {"content-disposition": attachment(name), "x-content-type-options": "nosniff"}
+
+
+def _chosen(message: m.BatchGetTraces, request: Request) -> list[Record]:
+    ids = list(dict.fromkeys(message.trace_ids))
+    found = [read for read in traces.find_many(ids, request.workspace) if read is not None]
+    if message.has("experiment_ids"):
+        owners = set(map(experiment_id, message.experiment_ids))
+        found = [read for read in found if read.experiment.experiment_id in owners]
+    return found
+
+
+def _whole(trace: Trace, spans: Sequence[Stored]) -> dict[str, Any]:
+    found: dict[str, Any] = {"trace_info": responses.trace_info(trace)}
+    if spans:
+        found["spans"] = [span_responses.span(span) for span in spans]
+    return found
+
+
+def _in_store(trace: Trace) -> bool:
+    return trace.tags.get(SPANS_LOCATION_TAG) == IN_STORE
+
+
+def _spans(read: Record, trace: Trace) -> list[Stored] | None:
+    """The spans of a trace in order; None if there are none to be found."""
+    if _in_store(trace):
+        return [json.loads(line) for _, line in _ordered(read)]
+    data = _file(trace, read.experiment.workspace, FILE)
+    return None if data is None else stored_of_file(data)
+
+
+def _ordered(read: Record) -> list[tuple[span_packs.Node, str]]:
+    """Root spans first, then by start."""
+    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
+    found = span_packs.read(owner)
+    return sorted(found, key=lambda span: (span[0][2] is not None, span[0][3], span[0][0]))
+
+
+def _is_complete(trace: Trace, spans: list[Stored] | None) -> bool:
+    if not spans:
+        return False
+    try:
+        wanted = json.loads(trace.trace_metadata.get(SIZE_STATS, "{}")).get("num_spans", 0)
+    except (AttributeError, ValueError):
+        return True
+    return not isinstance(wanted, int) or len(spans) >= wanted
+
+
+def _file(trace: Trace, workspace: str, path: str) -> bytes | None:
+    """A file of the trace; None if there is none, or it is kept elsewhere."""
+    location = trace.tags.get(ARTIFACT_LOCATION_TAG)
+    if location is None:
+        return None
+    try:
+        return artifacts.store().get(artifacts.locate(location, workspace, path))
+    except errors.InvalidParameterValue:
+        return None

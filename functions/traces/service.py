@@ -1,0 +1,249 @@
+"""The rules of traces: what is told about one, its tags, its deletion."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from mlcore import errors
+from mlcore.entities import ACTIVE, Experiment, Trace
+from mlcore.http import Request
+from mlcore.limits.experiments import experiment_id
+from mlcore.limits.traces import (
+    check_deletion,
+    check_session,
+    check_tag,
+    check_trace_name,
+)
+from mlcore.repos import experiments, trace_assessments, trace_pages, traces
+from mlcore.repos.traces import Change, Record
+from traces import assessments, facts, responses, state, usage
+from traces import messages as m
+from traces.names import (
+    ARCHIVAL_FAILURE_TAG,
+    ARCHIVE_LOCATION_TAG,
+    COST,
+    COST_KEYS,
+    FINALIZED,
+    SESSION,
+    SPANS_LOCATION_TAG,
+    TOKEN_KEYS,
+    TOKEN_USAGE,
+    TRACE_NAME_TAG,
+)
+from traces.state import Given, Texts
+from traces.times import parse_duration, parse_point
+
+ATTEMPTS: Final = 20
+_SYSTEM_TAGS: Final = (SPANS_LOCATION_TAG, ARCHIVE_LOCATION_TAG, ARCHIVAL_FAILURE_TAG)
+
+
+def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
+    """Two round trips: the trace with its experiment, then the write."""
+    told = message.trace.trace_info if message.trace else None
+    if told is None:
+        told = m.TraceInfo()
+    location = told.trace_location.mlflow_experiment if told.trace_location else None
+    if location is None or not told.trace_id:
+        raise errors.InvalidParameterValue(
+            "A trace needs an id and the experiment that it is in: "
+            "'trace_id' or 'trace_location.mlflow_experiment' is missing."
+        )
+    given = Given(
+        parse_point(told.request_time, "request_time") if told.request_time else 0,
+        (
+            parse_duration(told.execution_duration, "execution_duration")
+            if told.has("execution_duration")
+            else None
+        ),
+        told.state or "STATE_UNSPECIFIED",
+        told.client_request_id if told.has("client_request_id") else None,
+        told.request_preview if told.has("request_preview") else None,
+        told.response_preview if told.has("response_preview") else None,
+    )
+    metadata = {**kept_metadata(told.trace_metadata), FINALIZED: "true"}
+    made = [assessments.of_message(one, told.trace_id) for one in told.assessments]
+    texts = {one.assessment_id: trace_assessments.text(one) for one in made}
+    check_trace_name(told.tags.get(TRACE_NAME_TAG))
+    trace = tell(
+        told.trace_id, location.experiment_id, given, told.tags, metadata, texts, request.workspace
+    )
+    return {"trace": {"trace_info": responses.trace_info(trace)}}
+
+
+def tell(
+    trace_id: str,
+    experiment: str,
+    given: Given,
+    tags: Texts,
+    metadata: Texts,
+    assessed: Texts,
+    workspace: str,
+) -> Trace:
+    """Makes or completes a trace; what it shows then."""
+    for _ in range(ATTEMPTS):
+        place, read = traces.find_or_place(trace_id, experiment_id(experiment))
+        owner = active(experiment, place, workspace)
+        tags = {**tags, **state.artifact_location(owner, trace_id)}
+        if read is None:
+            maps = {"tags": tags, "trace_metadata": metadata, "assessments": assessed}
+            shown = state.info(given, None, None)
+            if traces.create(trace_id, owner, shown, maps):
+                return traces.shown(trace_id, owner, shown, maps)
+            continue
+        if read.experiment.workspace != workspace:
+            raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
+
+        def add(current: Record, tags: Texts = tags) -> Change:
+            change = state.with_given(current, _merged(current, given), tags, metadata)
+            return change._replace(sets={**change.sets, "assessments": assessed})
+
+        written = traces.write(read, add)
+        if written is not None:
+            return traces.after(written, add(written))
+    raise errors.TemporarilyUnavailable("The trace is busy with other writes. Try again.")
+
+
+def active(experiment_id: str, experiment: Experiment | None, workspace: str) -> Experiment:
+    if experiment is None or experiment.workspace != workspace:
+        raise experiments.missing(experiment_id)
+    if experiment.lifecycle_stage != ACTIVE:
+        raise errors.InvalidParameterValue(
+            f"The experiment {experiment_id} must be in the 'active' state. "
+            f"Current state is {experiment.lifecycle_stage}."
+        )
+    return experiment
+
+
+def kept_metadata(metadata: Texts) -> dict[str, str]:
+    """Metadata as MLflow keeps it: of token usage and cost the numbers that it knows."""
+    kept = dict(metadata)
+    if SESSION in kept:
+        check_session(kept[SESSION])
+    for key, names, convert in (
+        (TOKEN_USAGE, TOKEN_KEYS, usage.token_count),
+        (COST, COST_KEYS, usage.finite),
+    ):
+        amounts = usage.known(kept.pop(key, None), names, convert)
+        if amounts:
+            kept[key] = json.dumps(amounts)
+    return kept
+
+
+def get_trace_info(message: m.GetTraceInfoV3, request: Request) -> dict[str, Any]:
+    read = _found(message.trace_id, request)
+    return {"trace": {"trace_info": responses.trace_info(traces.entity(read))}}
+
+
+def set_tag(message: m.SetTraceTag, request: Request) -> dict[str, Any]:
+    _set_tag(message.request_id, message.key, message.value, request)
+    return {}
+
+
+def set_tag_v3(message: m.SetTraceTagV3, request: Request) -> dict[str, Any]:
+    _set_tag(message.trace_id, message.key, message.value, request)
+    return {}
+
+
+def delete_tag(message: m.DeleteTraceTag, request: Request) -> dict[str, Any]:
+    _delete_tag(message.request_id, message.key, request)
+    return {}
+
+
+def delete_tag_v3(message: m.DeleteTraceTagV3, request: Request) -> dict[str, Any]:
+    _delete_tag(message.trace_id, message.key, request)
+    return {}
+
+
+def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
+    """By ids, or all of up to a time. Those of another experiment stay."""
+    latest = message.max_timestamp_millis if message.has("max_timestamp_millis") else None
+    most = message.max_traces if message.has("max_traces") else None
+    check_deletion(latest, most, message.request_ids)
+    owner = experiment_id(message.experiment_id)
+    if latest is None:
+        ids = list(dict.fromkeys(message.request_ids))
+        found = traces.find_many(ids, request.workspace)
+        chosen = [
+            read for read in found if read is not None and read.experiment.experiment_id == owner
+        ]
+    else:
+        (experiment,) = experiments.find_many([owner])
+        if experiment is None or experiment.workspace != request.workspace:
+            return {"traces_deleted": 0}
+        chosen = trace_pages.oldest(experiment, latest, most)
+    traces.delete(chosen)
+    return {"traces_deleted": len(chosen)}
+
+
+def missing(trace_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Trace with ID '{trace_id}' not found.")
+
+
+def _found(trace_id: str, request: Request) -> Record:
+    read = traces.find(trace_id, request.workspace)
+    if read is None:
+        raise missing(trace_id)
+    return read
+
+
+def _merged(current: Record, given: Given) -> Given:
+    """A preview that is not told again stays."""
+    before = state.given_of(current.info)
+    if before is None:
+        return given
+    return given._replace(
+        request_preview=given.request_preview or before.request_preview,
+        response_preview=given.response_preview or before.response_preview,
+    )
+
+
+def _set_tag(trace_id: str, key: str, value: str, request: Request) -> None:
+    _check_mutable(key, "set")
+    tag = check_tag(key, value)
+    if tag.key == TRACE_NAME_TAG:
+        check_trace_name(tag.value)
+
+    def put(current: Record) -> Change | None:
+        if current.document.texts("tags").get(tag.key) == tag.value:
+            return None
+        return _with_tag(current, tag.key)._replace(sets={"tags": {tag.key: tag.value}})
+
+    read = traces.find(trace_id, request.workspace)
+    if read is None or traces.write(read, put) is None:
+        raise errors.BadRequest(f"Trace with ID '{trace_id}' not found.")
+
+
+def _delete_tag(trace_id: str, key: str, request: Request) -> None:
+    if key != ARCHIVAL_FAILURE_TAG:
+        _check_mutable(key, "deleted")
+    absent = errors.ResourceDoesNotExist(
+        f"No trace tag with key '{key}' for trace with ID '{trace_id}'"
+    )
+
+    def remove(current: Record) -> Change:
+        if key not in current.document.texts("tags"):
+            raise absent
+        return _with_tag(current, key)._replace(removals=[("tags", key)])
+
+    read = traces.find(trace_id, request.workspace)
+    if read is None:
+        raise missing(trace_id) if key == TRACE_NAME_TAG else absent
+    if traces.write(read, remove) is None:
+        raise absent
+
+
+def _with_tag(current: Record, key: str) -> Change:
+    """Whatever the spans tell of this tag from now on, it counts as it is set here."""
+    told = facts.parse(current.info.facts)
+    info = current.info
+    if told:
+        info = info._replace(facts=state.masked(told, {key: ""}, {}).text)
+    return Change(info, {})
+
+
+def _check_mutable(key: str, operation: str) -> None:
+    if key in _SYSTEM_TAGS:
+        raise errors.InvalidParameterValue(
+            f"Tag '{key}' is immutable and cannot be {operation} on a trace."
+        )

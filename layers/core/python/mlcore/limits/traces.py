@@ -1,0 +1,59 @@
+"""Rules about traces: names, tags, sessions, and which of them a deletion means."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mlcore.entities import Tag
+from mlcore.errors import InvalidParameterValue
+from mlcore.limits.text import MAX_KEY_LENGTH, check_key, check_length, truncated
+
+MAX_TAG_VALUE_LENGTH: Final = 8000
+MAX_TRACE_NAME_LENGTH: Final = 4096
+MAX_SESSION_LENGTH: Final = 250
+MAX_LINKS: Final = 100
+TRACE_NAME_TAG: Final = "mlflow.traceName"
+
+
+def check_tag(key: str, value: str) -> Tag:
+    """A tag of a trace, its value cut to what MLflow keeps."""
+    check_key(key, "key")
+    check_length("key", MAX_KEY_LENGTH, key)
+    return Tag(key, truncated("value", MAX_TAG_VALUE_LENGTH, value))
+
+
+def check_trace_name(name: str | None) -> None:
+    if name is not None:
+        check_length("Trace name", MAX_TRACE_NAME_LENGTH, name)
+
+
+def check_session(session: str) -> str:
+    check_length("Session ID", MAX_SESSION_LENGTH, session)
+    return session
+
+
+def check_deletion(
+    max_timestamp_millis: int | None, max_traces: int | None, trace_ids: list[str]
+) -> None:
+    if max_timestamp_millis is None and not trace_ids:
+        raise InvalidParameterValue(
+            "Either `max_timestamp_millis` or `trace_ids` must be specified."
+        )
+    if max_timestamp_millis is not None and trace_ids:
+        raise InvalidParameterValue(
+            "Only one of `max_timestamp_millis` and `trace_ids` can be specified."
+        )
+    if trace_ids and max_traces is not None:
+        raise InvalidParameterValue("`max_traces` can't be specified if `trace_ids` is specified.")
+    if max_traces is not None and max_traces <= 0:
+        raise InvalidParameterValue(
+            f"`max_traces` must be a positive integer, received {max_traces}."
+        )
+
+
+def check_links(trace_ids: list[str]) -> None:
+    if len(trace_ids) > MAX_LINKS:
+        raise InvalidParameterValue(
+            f"Cannot link more than {MAX_LINKS} traces to a run in a single request. "
+            f"Provided {len(trace_ids)} traces."
+        )
