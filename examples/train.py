@@ -2,19 +2,20 @@
 
     MLFLOW_TRACKING_URI=http://127.0.0.1:5000 python examples/train.py
 
-Needs mlflow and scikit-learn; downloads nothing. Autologging writes a small report of each
-estimator as a file: these stay in the folder ``train-artifacts`` here, only the tracked data go to
-the server.
+Needs mlflow and scikit-learn; downloads nothing. Beside metrics and params each trial logs files: a
+report of the estimator, the curve of its error as a figure, its worst predictions as a table and
+its residuals as an image.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from pathlib import Path
 from typing import Any
 
 import mlflow
+import numpy as np
+from matplotlib.figure import Figure
 from mlflow.data.numpy_dataset import from_numpy
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
@@ -26,13 +27,23 @@ SWEEP: dict[str, list[float]] = {"learning_rate": [0.03, 0.1], "max_depth": [2, 
 TREES = 20
 
 
-def experiment_id(name: str) -> str:
-    """The experiment's id; a new one keeps its files in a folder of this machine."""
-    known = mlflow.get_experiment_by_name(name)
-    if known is not None:
-        return str(known.experiment_id)
-    folder = Path("train-artifacts").resolve()
-    return str(mlflow.create_experiment(name, artifact_location=folder.as_uri()))
+def log_files(errors: list[float], expected: Any, predicted: Any) -> None:
+    """What a person wants to look at."""
+    figure = Figure(figsize=(5, 3))
+    axes = figure.subplots()
+    axes.plot(errors)
+    axes.set(xlabel="trees", ylabel="squared error")
+    mlflow.log_figure(figure, "plots/error.png")
+
+    residuals = expected - predicted
+    worst = np.argsort(-np.abs(residuals))[:20]
+    table = {"expected": expected[worst].tolist(), "predicted": predicted[worst].tolist()}
+    mlflow.log_table(table, "tables/worst.json")
+
+    side = int(np.sqrt(len(residuals)))
+    shown = np.abs(residuals[: side * side]).reshape(side, side)
+    grey = (255 * shown / shown.max()).astype(np.uint8)
+    mlflow.log_image(grey, "plots/residuals.png")
 
 
 def trial(parameters: dict[str, Any], data: list[Any]) -> None:
@@ -42,18 +53,30 @@ def trial(parameters: dict[str, Any], data: list[Any]) -> None:
     with mlflow.start_run(run_name=name, nested=True, tags={"kind": "trial"}):
         model = GradientBoostingRegressor(n_estimators=TREES, random_state=0, **parameters)
         model.fit(x_train, y_train)
+        errors = []
         for step, predicted in enumerate(model.staged_predict(x_test)):
             scores = {
                 "val_mse": mean_squared_error(y_test, predicted),
                 "val_mae": mean_absolute_error(y_test, predicted),
             }
             mlflow.log_metrics(scores, step=step)
+            errors.append(scores["val_mse"])
+        log_files(errors, y_test, predicted)
+
+
+def find_files(folder: str) -> list[str]:
+    """All files below a folder of a run, by their path in it."""
+    names = []
+    for found in mlflow.artifacts.list_artifacts(artifact_uri=folder):
+        name = found.path.rpartition("/")[2]
+        below = find_files(f"{folder}/{name}") if found.is_dir else None
+        names += [name] if below is None else [f"{name}/{path}" for path in below]
+    return names
 
 
 def main() -> None:
     mlflow.set_tracking_uri(os.environ.get("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000"))
-    experiment = experiment_id(EXPERIMENT)
-    mlflow.set_experiment(experiment_id=experiment)
+    experiment = mlflow.set_experiment(EXPERIMENT).experiment_id
     mlflow.autolog(log_models=False, silent=True)
 
     features, target = load_diabetes(return_X_y=True)
@@ -75,6 +98,7 @@ def main() -> None:
     )[0]
     print(f"best run: {best.info.run_id} ({best.info.run_name})")
     print(f"mean squared error: {best.data.metrics['val_mse']:.1f}")
+    print("its files:", *find_files(best.info.artifact_uri))
 
 
 if __name__ == "__main__":

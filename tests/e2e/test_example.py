@@ -27,5 +27,7 @@ def test_train(product: Server, tmp_path: Path) -> None:
         )
         assert run.returncode == 0, run.stdout + run.stderr
         assert "best run: " in run.stdout, run.stdout
+        for name in ("plots/error.png", "plots/residuals.png", "tables/worst.json"):
+            assert name in run.stdout, run.stdout
         for word in ("WARNING", "Warning", "ERROR", "Traceback"):
             assert word not in run.stderr, run.stderr

@@ -1,0 +1,233 @@
+"""The artifact function where a live comparison does not reach: workspaces, locations, redirects,
+uploads in parts."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+import artifacts.app
+import experiments.app
+import runs.app
+from mlcore import artifacts as port
+from mlcore.artifacts.folder import Folder
+from mlcore.db import capacity
+from tests.contract.conftest import Store
+
+PROXY = "/api/2.0/mlflow-artifacts/"
+LIST = "/api/2.0/mlflow/artifacts/list"
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Service:
+    """The functions, called in a workspace, and the folder behind them."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.workspace = "default"
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | str | None = None,
+        function: Any = artifacts.app,
+        query: dict[str, str] | None = None,
+        **headers: str,
+    ) -> Answer:
+        named = {"host": "h:1", "content-type": "application/json", **headers}
+        if self.workspace != "default":
+            named["x-mlflow-workspace"] = self.workspace
+        event: dict[str, Any] = {
+            "rawPath": path,
+            "rawQueryString": urlencode(query or {}),
+            "headers": named,
+            "requestContext": {"http": {"method": method}, "requestId": "test"},
+            "isBase64Encoded": isinstance(body, bytes),
+            "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
+        }
+        answer = function.handler(event, None)
+        text = answer["body"]
+        content = base64.b64decode(text) if answer["isBase64Encoded"] else text.encode()
+        return Answer(answer["statusCode"], answer["headers"], content)
+
+    def post(self, path: str, fields: Any, function: Any = artifacts.app) -> Answer:
+        return self.ask("POST", path, json.dumps(fields), function)
+
+    def run(self, name: str, **more: str) -> tuple[str, str]:
+        """The id of a new run, and its place in the store."""
+        made = self.post(
+            "/api/2.0/mlflow/experiments/create", {"name": name, **more}, experiments.app
+        )
+        info = self.post("/api/2.0/mlflow/runs/create", made.json, runs.app).json["run"]["info"]
+        return info["run_id"], urlsplit(info["artifact_uri"]).path.lstrip("/")
+
+    def list_run(self, run_id: str) -> Answer:
+        return self.ask("GET", LIST, query={"run_id": run_id})
+
+
+@pytest.fixture
+def service(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("ARTIFACT_BUCKET", "own-bucket")
+    monkeypatch.setenv("MLFLOW_ENABLE_WORKSPACES", "true")
+    port.store.cache_clear()
+    made = port.store()
+    assert isinstance(made, Folder)
+    yield Service(made)
+    port.store.cache_clear()
+
+
+def test_a_workspace_sees_its_own_files_only(service: Service) -> None:
+    for workspace in ("default", "team", "other"):
+        service.workspace = workspace
+        service.ask("PUT", f"{PROXY}artifacts/1/a", workspace.encode())
+    assert service.folder.get("workspaces/team/1/a") == b"team"
+    for workspace in ("default", "team", "other"):
+        service.workspace = workspace
+        assert service.ask("GET", f"{PROXY}artifacts/1/a").body == workspace.encode()
+        listed = service.ask("GET", f"{PROXY}artifacts").json["files"]
+        assert [file["path"] for file in listed] == ["1"]
+    service.workspace = "team"
+    assert service.ask("GET", f"{PROXY}artifacts/workspaces/team/1/a").body == b"team"
+    for path in ("workspaces/other/1/a", "workspaces", "workspaces/default/1/a"):
+        for method in ("GET", "PUT", "DELETE"):
+            assert service.ask(method, f"{PROXY}artifacts/{path}", b"x").status == 400
+        fields = {"path": "a", "num_parts": 1}
+        assert service.post(f"{PROXY}mpu/create/{path}", fields).status == 400
+    assert service.ask("DELETE", f"{PROXY}artifacts/").status == 400
+    assert service.folder.get("1/a") == b"default"
+
+
+def test_a_run_of_another_workspace_is_missing(service: Service) -> None:
+    run_id, _ = service.run("e")
+    assert service.list_run(run_id).status == 200
+    service.workspace = "team"
+    for path, name in (("/get-artifact", "run_uuid"), (LIST, "run_id")):
+        answer = service.ask("GET", path, query={name: run_id, "path": "a"})
+        assert answer.status == 404
+        assert answer.json["message"] == f"Run with id={run_id} not found"
+    upload = {"run_uuid": run_id, "path": "a"}
+    path = "/ajax-api/2.0/mlflow/upload-artifact"
+    assert service.ask("POST", path, b"x", query=upload).status == 404
+
+
+def test_what_the_product_keeps_is_hidden(service: Service) -> None:
+    service.folder.put(port.internal("default", "spans/1"), b"secret")
+    assert service.ask("GET", f"{PROXY}artifacts").json == {}
+    for path in (".internal/spans/1", "./.internal/spans/1", "%2einternal/spans/1"):
+        assert service.ask("GET", f"{PROXY}artifacts/{path}").status == 400
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["file:///etc", "/etc", "s3://another/x", "gs://bucket", "s3://own-bucket/workspaces/team",
+     "s3://own-bucket/.internal"],
+)  # fmt: skip
+def test_locations_that_are_not_ours(service: Service, location: str) -> None:
+    run_id, _ = service.run("e", artifact_location=location)
+    asked = [
+        service.list_run(run_id),
+        service.ask("GET", "/get-artifact", query={"run_id": run_id, "path": "passwd"}),
+        service.post(
+            "/api/2.0/mlflow/artifacts/presigned-download-url", {"run_id": run_id, "path": "a"}
+        ),
+    ]
+    assert [answer.status for answer in asked] == [400] * 3
+    assert {answer.json["error_code"] for answer in asked} == {"INVALID_PARAMETER_VALUE"}
+
+
+def test_a_location_in_our_own_bucket(service: Service) -> None:
+    run_id, place = service.run("e", artifact_location="s3://own-bucket/x")
+    service.folder.put(f"x/{place.removeprefix('x/')}/a.txt", b"12345")
+    [file] = service.list_run(run_id).json["files"]
+    assert file == {"path": "a.txt", "is_dir": False, "file_size": 5}
+    rpc = "/api/2.0/mlflow/artifacts/presigned-"
+    got = service.post(f"{rpc}download-url", {"run_id": run_id, "path": "a.txt"}).json
+    assert got["file_size"] == 5
+    assert urlsplit(got["presigned_url"]).netloc == "h:1"
+    fields = {"run_id": run_id, "path": "b.png", "expiration": 60}
+    put = service.post(f"{rpc}upload-url", fields).json
+    assert put["headers"] == {"Content-Type": "image/png"}
+    for wrong in ({"expiration": 0}, {"expiration": 604_801}, {"path": "../x"}, {"path": ""}):
+        assert service.post(f"{rpc}upload-url", {**fields, **wrong}).status == 400
+        assert service.post(f"{rpc}download-url", {**fields, **wrong}).status == 400
+
+
+def test_what_cannot_pass_is_redirected(service: Service) -> None:
+    """A body that a front kept back, and bytes that were called text."""
+    path = f"{PROXY}artifacts/1/a%b.txt"
+    for body, headers in ((None, {"content-length": "70000000"}), ("caf\ufffd", {})):
+        answer = service.ask("PUT", path, body, **headers)
+        assert answer.status == 307
+        target = urlsplit(answer.headers["location"])
+        signed = service.folder.signer.check("PUT", target.path, target.query)
+        assert signed is not None
+        assert signed[0] == "1/a%b.txt"
+    assert service.ask("PUT", path, None, **{"content-length": "0"}).status == 200
+    assert service.folder.get("1/a%b.txt") == b""
+    service.folder.put("large", bytes((1 << 20) + 1))
+    answer = service.ask("GET", f"{PROXY}artifacts/large", **{"x-forwarded-proto": "https"})
+    assert answer.status == 307
+    assert answer.headers["location"].startswith("https://h:1/artifact-storage/large?")
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_an_upload_in_parts(service: Service) -> None:
+    fields = {"path": "C:\\Users\\me\\w.bin", "num_parts": 2}
+    made = service.post(f"{PROXY}mpu/create/1/d", fields).json
+    assert [one["part_number"] for one in made["credentials"]] == [1, 2]
+    parts = []
+    for one in made["credentials"]:
+        target = urlsplit(one["url"])
+        signed = service.folder.signer.check("PUT", target.path, target.query)
+        assert signed is not None
+        key, arguments = signed
+        incoming = service.folder.receive_part(key, arguments["upload"], int(arguments["part"]))
+        incoming.write(b"%d" % one["part_number"])
+        parts.append({"part_number": one["part_number"], "etag": incoming.commit(), "url": "u"})
+    end = {"path": "w.bin", "upload_id": made["upload_id"], "parts": parts}
+    for wrong in ({"parts": []}, {"parts": parts[::-1]}, {"path": "."}):
+        assert service.post(f"{PROXY}mpu/complete/1/d", {**end, **wrong}).status == 400
+    assert service.post(f"{PROXY}mpu/complete/1", end).status == 404
+    for _ in range(2):
+        assert service.post(f"{PROXY}mpu/complete/1/d", end).json == {}
+    assert service.ask("GET", f"{PROXY}artifacts/1/d/w.bin").body == b"12"
+    assert service.post(f"{PROXY}mpu/abort/1/d", end).json == {}
+    assert service.folder.get("1/d/w.bin") == b"12"
+
+
+@pytest.mark.parametrize("count", [0, -1, 10_001, 1 << 40])
+def test_too_many_parts(service: Service, count: int) -> None:
+    answer = service.post(f"{PROXY}mpu/create/1", {"path": "a", "num_parts": count})
+    assert answer.status == 400
+    assert "MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE" in answer.json["message"]
+
+
+def test_budgets(service: Service) -> None:
+    run_id, place = service.run("e")
+    service.ask("PUT", f"{PROXY}artifacts/{place}/a", b"x")
+    for answer, round_trips in (
+        (lambda: service.ask("GET", f"{PROXY}artifacts/{place}/a"), 0),
+        (lambda: service.list_run(run_id), 1),
+        (lambda: service.ask("GET", "/get-artifact", query={"run_id": run_id, "path": "a"}), 1),
+    ):
+        assert answer().status == 200
+        cost = capacity.last()
+        assert cost is not None
+        assert cost.round_trips == round_trips
