@@ -47,8 +47,8 @@ class Service:
         path: str,
         body: bytes | str | None = None,
         function: Any = artifacts.app,
-        query: dict[str, str] | None = None,
-        **headers: str,
+        query: Any = None,
+        **headers: Any,
     ) -> Answer:
         named = {"host": "h:1", "content-type": "application/json", **headers}
         if self.workspace != "default":
