@@ -67,8 +67,8 @@ def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, 
 
 
 def point_to(service_endpoint: str, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Lets the functions find the services that this process answers for, KMS among them."""
-    environ["AWS_ENDPOINT_URL_KMS"] = service_endpoint
+    """Lets the functions find the services that this process answers for, KMS and SQS."""
+    environ["AWS_ENDPOINT_URL_KMS"] = environ["AWS_ENDPOINT_URL_SQS"] = service_endpoint
 
 
 def prepare(

@@ -26,8 +26,10 @@ from local.folder import DataFolder
 from local.function import Function, ImportFailed
 from local.housekeeping import Housekeeping
 from local.kms import Kms
+from local.queue_poller import QueuePoller
 from local.routes import Router
 from local.server import Application, Server, listen
+from local.sqs import Queues
 from local.storage import Storage
 from local.stream import StreamPoller, stream_client
 from local.template import Template, read
@@ -68,7 +70,7 @@ class Runner:
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
             )
-            self._answer_for_aws(stack, place)
+            queues = self._answer_for_aws(stack, place, template)
             dynamodb = table.client("dynamodb")
             stream = table.ensure(dynamodb, name, template.table)
             file = EngineFile(place.database, name) if self._engine else None
@@ -80,6 +82,7 @@ class Runner:
             storage = Storage(files) if files else None
             application = Application(router, functions, Website(), storage)
             server = Server(application, bound)
+            self._work_off(stack, template, functions, queues)
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
             if file:
@@ -131,12 +134,34 @@ class Runner:
         if users.find(username) is None:
             users.create(username, hash_password(password), is_admin=True)
 
-    def _answer_for_aws(self, stack: contextlib.ExitStack, place: DataFolder) -> None:
+    def _answer_for_aws(
+        self, stack: contextlib.ExitStack, place: DataFolder, template: Template
+    ) -> Queues:
         """Starts what stands for the services beside the engine."""
-        services = AwsEndpoint(Kms(place.secrets_key).operations())
+        queues = Queues(place.queues, template.queues)
+        stack.callback(queues.close)
+        services = AwsEndpoint({**Kms(place.secrets_key).operations(), **queues.operations()})
         stack.callback(services.stop)
         services.start()
         environment.point_to(services.url)
+        return queues
+
+    def _work_off(
+        self,
+        stack: contextlib.ExitStack,
+        template: Template,
+        functions: dict[str, Function],
+        queues: Queues,
+    ) -> None:
+        for mapping in template.queue_mappings:
+            poller = QueuePoller(
+                mapping,
+                queues=queues,
+                invoke=functions[mapping.function].invoke,
+                region=environment.region(),
+            )
+            stack.callback(poller.stop)
+            poller.start()
 
     def _functions(self, template: Template) -> dict[str, Function]:
         functions = {name: Function(one) for name, one in template.functions.items()}

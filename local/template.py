@@ -6,7 +6,7 @@ Functions, routes, stream mappings and the table; it starts nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,8 @@ from local.cloudformation import Resolver, TemplateError, load
 
 _FUNCTION = "AWS::Serverless::Function"
 _TABLE = "AWS::DynamoDB::Table"
+_QUEUE = "AWS::SQS::Queue"
+_MAPPING = "AWS::Lambda::EventSourceMapping"
 _DEFAULT_TIMEOUT_SECONDS = 3
 
 
@@ -61,6 +63,28 @@ class StreamMapping(NamedTuple):
     report_batch_item_failures: bool
 
 
+class QueueDefinition(NamedTuple):
+    """One SQS queue. ``dead_letter`` is the queue for what was received too often, if any."""
+
+    name: str
+    visibility_seconds: float
+    delay_seconds: float
+    retention_seconds: float
+    dead_letter: str | None
+    maximum_receives: int
+
+
+class QueueMapping(NamedTuple):
+    """One event-source mapping from a queue; the names are Lambda's."""
+
+    name: str
+    function: str
+    queue: str
+    batch_size: int
+    concurrency: int
+    report_batch_item_failures: bool
+
+
 class Template(NamedTuple):
     """The parts of the template that the runner serves. ``table`` holds the table's properties."""
 
@@ -68,6 +92,8 @@ class Template(NamedTuple):
     routes: tuple[RouteDefinition, ...]
     mappings: tuple[StreamMapping, ...]
     table: dict[str, Any]
+    queues: tuple[QueueDefinition, ...] = ()
+    queue_mappings: tuple[QueueMapping, ...] = ()
 
 
 def read(
@@ -110,6 +136,10 @@ def read(
         routes=tuple(_routes(properties, kinds, functions)),
         mappings=tuple(_mappings(properties, kinds, functions, table_name)),
         table=properties[tables[0]],
+        queues=tuple(
+            _queue(name, properties[name]) for name, kind in kinds.items() if kind == _QUEUE
+        ),
+        queue_mappings=tuple(_queue_mappings(properties, kinds, functions)),
     )
 
 
@@ -120,7 +150,8 @@ _SERVED = frozenset(
         "AWS::ApiGatewayV2::Route",
         "AWS::ApiGatewayV2::Integration",
         "AWS::ApiGatewayV2::Authorizer",
-        "AWS::Lambda::EventSourceMapping",
+        _MAPPING,
+        _QUEUE,
     }
 )
 
@@ -228,7 +259,7 @@ def _mappings(
                 for event_name, event in own.get("Events", {}).items()
                 if event["Type"] == "DynamoDB"
             ]
-        elif kind == "AWS::Lambda::EventSourceMapping":
+        elif kind == _MAPPING:
             function = _named_function(str(own.get("FunctionName", "")), functions)
             if function is None:
                 raise TemplateError(f"{name}: FunctionName names no function of this template")
@@ -257,3 +288,38 @@ def _mapping(name: str, function: str, own: dict[str, Any]) -> StreamMapping:
         report_batch_item_failures="ReportBatchItemFailures"
         in own.get("FunctionResponseTypes", ()),
     )
+
+
+def _queue(name: str, own: dict[str, Any]) -> QueueDefinition:
+    redrive = own.get("RedrivePolicy", {})
+    target = str(redrive.get("deadLetterTargetArn", "")).rpartition(":")[2]
+    return QueueDefinition(
+        name=name,
+        visibility_seconds=float(own.get("VisibilityTimeout", 30)),
+        delay_seconds=float(own.get("DelaySeconds", 0)),
+        retention_seconds=float(own.get("MessageRetentionPeriod", 345_600)),
+        dead_letter=target or None,
+        maximum_receives=int(redrive.get("maxReceiveCount", 0)),
+    )
+
+
+def _queue_mappings(
+    properties: dict[str, Any], kinds: dict[str, str], functions: dict[str, FunctionDefinition]
+) -> Iterator[QueueMapping]:
+    for name, kind in kinds.items():
+        own = properties[name]
+        queue = str(own.get("EventSourceArn", "")).rpartition(":")[2]
+        if kind != _MAPPING or kinds.get(queue) != _QUEUE or not own.get("Enabled", True):
+            continue
+        function = _named_function(str(own.get("FunctionName", "")), functions)
+        if function is None:
+            raise TemplateError(f"{name}: FunctionName names no function of this template")
+        yield QueueMapping(
+            name=name,
+            function=function,
+            queue=queue,
+            batch_size=int(own.get("BatchSize", 10)),
+            concurrency=int(own.get("ScalingConfig", {}).get("MaximumConcurrency", 5)),
+            report_batch_item_failures="ReportBatchItemFailures"
+            in own.get("FunctionResponseTypes", ()),
+        )

@@ -90,7 +90,7 @@ def start_product(folder: Path, *arguments: str, port: int | None = None, **more
     return start(command, port, folder, ROOT, **more)
 
 
-def start_stock(folder: Path) -> Server:
+def start_stock(folder: Path, **more: str) -> Server:
     """Stock MLflow on SQLite, one worker."""
     port = free_port()
     command = [
@@ -99,7 +99,8 @@ def start_stock(folder: Path) -> Server:
         *("--artifacts-destination", str(folder / "artifacts")),
     ]
     # Its job runners start eight processes that no test needs.
-    return start(command, port, folder, folder, MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false")
+    quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **more}
+    return start(command, port, folder, folder, **quiet)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from indexer import experiment_items, history_items, run_items
+from indexer import experiment_items, history_items, run_items, webhook_events
 from mlcore.db.expression import Raw
 from mlcore.observability import logger
 
@@ -25,6 +25,9 @@ _PROJECTORS: Mapping[str, Projector] = {
     "run_metric_batch": history_items.project,
     "experiment": experiment_items.project,
 }
+
+ANNOUNCING = ("registered_model", "model_version")
+"""Types of items whose writes webhooks may want to hear of."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -42,6 +45,8 @@ def index(records: Sequence[Record]) -> str | None:
         projector = _PROJECTORS.get(_type(record))
         if projector is not None:
             handled_by.setdefault(projector, []).append(position)
+        if webhook_events.announces(record["dynamodb"]):
+            handled_by.setdefault(webhook_events.project, []).append(position)
     failed: list[int] = []
     for project, positions in handled_by.items():
         try:

@@ -33,6 +33,7 @@ class RegisteredModel(IndexedItem):
     prompt_versions = BooleanAttribute(null=True)
     tags = TextMapAttribute(null=True)
     aliases = TextMapAttribute(null=True)
+    event = UnicodeAttribute(null=True)
     bytes = IntAttribute(null=True)
     overflow = UnicodeAttribute(null=True)
 
@@ -71,6 +72,7 @@ class ModelVersion(IndexedItem):
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
     tags = TextMapAttribute(null=True)
+    event = UnicodeAttribute(null=True)
     bytes = IntAttribute(null=True)
     overflow = UnicodeAttribute(null=True)
 

@@ -84,7 +84,7 @@ def delete(read: Record) -> None:
         model = current.model
         names = model_versions.aliases(model.model, version.version)
         for alias in names[MOVES_TOGETHER:]:
-            registered_models.delete_alias(model, alias)
+            registered_models.delete_alias(model, alias, announced=False)
         if len(names) <= MOVES_TOGETHER:
             beside: list[Operation] = [Delete(keys.model_alias(model.home, name)) for name in names]
             if version.run_id:

@@ -31,6 +31,7 @@ from mlcore.models.registry import ModelVersionTag, RunModelVersion
 from mlcore.repos import document, registered_models
 from mlcore.repos.document import Document
 from mlcore.repos.registered_models import Record as ModelRecord
+from mlcore.webhooks import announcement
 
 NO_STAGE = "None"
 ARCHIVED = "Archived"
@@ -218,6 +219,7 @@ def _creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> li
         creation_time=version.creation_timestamp,
         last_update_time=version.last_updated_timestamp,
         updated_at=now_ms(),
+        event=announcement.version_created(model.model, version),
         version=1,
     )
     change = Update()
@@ -277,11 +279,13 @@ def set_tag(read: Record, key: str, value: str) -> None:
         change.set("prompt_versions", {"BOOL": True})
         change.require_equal("incarnation", string(read.model.incarnation))
         beside.append(Change(read.model.document.key, change))
-    write(read, {"tags": {key: value}}, (), beside=beside)
+    said = announcement.version_tag_set(read.model.model, read.version.version, key)
+    write(read, {"tags": {key: value}}, (), registered_models.saying(said), beside)
 
 
 def delete_tag(read: Record, key: str) -> None:
-    write(read, {}, [("tags", key)])
+    said = announcement.version_tag_deleted(read.model.model, read.version.version, key)
+    write(read, {}, [("tags", key)], registered_models.saying(said))
 
 
 def write(

@@ -24,6 +24,7 @@ from mlcore.models.registry import ModelAlias, ModelHome, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
 from mlcore.repos.document import Document
+from mlcore.webhooks import announcement
 
 WRITE_ATTEMPTS = 60
 
@@ -119,8 +120,10 @@ def create(model: RegisteredModel) -> None:
         NameTaken: the name is held by another model.
     """
     incarnation = new_ulid()
+    said = {announcement.ATTRIBUTE: string(announcement.model_created(model))}
     away = keys.separate_home(incarnation)
     attributes, children = document.initial((away,), MAPS, {"tags": model.tags})
+    attributes.update(said)
     if children:
         # They are written before it is sure who gets the name, so to a place that is nobody else's.
         table.batch_write(children)
@@ -189,6 +192,7 @@ def rename(read: Record, new_name: str) -> None:
     item["last_update_time"] = item["renamed_at"] = item["updated_at"] = number(now)
     item["version"] = number(int(old["version"]["N"]) + 1)
     item.pop("home", None)
+    item.pop(announcement.ATTRIBUTE, None)  # it was about the item under the old name
     if read.home != place.pk:
         item["home"] = string(read.home)
     absent, unchanged, mine = Condition(), Condition(), Update()
@@ -248,11 +252,22 @@ def touch_name(read: Record) -> None:
 
 
 def set_tag(read: Record, key: str, value: str) -> None:
-    write(read, {"tags": {key: value}}, ())
+    said = announcement.model_tag_set(read.model, key, value)
+    write(read, {"tags": {key: value}}, (), saying(said))
 
 
 def delete_tag(read: Record, key: str) -> None:
-    write(read, {}, [("tags", key)])
+    write(read, {}, [("tags", key)], saying(announcement.model_tag_deleted(read.model, key)))
+
+
+def saying(said: str | None) -> Callable[[Update], None]:
+    """Lets a write announce itself to webhooks."""
+
+    def complete(update: Update) -> None:
+        if said is not None:
+            update.set(announcement.ATTRIBUTE, string(said))
+
+    return complete
 
 
 def set_alias(read: Record, alias: str, version: int, beside: Sequence[Operation]) -> None:
@@ -262,12 +277,15 @@ def set_alias(read: Record, alias: str, version: int, beside: Sequence[Operation
         TransactionFailed: a condition of ``beside`` does not hold.
     """
     item = _alias(keys.model_alias(read.home, alias), alias, str(version))
-    write(read, {"aliases": {alias: str(version)}}, (), beside=[*beside, Put(item)])
+    said = saying(announcement.alias_set(read.model, alias, version))
+    write(read, {"aliases": {alias: str(version)}}, (), said, [*beside, Put(item)])
 
 
-def delete_alias(read: Record, alias: str) -> None:
+def delete_alias(read: Record, alias: str, *, announced: bool = True) -> None:
+    """MLflow does not announce the aliases that go with their version."""
     place = keys.model_alias(read.home, alias)
-    write(read, {}, [("aliases", alias)], beside=[Delete(place)])
+    said = announcement.alias_deleted(read.model, alias) if announced else None
+    write(read, {}, [("aliases", alias)], saying(said), [Delete(place)])
 
 
 def write(

@@ -1,0 +1,95 @@
+"""SQS: sends messages and puts off those that failed; knows no queue by name.
+
+On a laptop the runner answers for SQS.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mlcore.errors import TemporarilyUnavailable
+
+BATCH_MESSAGES: Final = 10
+BATCH_BYTES: Final = 256 * 1024
+SEND_ATTEMPTS: Final = 3
+MAX_DELAY_SECONDS: Final = 12 * 60 * 60
+
+
+class Message(NamedTuple):
+    body: str
+    """ASCII text; at most 1 MB."""
+    group: str
+    """Whose message it is: one with many waiting does not keep the others waiting."""
+
+
+def send(queue_url: str, messages: Sequence[Message]) -> None:
+    """Sends all, some perhaps twice.
+
+    Raises:
+        TemporarilyUnavailable: some may not have been sent.
+    """
+    for batch in _batches(messages):
+        left = {str(number): message for number, message in enumerate(batch)}
+        for _ in range(SEND_ATTEMPTS):
+            entries = [
+                {"Id": number, "MessageBody": message.body, "MessageGroupId": message.group}
+                for number, message in left.items()
+            ]
+            answer = _call("send_message_batch", QueueUrl=queue_url, Entries=entries)
+            left = {failed["Id"]: left[failed["Id"]] for failed in answer.get("Failed", ())}
+            if not left:
+                break
+        else:
+            raise TemporarilyUnavailable("The queue takes no messages.")
+
+
+def postpone(queue_url: str, receipt_handle: str, seconds: float) -> None:
+    """Lets a message that was received come again after so many seconds."""
+    _call(
+        "change_message_visibility",
+        QueueUrl=queue_url,
+        ReceiptHandle=receipt_handle,
+        VisibilityTimeout=min(math.ceil(seconds), MAX_DELAY_SECONDS),
+    )
+
+
+def _batches(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    batch: list[Message] = []
+    size = 0
+    for message in messages:
+        if batch and (len(batch) == BATCH_MESSAGES or size + len(message.body) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(message)
+        size += len(message.body)
+    if batch:
+        yield batch
+
+
+def _call(operation: str, **parameters: Any) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = getattr(_client(), operation)(**parameters)
+    except (BotoCoreError, ClientError) as error:
+        raise TemporarilyUnavailable("The queue cannot be reached.") from error
+    return answer
+
+
+@functools.cache
+def _client() -> Any:
+    return botocore.session.get_session().create_client(
+        "sqs",
+        config=Config(
+            connect_timeout=1,
+            read_timeout=4,
+            retries={"mode": "standard", "total_max_attempts": 3},
+            tcp_keepalive=True,
+            user_agent="mlflow-serverless",
+        ),
+    )

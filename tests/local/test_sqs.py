@@ -1,0 +1,140 @@
+"""The queues of the runner, and the services that it answers for, through botocore's clients."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.exceptions import ClientError
+
+from local.aws_endpoint import AwsEndpoint
+from local.kms import Kms
+from local.queue_poller import QueuePoller
+from local.sqs import Queues
+from local.template import QueueDefinition, QueueMapping
+
+from .conftest import eventually
+
+WORK = QueueDefinition("Work", 30, 0, 1000, "Dead", 3)
+DEAD = QueueDefinition("Dead", 30, 0, 1000, None, 0)
+
+
+@pytest.fixture
+def queues(tmp_path: Path) -> Any:
+    made = Queues(tmp_path / "queues.sqlite", [WORK, DEAD])
+    yield made
+    made.close()
+
+
+def client(service: str, url: str) -> Any:
+    return botocore.session.get_session().create_client(
+        service,
+        region_name="us-east-1",
+        endpoint_url=url,
+        aws_access_key_id="x",
+        aws_secret_access_key="x",
+    )
+
+
+def test_a_message_in_work_is_out_of_sight_until_its_time_is_over(queues: Queues) -> None:
+    queues.send("Work", "a")
+    [message] = queues.receive("Work", 10)
+    assert (message.body, message.receives) == ("a", 1)
+    assert queues.receive("Work", 10) == []
+    queues._change_message_visibility({"ReceiptHandle": message.handle, "VisibilityTimeout": 0})
+    [again] = queues.receive("Work", 10)
+    assert (again.message_id, again.receives) == (message.message_id, 2)
+    queues.delete(again.handle)
+    assert queues.bodies("Work") == []
+
+
+def test_what_came_too_often_is_dead(queues: Queues) -> None:
+    queues.send("Work", "a")
+    for _ in range(3):
+        [message] = queues.receive("Work", 10)
+        queues._change_message_visibility({"ReceiptHandle": message.handle, "VisibilityTimeout": 0})
+    assert queues.receive("Work", 10) == []
+    assert queues.bodies("Work") == []
+    assert queues.bodies("Dead") == ["a"]
+
+
+def test_messages_outlive_their_runner(tmp_path: Path) -> None:
+    first = Queues(tmp_path / "q", [WORK, DEAD])
+    first.send("Work", "a")
+    assert first.receive("Work", 1)
+    first.close()
+    second = Queues(tmp_path / "q", [WORK, DEAD])
+    [message] = second.receive("Work", 1)
+    assert (message.body, message.receives) == ("a", 2)
+    second.close()
+
+
+def test_one_with_many_messages_lets_others_go_first(queues: Queues) -> None:
+    for number in range(5):
+        queues.send("Work", f"many {number}", "many")
+    assert len(queues.receive("Work", 2)) == 2
+    queues.send("Work", "one", "few")
+    assert queues.receive("Work", 1)[0].body == "one"
+
+
+def test_a_function_is_driven_as_by_lambda(queues: Queues) -> None:
+    calls: list[Any] = []
+    hanging = threading.Event()
+
+    def invoke(event: Any) -> Any:
+        [record] = event["Records"]
+        calls.append(record["body"])
+        if record["body"] == "hangs":
+            hanging.wait(10)
+        if record["body"] == "raises":
+            raise RuntimeError("as asked")
+        failed = [{"itemIdentifier": record["messageId"]}] if record["body"] == "fails" else []
+        return {"batchItemFailures": failed}
+
+    mapping = QueueMapping("Mapping", "F", "Work", 1, 2, True)
+    poller = QueuePoller(mapping, queues=queues, invoke=invoke)
+    poller.start()
+    try:
+        for body in ("hangs", "fails", "raises", "works"):
+            queues.send("Work", body)
+        eventually(lambda: len(calls) == 4)
+        eventually(lambda: sorted(queues.bodies("Work")) == ["fails", "hangs", "raises"])
+        began = time.monotonic()
+        queues.send("Work", "woken")
+        eventually(lambda: "woken" in calls)
+        assert time.monotonic() - began < 2
+    finally:
+        hanging.set()
+        poller.stop()
+
+
+def test_botocore_talks_to_both_services(queues: Queues, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    endpoint = AwsEndpoint({**Kms(key).operations(), **queues.operations()})
+    endpoint.start()
+    sqs, kms = client("sqs", endpoint.url), client("kms", endpoint.url)
+    try:
+        sqs.send_message(QueueUrl="http://x/000/Work", MessageBody="one")
+        entry = {"Id": "0", "MessageBody": "two", "MessageGroupId": "g"}
+        assert sqs.send_message_batch(QueueUrl="Work", Entries=[entry])["Successful"]
+        assert queues.bodies("Work") == ["one", "two"]
+        with pytest.raises(ClientError, match="there is no queue"):
+            sqs.send_message(QueueUrl="Nothing", MessageBody="x")
+        with pytest.raises(ClientError, match="Unknown"):
+            sqs.list_queues()
+
+        context = {"a": "b"}
+        sealed = kms.encrypt(KeyId="k", Plaintext=b"secret", EncryptionContext=context)
+        blob = sealed["CiphertextBlob"]
+        opened = kms.decrypt(CiphertextBlob=blob, EncryptionContext=context)
+        assert opened["Plaintext"] == b"secret"
+        assert key.stat().st_mode & 0o777 == 0o600
+        for wrong in ({"a": "c"}, {}):
+            with pytest.raises(ClientError, match="InvalidCiphertext"):
+                kms.decrypt(CiphertextBlob=blob, EncryptionContext=wrong)
+    finally:
+        sqs.close()
+        kms.close()
+        endpoint.stop()
