@@ -1,44 +1,48 @@
-"""What a search reads and how long it takes as an experiment grows.
+"""What a search reads and how long it takes as an experiment grows, beside stock MLflow on SQLite.
 
     PYTHONPATH=functions .venv/bin/python -m bench.search --runs 1000,10000
 
-Runs are written as items, together with their RANK items, because logging 100,000 runs takes a
-quarter of an hour; the searches go through the handler. All figures are of one process and the
-embedded engine: compare them with one another.
+The same runs are written into both: as items, together with their index items, and as rows, because
+logging 100,000 runs takes a quarter of an hour. Requests and capacity are those of the handler in
+this process; times are those of HTTP calls to the local runner and to the stock server, in turn.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import json
 import os
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import search_stock
+from bench.client import Client
+from bench.search_rows import SEARCHES, Row, rows
+from bench.search_stock import Stock
+from indexer import text_items
 from indexer.index_items import INDEXES
+from indexer.text_items import Entity
 from mlcore.db import capacity, keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import table
 from mlcore.entities import Metric
-from mlcore.ids import new_ulid
-from mlcore.repos import points
+from mlcore.repos import experiments, points
+from mlcore.search.text_fields import Indexed
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
-from tests.engines import REGION, create_table, running_dynoxide
+from tests.engines import REGION, create_table, memory_folder, running_dynoxide
+from tests.servers import start_product, stopped
 
-MATCHES = 200
-"""Runs with ``acc`` above 0.95, at every size; a quarter of them has ``lr`` 0.01."""
-NEEDLES = 50
-"""Runs whose name begins with ``needle``."""
-PARAMS = ("lr", "depth", "batch", "opt", "seed")
 WRITTEN_TOGETHER = 2_000
-REPEATS = 7
+REPEATS = 15
+WARMUPS = 2
 
 
 class Result(NamedTuple):
@@ -48,20 +52,13 @@ class Result(NamedTuple):
     round_trips: int
     read_units: float
     median_ms: float
-
-
-SEARCHES: dict[str, dict[str, Any]] = {
-    "newest 100": {},
-    "top 100 by a metric": {"order_by": ["metrics.acc DESC"]},
-    "metric and param, 50 match": {"filter": "metrics.acc > 0.95 AND params.lr = '0.01'"},
-    "name prefix, 50 match": {"filter": "run_name LIKE 'needle%'"},
-    "status, none match": {"filter": "status = 'KILLED'"},
-}
+    stock_ms: float | None
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.search", description=__doc__)
     parser.add_argument("--runs", default="1000,10000", help="sizes, ascending (1000,10000)")
+    parser.add_argument("--no-stock", action="store_true", help="without the stock server")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -70,15 +67,26 @@ def main() -> int:
         os.environ.setdefault(variable, REGION)
     sizes = [int(size) for size in options.runs.split(",")]
     found: dict[int, list[Result]] = {}
-    with (
-        running_dynoxide() as engine,
-        pointed(engine.endpoint, create_table(engine.endpoint)) as api,
-    ):
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(running_dynoxide())
+        name = create_table(engine.endpoint)
+        api = stack.enter_context(pointed(engine.endpoint, name))
+        folder = stack.enter_context(memory_folder())
+        place = {"AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint, "TABLE_NAME": name}
+        runner = start_product(folder, "--no-indexer", **place)
+        stack.enter_context(stopped(runner))
+        ours = stack.enter_context(Client(runner.url))
+        stock = None if options.no_stock else stack.enter_context(search_stock.running())
+        theirs = stack.enter_context(Client(stock.url)) if stock else None
         for size in sizes:
             began = time.perf_counter()
-            experiment_id = load(api, size)
-            print(f"{size} runs written in {time.perf_counter() - began:.0f} s", file=sys.stderr)
-            found[size] = [measured(api, experiment_id, name, SEARCHES[name]) for name in SEARCHES]
+            made = list(rows(size))
+            experiment_id = load(api, made)
+            seconds = time.perf_counter() - began
+            print(f"{size} runs written in {seconds:.0f} s", file=sys.stderr)
+            stock_id = load_stock(stock, theirs, made) if stock and theirs else ""
+            sides = [(ours, experiment_id), *([(theirs, stock_id)] if theirs else [])]
+            found[size] = [measured(api, sides, name) for name in SEARCHES]
     print(as_table(found))
     if options.json:
         plain = {size: [result._asdict() for result in results] for size, results in found.items()}
@@ -86,16 +94,10 @@ def main() -> int:
     return 0
 
 
-def load(api: Api, size: int) -> str:
-    """An experiment of so many runs."""
-    experiment_id = api.new_experiment(f"of {size}")
+def load(api: Api, made: Sequence[Row]) -> str:
+    """An experiment of these runs."""
+    experiment_id = api.new_experiment(f"of {len(made)}")
     first = api.new_run(experiment_id)
-    api.post(
-        "runs/log-batch",
-        run_id=first,
-        metrics=[{"key": key, "value": 0, "timestamp": 1, "step": 0} for key in ("acc", "loss")],
-        params=[{"key": key, "value": "x"} for key in PARAMS],
-    )
     pattern = table.get(keys.run(experiment_id, first))
     assert pattern is not None
     pending = list(table.query_all(pattern["PK"]["S"], prefix=keys.pending_prefix("run")))
@@ -103,81 +105,91 @@ def load(api: Api, size: int) -> str:
         deletes=[keys.Key(item["PK"]["S"], item["SK"]["S"]) for item in pending]
         + [keys.run(experiment_id, first)]
     )
-    made = items(pattern, experiment_id, size)
-    while chunk := list(islice(made, WRITTEN_TOGETHER)):
+    indexed = experiments.get(experiment_id).experiment.indexed
+    written = (item for row in made for item in items(pattern, experiment_id, row, indexed))
+    while chunk := list(islice(written, WRITTEN_TOGETHER)):
         table.batch_write(chunk)
     return experiment_id
 
 
-def items(pattern: Raw, experiment_id: str, size: int) -> Iterator[Raw]:
-    """Run items in the shape of one that was logged, each followed by its RANK items."""
-    for position in range(size):
-        rest = position - (size - MATCHES)
-        acc = 0.95 + (rest + 1) * 0.0002 if rest >= 0 else 0.95 * position / size
-        run_id = new_ulid()
-        name = f"needle-{position}" if position < NEEDLES else f"run-{position}"
-        texts = {
-            "metrics": {
-                "acc": points.latest_text(Metric("acc", acc, 1, 0)),
-                "loss": points.latest_text(Metric("loss", 1 / (1 + position % 97), 1, 0)),
-            },
-            "params": {
-                "lr": ("0.1", "0.01", "0.001", "1")[position % 4],
-                "depth": str(position % 10),
-                "batch": str(2 ** (position % 6)),
-                "opt": ("sgd", "adam", "lamb")[position % 3],
-                "seed": str(position),
-            },
-        }
-        item = copy.deepcopy(pattern)
-        item |= {
-            "SK": string(keys.run(experiment_id, run_id).sk),
-            "run_id": string(run_id),
-            "run_name": string(name),
-            "start_time": number(position),
-            "lsi1sk": string(keys.lsi1_run("active", position, run_id)),
-            "lsi2sk": string(keys.lsi2_run(position, run_id)),
-            "lsi3sk": string(keys.lsi3_run("RUNNING", position, run_id)),
-            "lsi4sk": string(keys.lsi4_run(name, run_id)),
-        }
-        item["tags"]["M"]["mlflow.runName"] = string(name)
-        for attribute, entries in texts.items():
-            item[attribute] = {"M": {key: string(text) for key, text in entries.items()}}
-        yield item
-        for attribute, entries in texts.items():
-            for key, text in entries.items():
+def load_stock(stock: Stock, client: Client, made: Sequence[Row]) -> str:
+    began = time.perf_counter()
+    name = f"of {len(made)}"
+    experiment_id: str = client.post("experiments/create", {"name": name})["experiment_id"]
+    stock.load(experiment_id, made)
+    seconds = time.perf_counter() - began
+    print(f"{len(made)} rows written in {seconds:.0f} s", file=sys.stderr)
+    return experiment_id
+
+
+def items(pattern: Raw, experiment_id: str, row: Row, indexed: Indexed | None) -> Iterator[Raw]:
+    """A run item in the shape of one that was logged, and the index items that searches read."""
+    run_id = row.run_id
+    metrics = {
+        key: points.latest_text(Metric(key, value, 1, 0)) for key, value in row.metrics.items()
+    }
+    item = copy.deepcopy(pattern)
+    item |= {
+        "SK": string(keys.run(experiment_id, run_id).sk),
+        "run_id": string(run_id),
+        "run_name": string(row.name),
+        "start_time": number(row.position),
+        "lsi1sk": string(keys.lsi1_run("active", row.position, run_id)),
+        "lsi2sk": string(keys.lsi2_run(row.position, run_id)),
+        "lsi3sk": string(keys.lsi3_run("RUNNING", row.position, run_id)),
+        "lsi4sk": string(keys.lsi4_run(row.name, run_id)),
+    }
+    for attribute, texts in (("metrics", metrics), ("params", row.params), ("tags", row.tags)):
+        item[attribute] = {"M": {key: string(text) for key, text in texts.items()}}
+        for key, text in texts.items():
+            if attribute in INDEXES:
                 yield INDEXES[attribute].item((experiment_id, run_id), key, text, 1)
+    entity = Entity(experiment_id, text_items.RUN, run_id)
+    for posting in text_items.postings(text_items.texts_of_run(item), indexed):
+        forward, _ = text_items.items(entity, posting, 1)
+        yield forward
+    yield item
 
 
-def measured(api: Api, experiment_id: str, name: str, asked: dict[str, Any]) -> Result:
-    taken = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        answer = api.post("runs/search", experiment_ids=[experiment_id], max_results=100, **asked)
-        taken.append((time.perf_counter() - began) * 1000)
+def measured(api: Api, sides: Sequence[tuple[Client, str]], name: str) -> Result:
+    """The sides answer in turn, so that what else the machine does befalls all of them."""
+    asked = {"max_results": 100, **SEARCHES[name]}
+    api.post("runs/search", experiment_ids=[sides[0][1]], **asked)
     cost = capacity.last()
     assert cost is not None
+    taken: list[list[float]] = [[] for _ in sides]
+    counts = set()
+    for repeat in range(WARMUPS + REPEATS):
+        for times, (client, experiment_id) in zip(taken, sides, strict=True):
+            answer = client.post("runs/search", {"experiment_ids": [experiment_id], **asked})
+            counts.add(len(answer.get("runs", ())))
+            if repeat >= WARMUPS:
+                times.append(client.seconds * 1000)
+    (count,) = counts
+    medians = [statistics.median(times) for times in taken]
     return Result(
         name=name,
-        rows=len(answer.get("runs", ())),
+        rows=count,
         requests=cost.requests,
         round_trips=cost.round_trips,
         read_units=cost.read_units,
-        median_ms=statistics.median(taken),
+        median_ms=medians[0],
+        stock_ms=medians[1] if len(medians) > 1 else None,
     )
 
 
 def as_table(found: dict[int, list[Result]]) -> str:
     lines = [
-        "| search | runs | rows | requests | round trips | read units | ms |",
-        "|---|---|---|---|---|---|---|",
+        "| search | runs | rows | requests | round trips | read units | ms | stock, ms |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name in SEARCHES:
         for size, results in found.items():
             (one,) = [result for result in results if result.name == name]
+            stock = "" if one.stock_ms is None else f"{one.stock_ms:.0f}"
             lines.append(
                 f"| {name} | {size} | {one.rows} | {one.requests} | {one.round_trips} "
-                f"| {one.read_units:.0f} | {one.median_ms:.0f} |"
+                f"| {one.read_units:.0f} | {one.median_ms:.0f} | {stock} |"
             )
     return "\n".join(lines)
 
