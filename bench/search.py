@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import functools
 import json
 import os
 import statistics
@@ -20,7 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench import search_stock
 from bench.client import Client
@@ -28,7 +29,7 @@ from bench.search_rows import SEARCHES, Row, rows
 from bench.search_stock import Stock
 from indexer import text_items
 from indexer.index_items import INDEXES
-from indexer.text_items import Entity
+from indexer.text_items import Entity, Posting
 from mlcore.db import capacity, keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import table
@@ -42,6 +43,7 @@ from tests.servers import start_product, stopped
 
 WRITTEN_TOGETHER = 2_000
 REPEATS = 15
+_ANY_RUN = "0" * 26
 WARMUPS = 2
 
 
@@ -72,21 +74,27 @@ def main() -> int:
         name = create_table(engine.endpoint)
         api = stack.enter_context(pointed(engine.endpoint, name))
         folder = stack.enter_context(memory_folder())
-        place = {"AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint, "TABLE_NAME": name}
-        runner = start_product(folder, "--no-indexer", **place)
+        runner = start_product(
+            folder,
+            "--no-indexer",
+            AWS_ENDPOINT_URL_DYNAMODB=engine.endpoint,
+            TABLE_NAME=name,
+        )
         stack.enter_context(stopped(runner))
-        ours = stack.enter_context(Client(runner.url))
         stock = None if options.no_stock else stack.enter_context(search_stock.running())
-        theirs = stack.enter_context(Client(stock.url)) if stock else None
         for size in sizes:
             began = time.perf_counter()
             made = list(rows(size))
             experiment_id = load(api, made)
             seconds = time.perf_counter() - began
             print(f"{size} runs written in {seconds:.0f} s", file=sys.stderr)
-            stock_id = load_stock(stock, theirs, made) if stock and theirs else ""
-            sides = [(ours, experiment_id), *([(theirs, stock_id)] if theirs else [])]
-            found[size] = [measured(api, sides, name) for name in SEARCHES]
+            places = [(runner.url, experiment_id)]
+            if stock:
+                places.append((stock.url, load_stock(stock, made)))
+            # Servers close connections that were idle for as long as that took.
+            with contextlib.ExitStack() as connections:
+                sides = [(connections.enter_context(Client(url)), one) for url, one in places]
+                found[size] = [measured(api, sides, search) for search in SEARCHES]
     print(as_table(found))
     if options.json:
         plain = {size: [result._asdict() for result in results] for size, results in found.items()}
@@ -112,10 +120,11 @@ def load(api: Api, made: Sequence[Row]) -> str:
     return experiment_id
 
 
-def load_stock(stock: Stock, client: Client, made: Sequence[Row]) -> str:
+def load_stock(stock: Stock, made: Sequence[Row]) -> str:
     began = time.perf_counter()
-    name = f"of {len(made)}"
-    experiment_id: str = client.post("experiments/create", {"name": name})["experiment_id"]
+    with Client(stock.url) as client:
+        body = {"name": f"of {len(made)}"}
+        experiment_id: str = client.post("experiments/create", body)["experiment_id"]
     stock.load(experiment_id, made)
     seconds = time.perf_counter() - began
     print(f"{len(made)} rows written in {seconds:.0f} s", file=sys.stderr)
@@ -144,11 +153,20 @@ def items(pattern: Raw, experiment_id: str, row: Row, indexed: Indexed | None) -
         for key, text in texts.items():
             if attribute in INDEXES:
                 yield INDEXES[attribute].item((experiment_id, run_id), key, text, 1)
-    entity = Entity(experiment_id, text_items.RUN, run_id)
     for posting in text_items.postings(text_items.texts_of_run(item), indexed):
-        forward, _ = text_items.items(entity, posting, 1)
-        yield forward
+        yield {
+            name: string(value["S"].replace(_ANY_RUN, run_id)) if "S" in value else value
+            for name, value in text_item(experiment_id, posting).items()
+        }
     yield item
+
+
+@functools.cache
+def text_item(experiment_id: str, posting: Posting) -> Raw:
+    """The item of a token as searches read it; the items of two runs differ in the run alone."""
+    entity = Entity(experiment_id, text_items.RUN, _ANY_RUN)
+    forward, _ = text_items.items(entity, posting, 1)
+    return forward
 
 
 def measured(api: Api, sides: Sequence[tuple[Client, str]], name: str) -> Result:
