@@ -42,6 +42,7 @@ class Scene(NamedTuple):
     name: str
     experiment_id: str
     run_id: str
+    model_id: str
 
 
 class Case(NamedTuple):
@@ -50,6 +51,15 @@ class Case(NamedTuple):
     before: tuple[tuple[str, Callable[[Scene], Fields]], ...] = ()
     """Requests that prepare the scene."""
     inline_bytes: int = 300_000
+    method: str = "POST"
+
+    def send(self, api: Api, scene: Scene) -> Answer:
+        return api.ask(self.method, self.path.format(*scene), **self.fields(scene))
+
+    def sent(self, api: Api, scene: Scene) -> Any:
+        answer = self.send(api, scene)
+        assert answer.status == 200, answer
+        return told(answer.body)
 
 
 def of_run(**fields: Any) -> Callable[[Scene], Fields]:
@@ -58,6 +68,10 @@ def of_run(**fields: Any) -> Callable[[Scene], Fields]:
 
 def of_experiment(**fields: Any) -> Callable[[Scene], Fields]:
     return lambda scene: {"experiment_id": scene.experiment_id, **fields}
+
+
+def of_model(**fields: Any) -> Callable[[Scene], Fields]:
+    return lambda scene: {"model_id": scene.model_id, **fields}
 
 
 def points(count: int, keys: int) -> list[Fields]:
@@ -77,6 +91,7 @@ DATASETS = [
     }
     for n, size in enumerate((10, 150_000))
 ]
+MODEL_PATH = "logged-models/{3}"
 MODEL = json.dumps(
     {"run_id": "r", "artifact_path": "m", "utc_time_created": "now", "flavors": {"python": {}}}
 )
@@ -169,13 +184,63 @@ CASES = {
         "runs/outputs", of_run(models=[{"model_id": f"m-{n}", "step": n} for n in (3, 1, 2)])
     ),
     "log model": Case("runs/log-model", of_run(model_json=MODEL)),
+    "create logged model": Case(
+        "logged-models",
+        of_experiment(name="new", params=pairs({"p": "1"}), tags=pairs({"t": "1"})),
+    ),
+    "create logged model, tags outside": Case(
+        "logged-models",
+        of_experiment(name="new", tags=pairs({f"t{n}": "w" * 300 for n in range(8)})),
+        inline_bytes=1000,
+    ),
+    "finalize logged model": Case(MODEL_PATH, of_model(status=2), method="PATCH"),
+    "delete logged model": Case(MODEL_PATH, of_model(), method="DELETE"),
+    "set tags of logged model": Case(
+        f"{MODEL_PATH}/tags", of_model(tags=pairs({"a": "1", "b": "2"})), method="PATCH"
+    ),
+    "set tags of logged model outside": Case(
+        f"{MODEL_PATH}/tags",
+        of_model(tags=pairs({f"t{n}": "w" * 300 for n in range(8)})),
+        inline_bytes=1000,
+        method="PATCH",
+    ),
+    "delete tag of logged model": Case(f"{MODEL_PATH}/tags/first", of_model(), method="DELETE"),
+    "log params of logged model": Case(
+        f"{MODEL_PATH}/params", of_model(params=pairs({"a": "1", "b": "2"}))
+    ),
+    "log params of logged model outside": Case(
+        f"{MODEL_PATH}/params",
+        of_model(params=pairs({f"p{n}": "w" * 300 for n in range(8)})),
+        inline_bytes=1000,
+    ),
+    "log metric of logged model": Case(
+        "runs/log-metric",
+        lambda scene: {
+            **{"run_id": scene.run_id, "model_id": scene.model_id},
+            **{"key": "m", "value": 1, "timestamp": 5, "step": 2},
+        },
+    ),
+    "log batch of logged model": Case(
+        "runs/log-batch",
+        lambda scene: {
+            "run_id": scene.run_id,
+            "metrics": [{**point, "model_id": scene.model_id} for point in points(200, 2)],
+            "params": pairs({"p": "1"}),
+        },
+    ),
 }
 
 
 def prepared(api: Api, case: Case) -> Scene:
     name = f"experiment-{next(_numbers):06d}"
     experiment_id = api.new_experiment(name)
-    scene = Scene(name, experiment_id, api.new_run(experiment_id, run_name="first"))
+    model = api.post("logged-models", experiment_id=experiment_id, tags=pairs({"first": "1"}))
+    scene = Scene(
+        name,
+        experiment_id,
+        api.new_run(experiment_id, run_name="first"),
+        model["model"]["info"]["model_id"],
+    )
     for path, fields in case.before:
         api.post(path, **fields(scene))
     return scene
@@ -186,7 +251,9 @@ def told(value: Any) -> Any:
     text = json.dumps(value, sort_keys=True)
     text = re.sub(r"[0-9A-HJKMNP-TV-Z]{26}", "<id>", text)
     text = re.sub(r"experiment-\d{6}", "<name>", text)
-    text = re.sub(r'"(creation_time|last_update_time)": \d+', '"time": 0', text)
+    text = re.sub(r"m-[0-9a-f]{32}", "<model>", text)
+    text = re.sub(r'"name": "[a-z]+-[a-z]+-\d+"', '"name": "<generated>"', text)
+    text = re.sub(r'"(creation|last_updated?)_time(stamp_ms)?": \d+', '"time": 0', text)
     return json.loads(text)
 
 
@@ -202,6 +269,11 @@ def state(api: Api, scene: Scene) -> list[Any]:
     ).get("runs", [])
     found.append(sorted({json.dumps(told(run), sort_keys=True) for run in listed}))
     found.append(told(api.run(scene.run_id)))
+    models = api.post("logged-models/search", experiment_ids=[scene.experiment_id])
+    listed = models.get("models", [])
+    found.append(sorted({json.dumps(told(model), sort_keys=True) for model in listed}))
+    path = f"logged-models/{scene.model_id}"
+    found.append(told(api.get(path, allow_deleted="true")))
     found += [api.history(scene.run_id, key) for key in ("m", "m0", "m1", "m19", "m149")]
     found.append(
         told(api.post("experiments/search-datasets", experiment_ids=[scene.experiment_id]))
@@ -217,14 +289,14 @@ def test_a_fault_at_every_call(
     case = CASES[name]
     monkeypatch.setattr(document, "INLINE_BYTES", case.inline_bytes)
     scene = prepared(api, case)
-    calm = told(api.post(case.path, **case.fields(scene)))
+    calm = case.sent(api, scene)
     expected = state(api, scene)
     for fault in FAULTS:
         for nth in itertools.count(1):
             scene = prepared(api, case)
             forget()
             doubles.faulty.arm(fault, nth)
-            answer = api.ask("POST", case.path, **case.fields(scene))
+            answer = case.send(api, scene)
             struck = doubles.faulty.fired
             doubles.faulty.heal()
             where = f"{fault.name} at call {nth}"
@@ -233,19 +305,20 @@ def test_a_fault_at_every_call(
             else:
                 assert answer.status >= 500 or answer.status == 429, (where, answer)
                 forget()
-                again = api.ask("POST", case.path, **case.fields(scene))
-                assert _fine(again, calm, case.path), (where, again)
+                again = case.send(api, scene)
+                assert _fine(again, calm, case), (where, again)
             assert state(api, scene) == expected, where
             if not struck:
                 break
         assert nth > 1, "the request made no call"
 
 
-def _fine(answer: Answer, calm: Any, path: str) -> bool:
+def _fine(answer: Answer, calm: Any, case: Case) -> bool:
     if answer.status == 200:
         return bool(told(answer.body) == calm)
     ends = ("create", "delete", "restore", "delete-tag", "delete-experiment-tag")
-    return path.endswith(ends) and answer.code in DONE_BEFORE
+    removes = case.method == "DELETE" or case.path.endswith(ends)
+    return removes and answer.code in DONE_BEFORE
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -257,10 +330,10 @@ def test_sent_twice(
     case = CASES[name]
     monkeypatch.setattr(document, "INLINE_BYTES", case.inline_bytes)
     scene = prepared(api, case)
-    calm = told(api.post(case.path, **case.fields(scene)))
+    calm = case.sent(api, scene)
     expected = state(api, scene)
-    again = api.ask("POST", case.path, **case.fields(scene))
-    assert _fine(again, calm, case.path), again
+    again = case.send(api, scene)
+    assert _fine(again, calm, case), again
     assert state(api, scene) == expected
 
 
@@ -270,7 +343,7 @@ def test_no_read_may_be_stale(broken: tuple[Api, Doubles]) -> None:
     with doubles.counting.measure() as cost:
         for case in CASES.values():
             scene = prepared(api, case)
-            api.post(case.path, **case.fields(scene))
+            case.sent(api, scene)
             state(api, scene)
         api.post("experiments/search", max_results=100)
     assert sum(cost.requests.values()) > 100
