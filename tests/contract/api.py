@@ -43,13 +43,18 @@ class Api:
     ``cost`` is what the last call of this thread cost.
     """
 
+    def __init__(self, workspace: str = "") -> None:
+        self._headers = {"content-type": "application/json", "host": "localhost"}
+        if workspace:
+            self._headers["x-mlflow-workspace"] = workspace
+
     def ask(self, method: str, path: str, **fields: Any) -> Answer:
         api = "ajax-api" if path in _OF_THE_UI else "api"
         event: dict[str, Any] = {
             "version": "2.0",
             "rawPath": f"/{api}/2.0/mlflow/{path}",
             "rawQueryString": "",
-            "headers": {"content-type": "application/json", "host": "localhost"},
+            "headers": self._headers,
             "requestContext": {"http": {"method": method}, "requestId": "test"},
             "isBase64Encoded": False,
         }

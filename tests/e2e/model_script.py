@@ -16,8 +16,6 @@ import mlflow
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 
-READY = "READY"
-
 
 def refused(code: str, call, *arguments, **more) -> None:
     found = "nothing"
@@ -42,8 +40,8 @@ def main(uri: str, name: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "weights.txt").write_text("1 2 3", encoding="utf-8")
             client.log_model_artifacts(model.model_id, folder)
-        ready = mlflow.finalize_logged_model(model.model_id, READY)
-    assert str(ready.status) == READY, ready
+        ready = mlflow.finalize_logged_model(model.model_id, "READY")
+    assert str(ready.status) == "READY", ready
     assert ready.source_run_id == run.info.run_id
     assert ready.artifact_location.endswith(f"/models/{model.model_id}/artifacts")
 
@@ -51,7 +49,7 @@ def main(uri: str, name: str) -> None:
     assert (found.name, found.model_type) == ("checkpoint", "net")
     assert found.params == {"lr": "0.1"}
     assert found.tags["kind"] == "test"
-    metrics = {(metric.key, metric.step): metric.value for metric in found.metrics}
+    metrics = {(metric.key, metric.step): metric.value for metric in found.metrics or ()}
     assert metrics == {
         ("loss", 0): 1.0,
         ("loss", 1): 0.5,
@@ -59,7 +57,7 @@ def main(uri: str, name: str) -> None:
         ("acc", 3): 0.75,
         ("f1", 3): 0.5,
     }, metrics
-    assert {metric.run_id for metric in found.metrics} == {run.info.run_id}
+    assert {metric.run_id for metric in found.metrics or ()} == {run.info.run_id}
 
     mlflow.set_logged_model_tags(model.model_id, {"stage": "candidate", "kind": "changed"})
     mlflow.delete_logged_model_tag(model.model_id, "stage")

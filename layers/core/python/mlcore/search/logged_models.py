@@ -209,10 +209,13 @@ def restore_key(values: object, ordering: Sequence[OrderBy]) -> Key:
     if not isinstance(values, list) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")
     for order, rank, value in zip(total, values[::2], values[1::2], strict=True):
-        number = rank == MISSING or order.metric or order.key in (*_TIMES, "status")
-        if rank not in (PRESENT, MISSING) or not isinstance(value, (int, float) if number else str):
-            raise InvalidParameterValue("Invalid page token")
-        if not paging.is_scalar(value):
+        if rank == MISSING or order.metric:
+            fits = isinstance(value, int | float)
+        elif order.key in (*_TIMES, "status"):
+            fits = isinstance(value, int) and abs(value) < 2**63
+        else:
+            fits = isinstance(value, str)
+        if rank not in (PRESENT, MISSING) or not fits or not paging.is_scalar(value):
             raise InvalidParameterValue("Invalid page token")
     return tuple(values)
 
