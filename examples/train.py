@@ -4,12 +4,14 @@
 
 Needs mlflow and scikit-learn; downloads nothing. Beside metrics and params each trial logs files: a
 report of the estimator, the curve of its error as a figure, its worst predictions as a table and
-its residuals as an image.
+its residuals as an image. The model of the best one is logged, loaded from the server and asked for
+predictions.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from typing import Any
 
@@ -17,6 +19,7 @@ import mlflow
 import numpy as np
 from matplotlib.figure import Figure
 from mlflow.data.numpy_dataset import from_numpy
+from mlflow.models import infer_signature
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.metrics import mean_absolute_error, mean_squared_error
@@ -99,6 +102,44 @@ def main() -> None:
     print(f"best run: {best.info.run_id} ({best.info.run_name})")
     print(f"mean squared error: {best.data.metrics['val_mse']:.1f}")
     print("its files:", *find_files(best.info.artifact_uri))
+    model_id = log_best(best.info.run_id, best.data.params, data)
+    print(f"its model: {model_id}")
+
+
+def log_best(run_id: str, parameters: dict[str, str], data: list[Any]) -> str:
+    """Logs a model with the best trial's parameters to its run; loads it as any user would."""
+    x_train, x_test, y_train, y_test = data
+    model = GradientBoostingRegressor(
+        n_estimators=TREES,
+        random_state=0,
+        learning_rate=float(parameters["learning_rate"]),
+        max_depth=int(parameters["max_depth"]),
+    )
+    mlflow.autolog(disable=True)
+    model.fit(x_train, y_train)
+    expected = model.predict(x_test)
+    with mlflow.start_run(run_id=run_id):
+        # MLflow warns that a pickle runs code when it is loaded; here it is our own.
+        logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)
+        logged = mlflow.sklearn.log_model(
+            model,
+            name="regressor",
+            params=model.get_params(),
+            signature=infer_signature(x_test, expected),
+            pip_requirements=["scikit-learn"],
+            serialization_format="cloudpickle",
+        )
+        mlflow.log_metric(
+            "final_mse", mean_squared_error(y_test, expected), model_id=logged.model_id
+        )
+    predicted = mlflow.pyfunc.load_model(logged.model_uri).predict(x_test)
+    if not np.allclose(predicted, expected):
+        raise SystemExit("the model that was loaded predicts something else")
+    found = mlflow.search_logged_models(
+        filter_string=f"source_run_id = '{run_id}' AND metrics.final_mse > 0",
+        output_format="list",
+    )
+    return str(found[0].model_id)
 
 
 if __name__ == "__main__":

@@ -29,5 +29,6 @@ def test_train(product: Server, tmp_path: Path) -> None:
         assert "best run: " in run.stdout, run.stdout
         for name in ("plots/error.png", "plots/residuals.png", "tables/worst.json"):
             assert name in run.stdout, run.stdout
+        assert "its model: m-" in run.stdout, run.stdout
         for word in ("WARNING", "Warning", "ERROR", "Traceback"):
             assert word not in run.stderr, run.stderr
