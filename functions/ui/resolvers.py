@@ -15,6 +15,7 @@ from mlcore.queries import runs as run_queries
 from mlcore.repos import experiments, runs
 from mlcore.responses import experiments as experiment_responses
 from mlcore.responses import runs as run_responses
+from ui import rights
 
 Json = dict[str, Any]
 Input = Mapping[str, Any] | None
@@ -28,13 +29,23 @@ def echo(_root: None, _info: GraphQLResolveInfo, inputString: str | None = None)
     return {"output": inputString}
 
 
-def get_experiment(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
-    return {"experiment": _experiment(_given(input).get("experimentId") or "", info)}
+def get_experiment(
+    _root: None,
+    info: GraphQLResolveInfo,
+    input: Input = None,
+) -> Json | None:
+    wanted = _given(input).get("experimentId") or ""
+    if not rights.may_read_experiment(_request(info), wanted):
+        return None
+    return {"experiment": _experiment(wanted, info)}
 
 
-def get_run(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
+def get_run(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json | None:
     given = _given(input)
-    read = runs.load(given.get("runId") or given.get("runUuid") or "")
+    run_id = given.get("runId") or given.get("runUuid") or ""
+    if not rights.may_read_runs(_request(info), [run_id]):
+        return None
+    read = runs.load(run_id)
     if read.experiment.workspace != _request(info).workspace:
         raise runs.missing(read.run_id)
     run = run_responses.run(runs.entity(read))
@@ -46,7 +57,7 @@ def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> J
     limit = given.get("maxResults")
     return run_queries.search(
         _request(info).workspace,
-        _texts(given.get("experimentIds")),
+        rights.readable(_request(info), _texts(given.get("experimentIds"))),
         given.get("filter") or "",
         given.get("runViewType") or "ACTIVE_ONLY",
         MAX_SEARCH_RESULTS if limit is None else limit,
@@ -57,11 +68,13 @@ def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> J
 
 def get_metric_history_bulk_interval(
     _root: None,
-    _info: GraphQLResolveInfo,
+    info: GraphQLResolveInfo,
     input: Input = None,
-) -> Json:
+) -> Json | None:
     given = _given(input)
     run_ids = _texts(given.get("runIds"))
+    if not rights.may_read_runs(_request(info), run_ids):
+        return None
     if len(run_ids) > MAX_INTERVAL_RUNS:
         raise errors.InvalidParameterValue(
             f"GetMetricHistoryBulkInterval request must specify at most {MAX_INTERVAL_RUNS} "
@@ -81,7 +94,8 @@ def get_metric_history_bulk_interval(
 
 def search_datasets(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
     wanted = _texts(_given(input).get("experimentIds"))
-    return datasets.search(_request(info).workspace, wanted)
+    seen = rights.readable(_request(info), wanted)
+    return {} if wanted and not seen else datasets.search(_request(info).workspace, seen)
 
 
 def list_artifacts(_root: None, _info: GraphQLResolveInfo, input: Input = None) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlcore.policies import experiments, logged_models, runs, users
+from mlcore.policies import experiments, logged_models, runs, ui, users
 from mlcore.policies.requests import Follow, Policy, Route
 
 POLICIES: dict[Route, Policy] = {
@@ -10,6 +10,7 @@ POLICIES: dict[Route, Policy] = {
     **runs.POLICIES,
     **logged_models.POLICIES,
     **users.POLICIES,
+    **ui.POLICIES,
 }
 """A route that is missing here is refused to everybody but administrators; a test names them."""
 

@@ -1,0 +1,1 @@
+"""MLflow's web UI in a real Chromium, against the local runner."""

@@ -1,0 +1,84 @@
+"""The Chromium that the tests drive: `make setup` unpacks one, or the machine has one."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from tests.engines import ROOT
+
+FOLDER = ROOT / ".tools/browser"
+INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+APPLICATIONS = (
+    Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
+    Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
+)
+ARGUMENTS = [
+    # Containers have neither the kernel's sandbox for an unprivileged user nor much shared memory.
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    # Nothing but the page under test is asked for anything.
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-proxy-server",
+]
+
+
+def executable() -> Path:
+    """The browser: TEST_BROWSER, else the one of `make setup`, else one of the machine.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    named = os.environ.get("TEST_BROWSER")
+    if named:
+        return Path(named)
+    found = [FOLDER / "chromium", *(Path(shutil.which(name) or "") for name in INSTALLED)]
+    for path in (*found, *APPLICATIONS):
+        if path.is_file():
+            return path
+    raise FileNotFoundError(
+        "The tests of the web UI need Chromium or Chrome: `make setup` brings one on Linux x64; "
+        "elsewhere install one, or name it in TEST_BROWSER."
+    )
+
+
+def environment(browser: Path) -> dict[str, Any]:
+    """What the unpacked browser needs to find its own libraries and fonts."""
+    kept: dict[str, Any] = dict(os.environ)
+    if browser.parent == FOLDER:
+        kept["LD_LIBRARY_PATH"] = f"{FOLDER / 'lib'}:{kept.get('LD_LIBRARY_PATH', '')}"
+        kept["FONTCONFIG_FILE"] = str(FOLDER / "fonts.conf")
+    return kept
+
+
+def unpack(folder: Path) -> None:
+    """Unpacks the files of the npm package in ``folder/node_modules`` into ``folder``."""
+    import brotli  # noqa: PLC0415 - only `make setup` unpacks
+
+    packed = folder / "node_modules/@sparticuz/chromium/bin"
+    for name in ("al2023", "fonts", "swiftshader"):
+        content = brotli.decompress((packed / f"{name}.tar.br").read_bytes())
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            archive.extractall(folder, filter="data")
+    fonts, cache = (folder / "fonts").resolve(), (folder / "font-cache").resolve()
+    (folder / "fonts.conf").write_text(
+        f"<fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir></fontconfig>\n"
+    )
+    program = folder / "chromium"
+    program.write_bytes(brotli.decompress((packed / "chromium.br").read_bytes()))
+    program.chmod(0o755)
+    shutil.rmtree(folder / "node_modules")
+
+
+if __name__ == "__main__":
+    unpack(Path(sys.argv[1]))

@@ -1,0 +1,91 @@
+"""One browser, one runner with the example's data, for all tests of the UI."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.browser import chromium
+from tests.browser.visitor import SCREENSHOTS, Visitor
+from tests.differential.rest import Call, Side, get, post
+from tests.engines import ROOT
+from tests.servers import environment, start_product, stopped
+
+CLOSED_ASSISTANT = """
+if (location.protocol.startsWith("http")) {
+    localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");
+    localStorage.setItem("mlflow.assistant.panelOpen_v1", "false");
+}
+"""
+
+
+class Data(NamedTuple):
+    """A running product that the example has trained on."""
+
+    url: str
+    api: Side
+    experiment: str
+    runs: list[dict[str, Any]]
+
+    def ask(self, call: Call) -> Any:
+        reply = self.api.send(call)
+        assert reply.status == 200, reply
+        return reply.body
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    program = chromium.executable()
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=str(program),
+            args=chromium.ARGUMENTS,
+            env=chromium.environment(program),
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
+    folder = tmp_path_factory.mktemp("ui")
+    with stopped(start_product(folder)) as server:
+        _train(server.url, folder)
+        api = Side(server.url)
+        named = api.send(get("experiments/get-by-name", experiment_name="diabetes")).body
+        experiment = named["experiment"]["experiment_id"]
+        runs = api.send(post("runs/search", {"experiment_ids": [experiment]})).body["runs"]
+        yield Data(server.url, api, experiment, runs)
+        api.close()
+
+
+def _train(url: str, folder: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "train.py")],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=folder,
+        env=environment(MLFLOW_TRACKING_URI=url),
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.fixture
+def visitor(browser: Any, data: Data) -> Iterator[Visitor]:
+    """A new profile: nothing remembered but that the assistant, which opens by itself on a server
+    of this machine, was closed."""
+    context = browser.new_context(viewport={"width": 1500, "height": 950})
+    context.add_init_script(CLOSED_ASSISTANT)
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    yield Visitor(page, data.url)
+    context.close()

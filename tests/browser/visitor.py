@@ -1,0 +1,92 @@
+"""One browser page that remembers everything that went wrong on it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.engines import ROOT
+
+SCREENSHOTS = ROOT / ".cache/screenshots"
+"""One picture for each page looked at, of the last run."""
+STILL_SECONDS = 0.4
+PATIENCE_SECONDS = 20
+
+EXPECTED = {
+    # As MLflow's server does where nobody logs in; the UI takes it for that.
+    ("GET", "/ajax-api/2.0/mlflow/users/current", 404),
+}
+
+
+class Visitor:
+    """Opens pages of the UI, waits until they are still, and tells what went wrong meanwhile."""
+
+    def __init__(self, page: Any, url: str) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        self._url = url
+        self._asked: dict[int, str] = {}
+        self._changed = time.monotonic()
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
+        page.on("request", self._begun)
+        page.on("requestfinished", self._ended)
+        page.on("requestfailed", self._failed)
+        page.on("response", self._answered)
+
+    def _path(self, url: str) -> str:
+        return url.removeprefix(self._url).partition("?")[0]
+
+    def _said(self, message: Any) -> None:
+        # The browser repeats here what it says of responses, with the address in the location.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.problems.append(f"console: {message.text[:500]}")
+
+    def _begun(self, request: Any) -> None:
+        self._changed = time.monotonic()
+        # The start of a worker is announced, its end is not.
+        if not request.url.endswith(".worker.js"):
+            self._asked[id(request)] = request.url
+
+    def _ended(self, request: Any) -> None:
+        self._changed = time.monotonic()
+        self._asked.pop(id(request), None)
+
+    def _failed(self, request: Any) -> None:
+        self._ended(request)
+        # A page that is left gives up what it still waits for.
+        if request.failure != "net::ERR_ABORTED":
+            self.problems.append(f"failed: {request.method} {request.url} {request.failure}")
+
+    def _answered(self, response: Any) -> None:
+        call = (response.request.method, self._path(response.url), response.status)
+        if response.status >= 400 and call not in EXPECTED:
+            self.problems.append(f"{response.status}: {call[0]} {response.url[:300]}")
+
+    def open(self, place: str) -> None:
+        """Loads the page anew at a place of the UI, such as ``/experiments``."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self._url}/#{place}")
+        self.settle()
+
+    def settle(self) -> None:
+        """Waits until nothing is asked for any more."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._asked or time.monotonic() - self._changed < STILL_SECONDS:
+            self.page.wait_for_timeout(50)
+            if time.monotonic() > deadline:
+                self.problems.append(f"never answered: {sorted(self._asked.values())}")
+                self._asked.clear()
+                return
+
+    def looks(self, name: str, *texts: str) -> None:
+        """The texts are to be seen and nothing has gone wrong; keeps a screenshot."""
+        path: Path = SCREENSHOTS / f"{name}.png"
+        try:
+            for text in texts:
+                self.page.get_by_text(text).locator("visible=true").first.wait_for(timeout=10_000)
+            self.settle()
+        finally:
+            self.page.screenshot(path=path)
+        assert not self.problems, "\n".join([name, *self.problems])
