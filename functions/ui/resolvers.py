@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from graphql import GraphQLResolveInfo
 
 from mlcore import errors
+from mlcore.auth.permissions import REGISTERED_MODEL_VERSION
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
-from mlcore.queries import datasets, metrics
+from mlcore.queries import datasets, metrics, model_versions
 from mlcore.queries import runs as run_queries
 from mlcore.repos import experiments, runs
 from mlcore.responses import experiments as experiment_responses
@@ -102,8 +103,20 @@ def list_artifacts(_root: None, _info: GraphQLResolveInfo, input: Input = None) 
     raise errors.NotImplementedRpc("Artifacts are listed by GET /api/2.0/mlflow/artifacts/list.")
 
 
-def search_model_versions(_root: None, _info: GraphQLResolveInfo, input: Input = None) -> Json:
-    return {}
+def search_model_versions(
+    _root: None,
+    info: GraphQLResolveInfo,
+    input: Input = None,
+) -> Json:
+    given = _given(input)
+    limit = given.get("maxResults")
+    return _model_versions(
+        info,
+        given.get("filter") or "",
+        model_versions.MOST_RESULTS if limit is None else limit,
+        _texts(given.get("orderBy")),
+        given.get("pageToken") or "",
+    )
 
 
 def experiment_of_run(run: Json, info: GraphQLResolveInfo) -> Json:
@@ -112,8 +125,28 @@ def experiment_of_run(run: Json, info: GraphQLResolveInfo) -> Json:
     return found or _experiment(run["info"]["experiment_id"], info)
 
 
-def model_versions_of_run(_run: Json, _info: GraphQLResolveInfo) -> list[Json]:
-    return []
+def model_versions_of_run(run: Json, info: GraphQLResolveInfo) -> list[Json]:
+    """The first page; MLflow's server has no other either."""
+    run_id = run["info"]["run_id"]
+    found = _model_versions(info, f"run_id='{run_id}'", model_versions.MOST_RESULTS, (), "")
+    versions: list[Json] = found.get("model_versions", [])
+    return versions
+
+
+def _model_versions(
+    info: GraphQLResolveInfo,
+    filter_string: str,
+    limit: int,
+    order_by: Sequence[str],
+    page_token: str,
+) -> Json:
+    workspace = _request(info).workspace
+    found = model_versions.search(workspace, filter_string, limit, order_by, page_token)
+    may_read = _request(info).may_read(REGISTERED_MODEL_VERSION)
+    if may_read is not None and "model_versions" in found:
+        seen = [version for version in found["model_versions"] if may_read(version["name"])]
+        found = {**found, "model_versions": seen}
+    return found
 
 
 def _experiment(wanted: str, info: GraphQLResolveInfo) -> Json:

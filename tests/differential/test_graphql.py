@@ -89,6 +89,18 @@ mutation SearchDatasets($data: MlflowSearchDatasetsInput!) {
   }
 }
 """
+VERSIONS = """
+query Versions($data: MlflowSearchModelVersionsInput!) {
+  mlflowSearchModelVersions(input: $data) {
+    apiError { code } nextPageToken
+    modelVersions {
+      name version userId currentStage description source runId status statusMessage runLink
+      aliases modelId tags { key value } modelParams { name } modelMetrics { key }
+      deploymentJobState { jobId runId currentTaskName jobState runState }
+    }
+  }
+}
+"""
 DATASET = {"name": "d", "digest": "1", "source_type": "s", "source": "x", "schema": "c"}
 STORY = [
     experiment(),
@@ -111,6 +123,21 @@ STORY = [
         },
     ),
     post("runs/update", {"run_id": Ref("full"), "status": "FINISHED", "end_time": 9}),
+]
+
+
+REGISTERED = [
+    post("registered-models/create", {"name": "graphql model"}),
+    post(
+        "model-versions/create",
+        {
+            "name": "graphql model",
+            "source": "s3://b/x",
+            "run_id": Ref("full"),
+            "tags": [{"key": "k", "value": "v"}],
+        },
+    ),
+    post("registered-models/alias", {"name": "graphql model", "alias": "a", "version": "1"}),
 ]
 
 
@@ -157,7 +184,7 @@ def test_schema_is_stocks() -> None:
 
 
 def test_ui_queries(both: Pair) -> None:
-    both.send_all(STORY)
+    both.send_all([*STORY, *REGISTERED])
     for variables in ({"experimentId": E}, {"experimentId": "0"}):
         found = same(both, ask(GET_EXPERIMENT, {"input": variables}, "MlflowGetExperimentQuery"))
         assert found.body["message"] is None
@@ -174,6 +201,15 @@ def test_ui_queries(both: Pair) -> None:
     found = same(both, ask(HISTORY, {"data": wanted}))
     assert len(found.body["data_of"]["mlflow_get_metric_history_bulk_interval"]["metrics"]) == 2
     same(both, ask(HISTORY, {"data": wanted | {"metricKey": "n"}}))
+    searches: list[dict[str, Any]] = [
+        {"filter": "name='graphql model'"},
+        {"maxResults": 10},
+        {"orderBy": ["name"]},
+    ]
+    for search in searches:
+        found = same(both, ask(VERSIONS, {"data": search}))
+        versions = found.body["data_of"]["mlflow_search_model_versions"]["model_versions"]
+        assert "graphql model" in {version["name"] for version in versions}, found
     found = same(both, ask(DATASETS, {"data": {"experimentIds": [E]}}))
     assert len(found.body["data_of"]["mlflow_search_datasets"]["dataset_summaries"]) == 1
     same(both, ask(DATASETS, {"data": {"experimentIds": []}}))
