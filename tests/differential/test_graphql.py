@@ -96,7 +96,7 @@ query Versions($data: MlflowSearchModelVersionsInput!) {
     modelVersions {
       name version userId currentStage description source runId status statusMessage runLink
       aliases modelId tags { key value } modelParams { name } modelMetrics { key }
-      deploymentJobState { jobId runId currentTaskName jobState runState }
+      deploymentJobState { jobId runId currentTaskName }
     }
   }
 }
