@@ -1,0 +1,130 @@
+"""Webhooks on the real engine: what a call costs, what the stream announces, who sees which."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import indexer.app
+from mlcore import queues
+from mlcore.errors import TemporarilyUnavailable
+from mlcore.repos import webhooks
+from mlcore.webhooks import message
+from mlcore.webhooks.message import DeliveryMessage
+from mlcore.webhooks.webhook import ACTIONS, ACTIVE, EventName, Webhook
+from tests.contract.api import Api
+from tests.contract.conftest import Store
+from tests.contract.streams import following
+
+ALL = tuple(EventName(entity, action) for entity in ACTIONS for action in ACTIONS[entity])
+
+
+def webhook(webhook_id: str, workspace: str = "default", created: int = 0) -> Webhook:
+    return Webhook(webhook_id, workspace, "n", "https://x", ALL, ACTIVE, "", "", created, created)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[DeliveryMessage]:
+    """The messages that the indexer queues."""
+    found: list[DeliveryMessage] = []
+
+    def send(_: str, messages: list[queues.Message]) -> None:
+        found.extend(message.parse(one.body) for one in messages)
+
+    monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
+    monkeypatch.setattr(queues, "send", send)
+    return found
+
+
+def of_registry(api: Api, name: str) -> list[tuple[int, int, float]]:
+    """A life in the registry; round trips, requests and write units of each call."""
+    costs = []
+
+    def call(method: str, path: str, **fields: object) -> None:
+        assert api.ask(method, path, **fields).status == 200, path
+        costs.append((api.cost.round_trips, api.cost.requests, api.cost.write_units))
+
+    call("POST", "registered-models/create", name=name, tags=[{"key": "a", "value": "b"}])
+    call("POST", "model-versions/create", name=name, source="s3://b/m")
+    tag = {"key": "k", "value": "v"}
+    call("POST", "model-versions/set-tag", name=name, version="1", **tag)
+    call("POST", "model-versions/set-tag", name=name, version="1", **tag)
+    call("DELETE", "model-versions/delete-tag", name=name, version="1", key="k")
+    call("POST", "registered-models/set-tag", name=name, **tag)
+    call("POST", "registered-models/alias", name=name, alias="x", version="1")
+    call("PATCH", "model-versions/update", name=name, version="1", description="d")
+    call("POST", "registered-models/rename", name=name, new_name=f"{name}2")
+    call("DELETE", "registered-models/alias", name=f"{name}2", alias="x")
+    call("POST", "registered-models/alias", name=f"{name}2", alias="y", version="1")
+    call("DELETE", "model-versions/delete", name=f"{name}2", version="1")
+    call("DELETE", "registered-models/delete", name=f"{name}2")
+    return costs
+
+
+EVENTS = Counter(
+    {
+        ("registered_model.created", "m"): 1,
+        ("model_version.created", "m"): 1,
+        ("model_version_tag.set", "m"): 2,
+        ("model_version_tag.deleted", "m"): 1,
+        ("model_version_alias.created", "m"): 1,
+        ("model_version_alias.deleted", "m2"): 1,
+        ("model_version_alias.created", "m2"): 1,
+    }
+)
+
+
+def test_a_call_costs_the_same_whoever_listens(store: Store) -> None:
+    without = of_registry(store.api, "m")
+    for number in range(20):
+        webhooks.put(webhook(f"w{number}"))
+    assert of_registry(store.api, "n") == without
+
+
+def test_the_stream_tells_each_event_once_however_often_it_is_read(
+    store: Store, sent: list[DeliveryMessage]
+) -> None:
+    for one in (webhook("w1"), webhook("w2"), webhook("w3", workspace="other")):
+        webhooks.put(one)
+    with following(store) as stream:
+        of_registry(store.api, "m")
+        records = stream.fresh()
+    assert indexer.app.index(records) is None
+    told = Counter((str(one.event), one.data["name"]) for one in sent if one.webhook_id == "w1")
+    assert told == EVENTS
+    ids = {one.delivery_id for one in sent}
+    assert len(ids) == len(sent) == 2 * EVENTS.total()
+    for start in (0, len(records) // 2):
+        assert indexer.app.index(records[start:]) is None
+    assert {one.delivery_id for one in sent} == ids
+
+
+def test_a_queue_that_is_down_brings_the_records_back(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise TemporarilyUnavailable("no queue")
+
+    monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
+    monkeypatch.setattr(queues, "send", refuse)
+    webhooks.put(webhook("w"))
+    with following(store) as stream:
+        assert store.api.ask("POST", "registered-models/create", name="m").status == 200
+        records = stream.fresh()
+    [told] = [record for record in records if "event" in record["dynamodb"].get("NewImage", {})]
+    assert indexer.app.index(records) == told["dynamodb"]["SequenceNumber"]
+
+
+def test_a_workspace_sees_its_own(store: Store) -> None:
+    for number in range(3):
+        webhooks.put(webhook(f"w{number}", created=number))
+        webhooks.put(webhook(f"w{number}", workspace="other"))
+    webhooks.delete(webhook("w1", workspace="other"))
+    assert [one.webhook_id for one in webhooks.of_workspace("default")] == ["w2", "w1", "w0"]
+    assert webhooks.find("other", "w1") is None
+    assert webhooks.change(webhook("w1", workspace="other"), {"name": "x"}) is None
+    changed = webhooks.change(webhook("w1"), {"name": "x", "events": ALL[:1], "description": ""})
+    assert changed is not None
+    assert changed == webhooks.find("default", "w1")
+    assert (changed.name, changed.events) == ("x", ALL[:1])
