@@ -90,13 +90,33 @@ def start_product(folder: Path, *arguments: str, port: int | None = None, **more
     return start(command, port, folder, ROOT, **more)
 
 
-def start_stock(folder: Path, **more: str) -> Server:
-    """Stock MLflow on SQLite, one worker."""
+ADMIN = ("admin", "an-admin-password")
+
+_BASIC_AUTH = """[mlflow]
+default_permission = READ
+database_uri = sqlite:///{folder}/auth.db
+admin_username = admin
+admin_password = an-admin-password
+authorization_function = mlflow.server.auth:authenticate_request_basic_auth
+auth_cache_ttl_seconds = 3600
+"""
+
+
+def start_stock(folder: Path, *, auth: bool = False, **more: str) -> Server:
+    """Stock MLflow on SQLite, one worker; with ``auth`` its basic-auth app."""
     port = free_port()
+    arguments: tuple[str, ...] = ()
+    if auth:
+        settings = folder / "basic_auth.ini"
+        settings.write_text(_BASIC_AUTH.format(folder=folder))
+        more["MLFLOW_AUTH_CONFIG_PATH"] = str(settings)
+        more["MLFLOW_FLASK_SERVER_SECRET_KEY"] = "x"
+        arguments = ("--app-name", "basic-auth")
     command = [
         *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
         *("--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"),
         *("--artifacts-destination", str(folder / "artifacts")),
+        *arguments,
     ]
     # Its job runners start eight processes that no test needs.
     quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **more}

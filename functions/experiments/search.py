@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments import messages as m
 from mlcore import paging
+from mlcore.auth.permissions import EXPERIMENT, RUN
 from mlcore.entities import VIEW_STAGES, Experiment
 from mlcore.http import Request
 from mlcore.limits.text import check_max_results
@@ -33,10 +34,13 @@ def search_experiments(message: m.SearchExperiments, request: Request) -> dict[s
     query = [request.workspace, message.filter, view, list(message.order_by)]
     position = paging.position_of(message.page_token, query)
     after = None if position is None else order.restore_key(position, ordering, fields.EXPERIMENT)
+    readable = request.may_read(EXPERIMENT)
     keyed = (
         (key_of(experiment), experiment)
         for experiment in _experiments(request.workspace)
-        if experiment.lifecycle_stage in VIEW_STAGES[view] and matches(experiment)
+        if experiment.lifecycle_stage in VIEW_STAGES[view]
+        and readable(experiment.experiment_id)
+        and matches(experiment)
     )
     following = (pair for pair in keyed if after is None or pair[0] > after)
     rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
@@ -50,7 +54,8 @@ def search_experiments(message: m.SearchExperiments, request: Request) -> dict[s
 
 
 def search_datasets(message: m.SearchDatasets, request: Request) -> dict[str, Any]:
-    return datasets.search(request.workspace, message.experiment_ids)
+    readable = request.may_read(RUN)
+    return datasets.search(request.workspace, message.experiment_ids, readable)
 
 
 def _experiments(workspace: str) -> Iterator[Experiment]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlcore.auth.permissions import RUN
 from mlcore.http import Request
 from mlcore.queries import runs
 from runs import messages as m
@@ -18,4 +19,5 @@ def search_runs(message: m.SearchRuns, request: Request) -> dict[str, Any]:
         message.max_results,
         message.order_by,
         message.page_token,
+        request.may_read(RUN),
     )

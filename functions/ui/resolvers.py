@@ -8,7 +8,7 @@ from typing import Any, Final
 from graphql import GraphQLResolveInfo
 
 from mlcore import errors
-from mlcore.auth.permissions import REGISTERED_MODEL_VERSION
+from mlcore.auth.permissions import PROMPT_VERSION, REGISTERED_MODEL_VERSION, RUN
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
 from mlcore.queries import datasets, metrics, model_versions
@@ -58,12 +58,13 @@ def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> J
     limit = given.get("maxResults")
     return run_queries.search(
         _request(info).workspace,
-        rights.readable(_request(info), _texts(given.get("experimentIds"))),
+        _texts(given.get("experimentIds")),
         given.get("filter") or "",
         given.get("runViewType") or "ACTIVE_ONLY",
         MAX_SEARCH_RESULTS if limit is None else limit,
         _texts(given.get("orderBy")),
         given.get("pageToken") or "",
+        _request(info).may_read(RUN),
     )
 
 
@@ -95,8 +96,7 @@ def get_metric_history_bulk_interval(
 
 def search_datasets(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
     wanted = _texts(_given(input).get("experimentIds"))
-    seen = rights.readable(_request(info), wanted)
-    return {} if wanted and not seen else datasets.search(_request(info).workspace, seen)
+    return datasets.search(_request(info).workspace, wanted, _request(info).may_read(RUN))
 
 
 def list_artifacts(_root: None, _info: GraphQLResolveInfo, input: Input = None) -> Json:
@@ -141,12 +141,16 @@ def _model_versions(
     page_token: str,
 ) -> Json:
     workspace = _request(info).workspace
-    found = model_versions.search(workspace, filter_string, limit, order_by, page_token)
-    may_read = _request(info).may_read(REGISTERED_MODEL_VERSION)
-    if may_read is not None and "model_versions" in found:
-        seen = [version for version in found["model_versions"] if may_read(version["name"])]
-        found = {**found, "model_versions": seen}
-    return found
+    models = _request(info).may_read(REGISTERED_MODEL_VERSION)
+    prompts = _request(info).may_read(PROMPT_VERSION)
+    return model_versions.search(
+        workspace,
+        filter_string,
+        limit,
+        order_by,
+        page_token,
+        lambda name, is_prompt: (prompts if is_prompt else models)(name),
+    )
 
 
 def _experiment(wanted: str, info: GraphQLResolveInfo) -> Json:

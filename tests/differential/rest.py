@@ -7,6 +7,7 @@ import http.client
 import json
 import math
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -81,6 +82,7 @@ class Side:
         host = url.removeprefix("http://").rstrip("/")
         self._connection = http.client.HTTPConnection(host, timeout=60)
         self.values: dict[str, Any] = {}
+        self.login: tuple[str, str] | None = None
         self._labels: dict[str, str] = {}
 
     def close(self) -> None:
@@ -102,6 +104,8 @@ class Side:
             data = json.dumps(self.resolved(call.body)).encode()
         if data is not None and call.content_type:
             headers["Content-Type"] = call.content_type
+        if self.login:
+            headers["Authorization"] = "Basic " + b64encode(":".join(self.login).encode()).decode()
         with contextlib.suppress(http.client.HTTPException, OSError):
             return self._exchange(call, path, data, headers)
         self._connection.close()  # a kept connection that the server has closed meanwhile

@@ -6,7 +6,7 @@ those it inherits from, the first that has any grant decides. (``mlflow.server.a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from mlcore.auth.permissions import (
@@ -23,6 +23,15 @@ from mlcore.auth.permissions import (
 
 NOT_DENIED: Final = "not_denied"
 """An action that needs no grant and that only DENY refuses."""
+
+Reader = Callable[[str], bool]
+"""Whether a caller may read the resource of an id."""
+
+
+def everything(_resource_id: str) -> bool:
+    """The reader of who may read all."""
+    return True
+
 
 _CAPABILITY: Final = {
     "read": "can_read",

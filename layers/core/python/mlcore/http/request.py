@@ -6,12 +6,13 @@ import base64
 import binascii
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from mlcore import errors
+from mlcore.auth.requirements import Reader, everything
 from mlcore.wire import Message
 
 DEFAULT_WORKSPACE: Final = "default"
@@ -42,9 +43,10 @@ class Request(NamedTuple):
             raise errors.EndpointNotFound(f"No endpoint has the path {self.path}.")
         return self.access
 
-    def may_read(self, resource_type: str) -> Callable[[str], bool] | None:
-        """Which resources of a type the caller sees in a list; None for all."""
-        return None if self.access is None else self.access.lists(resource_type)
+    def may_read(self, resource_type: str) -> Reader:
+        """Which resources of a type the caller sees in a list."""
+        reader: Reader = everything if self.access is None else self.access.lists(resource_type)
+        return reader
 
     def arguments(self) -> dict[str, str]:
         """The query string; of an argument that is repeated, the first."""

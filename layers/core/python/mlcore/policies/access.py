@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from mlcore.auth.permissions import (
@@ -21,7 +21,7 @@ from mlcore.auth.permissions import (
     Grant,
     Permission,
 )
-from mlcore.auth.requirements import NOT_DENIED, Grants, Requirement, Rung
+from mlcore.auth.requirements import NOT_DENIED, Grants, Reader, Requirement, Rung, everything
 from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.repos import roles, users
 from mlcore.repos.roles import Role
@@ -29,8 +29,6 @@ from mlcore.repos.users import Profile
 
 DEFAULT_PERMISSION: Final = "DEFAULT_PERMISSION"
 GRANT_DEFAULT_WORKSPACE: Final = "GRANT_DEFAULT_WORKSPACE_ACCESS"
-
-Reader = Callable[[str], bool]
 
 _LISTED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     RUN: (EXPERIMENT, (RUN,)),
@@ -95,10 +93,7 @@ class Access:
         """Whether the caller meets every requirement; an administrator meets all."""
         return self.is_admin or self.grants().allow(requirements)
 
-    def reader(self, resource_type: str, *also: Requirement) -> Reader:
-        """Which resources of a type the caller sees in a list."""
-        if self.is_admin:
-            return lambda _resource_id: True
+    def _reader(self, resource_type: str, *also: Requirement) -> Reader:
         grants = self.grants()
         if not grants.allow(also):
             return lambda _resource_id: False
@@ -107,14 +102,14 @@ class Access:
             Requirement(resource_type, resource_id, "read", member)
         )
 
-    def lists(self, resource_type: str) -> Reader | None:
-        """Which resources of a type the caller sees in a list; None for all. Of what is in an
-        experiment or a model, the ids or names of those."""
+    def lists(self, resource_type: str) -> Reader:
+        """Which resources of a type the caller sees in a list. Of what is in an experiment or a
+        model, it takes the ids or names of those."""
         if self.is_admin:
-            return None
+            return everything
         container, vetoes = _LISTED.get(resource_type, (resource_type, ()))
         also = [Requirement(each, ANY, NOT_DENIED) for each in vetoes]
-        return self.reader(container, *also)
+        return self._reader(container, *also)
 
     def administrates(self, workspace: str) -> bool:
         """Whether the caller administrates a workspace."""

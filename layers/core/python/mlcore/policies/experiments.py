@@ -19,7 +19,15 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Follow, Policy, Route, anybody, inherited, on_experiment
+from mlcore.policies.requests import (
+    Follow,
+    Policy,
+    Route,
+    across,
+    anybody,
+    inherited,
+    on_experiment,
+)
 from mlcore.repos import experiments, grants, users
 
 CONTENTS = (RUN, TRACE, LOGGED_MODEL, ASSESSMENT, "review_queue", SCORER, "scorer_version")
@@ -49,6 +57,11 @@ def delete(access: Access, message: Any) -> bool:
     )
 
 
+def search_datasets(access: Access, message: Any) -> bool:
+    requirements = across(message.experiment_ids, RUN, "read")
+    return requirements is None or access.allows(*requirements)
+
+
 def created(access: Access, message: Any, body: Mapping[str, Any]) -> None:
     give(access, EXPERIMENT, body["experiment_id"])
 
@@ -69,7 +82,8 @@ POLICIES: dict[Route, Policy] = {
     ("GET", "/2.0/mlflow/experiments/get-by-name"): read_by_name,
     ("GET", "/2.0/mlflow/experiments/search"): anybody,
     ("POST", "/2.0/mlflow/experiments/search"): anybody,
-    ("POST", "/2.0/mlflow/experiments/search-datasets"): anybody,
+    ("POST", "/2.0/mlflow/experiments/search-datasets"): search_datasets,
+    ("POST", "/2.0mlflow/experiments/search-datasets"): search_datasets,
     ("POST", "/2.0/mlflow/experiments/update"): _update,
     ("POST", "/2.0/mlflow/experiments/set-experiment-tag"): _update,
     ("POST", "/2.0/mlflow/experiments/delete-experiment-tag"): _update,

@@ -8,6 +8,7 @@ POLICIES: dict[Route, Policy] = {
     # What GraphQL shows is chosen field by field.
     ("GET", "/graphql"): anybody,
     ("POST", "/graphql"): anybody,
+    ("GET", "/version"): anybody,
     ("GET", "/2.0/mlflow/gateway-proxy"): anybody,
     ("POST", "/2.0/mlflow/gateway-proxy"): anybody,
     ("GET", "/3.0/mlflow/ui-telemetry"): anybody,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from mlcore.auth.requirements import Reader
 from mlcore.limits.datasets import check_search_datasets
 from mlcore.limits.experiments import experiment_id
 from mlcore.repos import datasets, experiments
@@ -13,14 +14,16 @@ from mlcore.repos import datasets, experiments
 MAX_SUMMARIES = 1_000
 
 
-def search(workspace: str, experiment_ids: Sequence[str]) -> dict[str, Any]:
+def search(workspace: str, experiment_ids: Sequence[str], readable: Reader) -> dict[str, Any]:
     """Each dataset of the experiments, once for each context in which a run used it."""
     check_search_datasets(experiment_ids)
     known = experiments.find_many(list(dict.fromkeys(map(experiment_id, experiment_ids))))
     summaries = (
         summary
         for experiment in known
-        if experiment is not None and experiment.workspace == workspace
+        if experiment is not None
+        and experiment.workspace == workspace
+        and readable(experiment.experiment_id)
         for summary in datasets.summaries(experiment.experiment_id)
     )
     found = [

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlcore import paging
+from mlcore.auth.requirements import Reader
 from mlcore.entities import VIEW_STAGES, Experiment, Run
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.text import check_max_results
@@ -22,6 +23,7 @@ def search(
     limit: int,
     order_by: Sequence[str],
     page_token: str,
+    readable: Reader,
 ) -> dict[str, Any]:
     """Two round trips for the newest runs; for others see :mod:`mlcore.repos.run_search`."""
     check_max_results(limit)
@@ -32,7 +34,7 @@ def search(
     after = None if position is None else order.restore_key(position, ordering, fields.RUN)
 
     def accepts(experiment: Experiment) -> bool:
-        return experiment.workspace == workspace
+        return experiment.workspace == workspace and readable(experiment.experiment_id)
 
     rows = run_search.find(
         list(dict.fromkeys(map(experiment_id, experiment_ids))),

@@ -1,0 +1,109 @@
+"""Who may call which route: the product decides as stock's basic-auth app does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.differential.auth_calls import NEW, SCENES, Scene, calls
+from tests.differential.rest import Call, Reply, Side, get, post
+from tests.engines import memory_folder
+from tests.servers import ADMIN, start_product, start_stock, stopped
+
+PASSWORD = "password-of-some-length"
+LEVELS = ("READ", "USE", "EDIT", "MANAGE", "DENY")
+REFUSED = {401, 403}
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
+    product = tmp_path_factory.mktemp("product")
+    with (
+        memory_folder() as folder,
+        stopped(start_stock(folder, auth=True)) as stock,
+        stopped(start_product(product, "--auth", MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1])) as ours,
+    ):
+        made = [Side(stock.url), Side(ours.url)]
+        yield made
+        for side in made:
+            side.close()
+
+
+def _as(side: Side, login: tuple[str, str] | None, call: Call) -> Reply:
+    side.login = login
+    return side.send(call)
+
+
+def _prepared(side: Side, scene: Scene) -> tuple[str, str] | None:
+    """Makes the user and what the scene is about, and grants what the scene grants."""
+    login = (scene.user, PASSWORD)
+    if scene.level != "anonymous":
+        made = _as(
+            side, ADMIN, post("users/create", {"username": scene.user, "password": PASSWORD})
+        )
+        assert made.status == 200, made
+    owner = login if scene.own else ADMIN
+    for call in NEW(scene):
+        made = _as(side, owner, call)
+        assert made.status == 200, (call, made)
+    if scene.level == "admin":
+        promoted = Call(
+            "PATCH",
+            "/api/2.0/mlflow/users/update-admin",
+            {"username": scene.user, "is_admin": True},
+        )
+        assert _as(side, ADMIN, promoted).status == 200
+    if scene.level in LEVELS:
+        for call in scene.grants():
+            assert _as(side, ADMIN, call).status == 200
+    return None if scene.level == "anonymous" else login
+
+
+def _decision(reply: Reply) -> object:
+    """A refusal word for word; of what was let through only that."""
+    return (reply.status, reply.body) if reply.status in REFUSED else "allowed"
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=str)
+def test_decides_as_stock_does(sides: list[Side], scene: Scene) -> None:
+    logins = [_prepared(side, scene) for side in sides]
+    differences = []
+    for call in calls(scene):
+        replies = [_as(side, login, call) for side, login in zip(sides, logins, strict=True)]
+        if _decision(replies[0]) != _decision(replies[1]):
+            differences.append((str(call), *(str(reply)[:300] for reply in replies)))
+    assert differences == []
+
+
+def test_lists_hold_what_may_be_read(sides: list[Side]) -> None:
+    """Searches leave out what is denied, and nothing else."""
+    login = ("reader", PASSWORD)
+    for side in sides:
+        _as(side, ADMIN, post("users/create", {"username": "reader", "password": PASSWORD}))
+        for number in range(6):
+            name = f"listed-{number}"
+            saves = {name: "experiment_id"}
+            made = _as(side, ADMIN, post("experiments/create", {"name": name}, saves=saves))
+            assert made.status == 200
+        for number in (1, 4):
+            grant = {
+                "username": "reader",
+                "resource_type": "experiment",
+                "resource_id": side.values[f"listed-{number}"],
+                "permission": "DENY",
+            }
+            call = Call("POST", "/api/3.0/mlflow/users/permissions/grant", grant)
+            assert _as(side, ADMIN, call).status == 200
+    shown = [
+        [
+            found["name"]
+            for found in _as(
+                side,
+                login,
+                get("experiments/search", max_results=1000, filter="name LIKE 'listed-%'"),
+            ).body["experiments"]
+        ]
+        for side in sides
+    ]
+    assert shown[0] == shown[1] == ["listed-5", "listed-3", "listed-2", "listed-0"]
