@@ -122,7 +122,7 @@ class Access:
         granted = self.grants().on(WORKSPACE, ANY)
         if granted is not None:
             return granted.can_use
-        return _absent(self.workspace).can_use
+        return absent(self.workspace).can_use
 
 
 def grants_of(profile: Profile, assigned: Iterable[Role], workspace: str) -> Grants:
@@ -134,7 +134,7 @@ def grants_of(profile: Profile, assigned: Iterable[Role], workspace: str) -> Gra
         if role.workspace == workspace
         for permission in role.permissions
     ]
-    return Grants(held, default_permission(), _absent(workspace))
+    return Grants(held, default_permission(), absent(workspace))
 
 
 def administrated(profile: Profile, assigned: Iterable[Role]) -> set[str]:
@@ -155,7 +155,7 @@ def workspaces_enabled() -> bool:
     return os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower() in {"1", "true"}
 
 
-def _absent(workspace: str) -> Permission:
+def absent(workspace: str) -> Permission:
     """What holds where there is no grant: nothing in workspaces, unless the default one is open."""
     if not workspaces_enabled():
         return default_permission()

@@ -3,14 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+from mlcore.auth.permissions import LOGGED_MODEL
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Follow, Policy, Route
+from mlcore.policies.requests import (
+    Follow,
+    Policy,
+    Route,
+    anybody,
+    creating,
+    inside,
+    on_runs,
+)
+from mlcore.repos import logged_models
 
 
 def on_models(access: Access, model_ids: Iterable[str], action: str) -> bool:
-    return not list(model_ids)
+    """Whether the caller may do something with logged models, each in its own experiment. One that
+    is missing is refused like one of somebody else."""
+    distinct = list(dict.fromkeys(model_ids))
+    for item in logged_models.find(distinct, access.workspace) if distinct else []:
+        if item is None:
+            return False
+        if not access.allows(*inside(item["experiment_id"]["S"], LOGGED_MODEL, action)):
+            return False
+    return True
 
 
-POLICIES: dict[Route, Policy] = {}
+def on_model(action: str) -> Policy:
+    def policy(access: Access, message: Any) -> bool:
+        model_id = getattr(message, "path_model_id", "") or message.model_id
+        return on_models(access, [model_id], action)
+
+    return policy
+
+
+def create(access: Access, message: Any) -> bool:
+    if not access.allows(*creating(message.experiment_id, LOGGED_MODEL)):
+        return False
+    return not message.source_run_id or on_runs(access, [message.source_run_id], "read")
+
+
+_MODEL = "/2.0/mlflow/logged-models/{path_model_id}"
+_update = on_model("update")
+
+POLICIES: dict[Route, Policy] = {
+    ("POST", "/2.0/mlflow/logged-models"): create,
+    ("POST", "/2.0/mlflow/logged-models/search"): anybody,
+    ("GET", _MODEL): on_model("read"),
+    ("PATCH", _MODEL): _update,
+    ("DELETE", _MODEL): on_model("delete"),
+    ("PATCH", f"{_MODEL}/tags"): _update,
+    ("DELETE", f"{_MODEL}/tags/{{tag_key}}"): on_model("delete"),
+    ("POST", f"{_MODEL}/params"): _update,
+}
+
 AFTERWARDS: dict[Route, Follow] = {}

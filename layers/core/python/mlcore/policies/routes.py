@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from mlcore.policies import experiments, logged_models, runs, ui, users
+from mlcore.policies import (
+    artifacts,
+    experiments,
+    logged_models,
+    registry,
+    runs,
+    ui,
+    users,
+    webhooks,
+)
 from mlcore.policies.requests import Follow, Policy, Route
 
 POLICIES: dict[Route, Policy] = {
     **experiments.POLICIES,
     **runs.POLICIES,
     **logged_models.POLICIES,
+    **registry.POLICIES,
+    **artifacts.POLICIES,
+    **webhooks.POLICIES,
     **users.POLICIES,
     **ui.POLICIES,
 }
@@ -18,4 +30,5 @@ AFTERWARDS: dict[Route, Follow] = {
     **experiments.AFTERWARDS,
     **runs.AFTERWARDS,
     **logged_models.AFTERWARDS,
+    **registry.AFTERWARDS,
 }

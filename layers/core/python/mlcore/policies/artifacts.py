@@ -1,0 +1,156 @@
+"""Who may read and write files: by the run, logged model or trace that their path names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mlcore import errors
+from mlcore.artifacts import safe_path
+from mlcore.auth.permissions import (
+    ANY,
+    EXPERIMENT,
+    LOGGED_MODEL,
+    RUN,
+    TRACE,
+    WORKSPACE,
+    Permission,
+)
+from mlcore.auth.requirements import NOT_DENIED, Requirement
+from mlcore.policies.access import Access, absent, workspaces_enabled
+from mlcore.policies.logged_models import on_model as on_logged_model
+from mlcore.policies.logged_models import on_models
+from mlcore.policies.registry import kind_of
+from mlcore.policies.requests import Policy, Route, inherited, on_runs, version_type
+
+_FOLDERS = {"models": LOGGED_MODEL, "traces": TRACE}
+_IDS = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{32}")
+
+
+def proxied(action: str, *, tree: bool = False) -> Policy:
+    """A path of the artifact proxy is ``<experiment>/<run>/artifacts/…``, and so on.
+
+    Args:
+        tree: whether all that is below the path is meant, too.
+    """
+
+    def policy(access: Access, message: Any) -> bool:
+        try:
+            path = safe_path(_path(message))
+        except errors.MlflowError:
+            return False
+        segments = [segment for segment in path.split("/") if segment]
+        if segments[:1] == ["workspaces"]:
+            segments = segments[2:]
+        if not segments:
+            return bool(getattr(_general(access), f"can_{action}"))
+        experiment_id, *rest = segments
+        kinds = _kinds(rest, tree=tree)
+        if not kinds:
+            return access.allows(Requirement(EXPERIMENT, experiment_id, action))
+        return access.allows(
+            Requirement(EXPERIMENT, experiment_id, "read"),
+            *(inherited(experiment_id, kind, action) for kind in kinds),
+        )
+
+    return policy
+
+
+def _kinds(rest: list[str], *, tree: bool) -> tuple[str, ...]:
+    """The types of things that a path below an experiment belongs to."""
+    if not rest:
+        return (RUN, TRACE, LOGGED_MODEL) if tree else ()
+    if rest[0] in _FOLDERS:
+        return (_FOLDERS[rest[0]],)
+    if tree or rest[1:2] == ["artifacts"] or _IDS.fullmatch(rest[0]):
+        return (RUN,)
+    return ()
+
+
+def _general(access: Access) -> Permission:
+    """What holds for the root of all files."""
+    if not workspaces_enabled():
+        return absent(access.workspace)
+    return access.grants().on(WORKSPACE, ANY) or absent(access.workspace)
+
+
+def _path(message: Any) -> str:
+    if hasattr(message, "parameters"):  # the request of a plain route
+        return str(message.parameters.get("artifact_path", ""))
+    return str(getattr(message, "artifact_path", "") or getattr(message, "path", ""))
+
+
+def on_run(action: str) -> Policy:
+    def policy(access: Access, message: Any) -> bool:
+        return on_runs(access, [message.run_id or getattr(message, "run_uuid", "")], action)
+
+    return policy
+
+
+def on_run_argument(action: str) -> Policy:
+    """As :func:`on_run`, of a plain route."""
+
+    def policy(access: Access, message: Any) -> bool:
+        arguments = message.arguments()
+        run_id = arguments.get("run_id") or arguments.get("run_uuid")
+        if not run_id:
+            raise errors.InvalidParameterValue("Request must specify run_id or run_uuid parameter")
+        return on_runs(access, [run_id], action)
+
+    return policy
+
+
+def upload_of_run_or_model(access: Access, message: Any) -> bool:
+    if bool(message.run_id) == bool(message.model_id):
+        raise errors.InvalidParameterValue("Exactly one of run_id and model_id must be provided.")
+    if message.model_id:
+        return on_models(access, [message.model_id], "update")
+    return on_runs(access, [message.run_id], "update")
+
+
+def file_of_model(access: Access, message: Any) -> bool:
+    return on_models(access, [message.parameters["model_id"]], "read")
+
+
+def file_of_version(access: Access, message: Any) -> bool:
+    name = message.arguments().get("name")
+    if not name:
+        raise errors.InvalidParameterValue("Request must specify name parameter")
+    kind = kind_of(access.workspace, name)
+    return kind is not None and access.allows(
+        Requirement(kind, name, "read"), Requirement(version_type(kind), ANY, NOT_DENIED)
+    )
+
+
+_PROXY = "/2.0/mlflow-artifacts"
+_FILE = f"{_PROXY}/artifacts/{{artifact_path+}}"
+
+POLICIES: dict[Route, Policy] = {
+    ("GET", f"{_PROXY}/artifacts"): proxied("read"),
+    ("DELETE", _FILE): proxied("manage", tree=True),
+    **{
+        ("POST", f"{_PROXY}/mpu/{step}/{{artifact_path+}}"): proxied("update")
+        for step in ("create", "complete", "abort")
+    },
+    ("GET", f"{_PROXY}/presigned/{{artifact_path+}}"): proxied("read"),
+    **{
+        (method, prefix + _FILE): proxied(action)
+        for prefix in ("/api", "/ajax-api")
+        for method, action in (("GET", "read"), ("PUT", "update"))
+    },
+    ("GET", "/2.0/mlflow/artifacts/list"): on_run("read"),
+    ("POST", "/2.0/mlflow/artifacts/presigned-upload-url"): upload_of_run_or_model,
+    ("POST", "/2.0/mlflow/artifacts/presigned-download-url"): on_run("read"),
+    (
+        "GET",
+        "/2.0/mlflow/logged-models/{model_id}/artifacts/directories",
+    ): on_logged_model("read"),
+    (
+        "GET",
+        "/ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files",
+    ): file_of_model,
+    ("GET", "/get-artifact"): on_run_argument("read"),
+    ("GET", "/ajax-api/2.0/mlflow/get-artifact"): on_run_argument("read"),
+    ("POST", "/ajax-api/2.0/mlflow/upload-artifact"): on_run_argument("update"),
+    ("GET", "/model-versions/get-artifact"): file_of_version,
+}

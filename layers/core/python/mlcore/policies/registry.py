@@ -1,0 +1,180 @@
+"""Who may do what with registered models, prompts and their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlcore.auth.permissions import ANY, PROMPT, REGISTERED_MODEL
+from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
+from mlcore.limits.registry import model_uri
+from mlcore.policies.access import Access
+from mlcore.policies.experiments import give
+from mlcore.policies.logged_models import on_models
+from mlcore.policies.requests import Follow, Policy, Route, anybody, on_runs, version_type
+from mlcore.repos import grants, registered_models
+from mlcore.repos.model_versions import IS_PROMPT
+
+
+def kind_of(workspace: str, name: str) -> str | None:
+    """Whether a name is a prompt's or a registered model's, by what is stored; None for neither."""
+    found = registered_models.find(workspace, name) if name else None
+    if found is None:
+        return None
+    return _kind(found.model.tags)
+
+
+def _kind(tags: Mapping[str, str]) -> str:
+    return PROMPT if tags.get(IS_PROMPT, "false").lower() == "true" else REGISTERED_MODEL
+
+
+def on_model(action: str) -> Policy:
+    """The action on a model or prompt. A missing one counts as a model that nobody was granted."""
+
+    def policy(access: Access, message: Any) -> bool:
+        kind = kind_of(access.workspace, message.name) or REGISTERED_MODEL
+        return access.allows(Requirement(kind, message.name, action))
+
+    return policy
+
+
+def on_version(action: str) -> Policy:
+    """The action on a version, which inherits what holds for its model. A missing model is refused
+    like one of somebody else."""
+
+    def policy(access: Access, message: Any) -> bool:
+        kind = kind_of(access.workspace, message.name)
+        return kind is not None and access.allows(
+            Requirement(kind, message.name, "read"), _version(kind, message.name, action)
+        )
+
+    return policy
+
+
+def read_version(access: Access, message: Any) -> bool:
+    kind = kind_of(access.workspace, message.name)
+    return kind is not None and access.allows(
+        Requirement(kind, message.name, "read"), Requirement(version_type(kind), ANY, NOT_DENIED)
+    )
+
+
+def create(access: Access, message: Any) -> bool:
+    kind = _kind({tag.key: tag.value for tag in message.tags})
+    return access.may_create() and access.allows(Requirement(kind, message.name or ANY, NOT_DENIED))
+
+
+def delete(access: Access, message: Any) -> bool:
+    """The model, and all of its versions."""
+    kind = kind_of(access.workspace, message.name)
+    return kind is not None and access.allows(
+        Requirement(kind, message.name, "delete"), _version(kind, message.name, "delete")
+    )
+
+
+def on_alias(action: str) -> Policy:
+    """An alias is the model's, and names a version."""
+
+    def policy(access: Access, message: Any) -> bool:
+        kind = kind_of(access.workspace, message.name)
+        return kind is not None and access.allows(
+            Requirement(kind, message.name, action), _version(kind, message.name, "read")
+        )
+
+    return policy
+
+
+def create_version(access: Access, message: Any) -> bool:
+    """The model must allow it, and what the version is made of must be readable."""
+    kind = kind_of(access.workspace, message.name)
+    if kind is None or not access.allows(
+        Requirement(kind, message.name, "update"), Requirement(version_type(kind), ANY, NOT_DENIED)
+    ):
+        return False
+    tags = {tag.key: tag.value for tag in message.tags}
+    asserted = _kind(tags) if IS_PROMPT in tags else kind
+    if asserted != kind and not access.allows(Requirement(version_type(asserted), ANY, NOT_DENIED)):
+        return False
+    source = model_uri(message.source)
+    if source is not None and source.name is not None:
+        other = kind_of(access.workspace, source.name)
+        return other is not None and access.allows(Requirement(other, source.name, "read"))
+    if message.has("run_id") and not (message.run_id and on_runs(access, [message.run_id], "read")):
+        return False
+    models = [message.model_id] if message.has("model_id") else []
+    if source is not None and source.model_id is not None:
+        models.append(source.model_id)
+    return all(models) and on_models(access, models, "read")
+
+
+def _version(kind: str, name: str, action: str) -> Requirement:
+    return Requirement(version_type(kind), ANY, action, (Rung(kind, name, action),))
+
+
+def created(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    model = body["registered_model"]
+    tags = {tag["key"]: tag.get("value", "") for tag in model.get("tags", ())}
+    give(access, _kind(tags), model["name"])
+
+
+def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    """A name may come back for something else, and nobody has a grant on that."""
+    for kind in (REGISTERED_MODEL, PROMPT):
+        grants.sweep(access.workspace, kind, message.name)
+
+
+def renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    if message.new_name == message.name:
+        return
+    for kind in (REGISTERED_MODEL, PROMPT):
+        grants.copy(access.workspace, kind, message.name, message.new_name)
+        grants.sweep(access.workspace, kind, message.name)
+
+
+_MODELS = "/mlflow/registered-models"
+_VERSIONS = "/mlflow/model-versions"
+_update, _update_version = on_model("update"), on_version("update")
+
+_BY_PATH: dict[Route, Policy] = {
+    ("POST", f"{_MODELS}/create"): create,
+    ("GET", f"{_MODELS}/get"): on_model("read"),
+    ("PATCH", f"{_MODELS}/update"): _update,
+    ("POST", f"{_MODELS}/rename"): _update,
+    ("DELETE", f"{_MODELS}/delete"): delete,
+    ("GET", f"{_MODELS}/search"): anybody,
+    ("POST", f"{_MODELS}/search"): anybody,
+    ("GET", f"{_MODELS}/get-latest-versions"): read_version,
+    ("POST", f"{_MODELS}/get-latest-versions"): read_version,
+    ("POST", f"{_MODELS}/set-tag"): _update,
+    ("DELETE", f"{_MODELS}/delete-tag"): _update,
+    ("POST", f"{_MODELS}/alias"): on_alias("update"),
+    ("DELETE", f"{_MODELS}/alias"): on_alias("delete"),
+    ("GET", f"{_MODELS}/alias"): read_version,
+    ("POST", f"{_VERSIONS}/create"): create_version,
+    ("GET", f"{_VERSIONS}/get"): read_version,
+    ("PATCH", f"{_VERSIONS}/update"): _update_version,
+    ("POST", f"{_VERSIONS}/transition-stage"): _update_version,
+    ("DELETE", f"{_VERSIONS}/delete"): on_version("delete"),
+    ("GET", f"{_VERSIONS}/search"): anybody,
+    ("POST", f"{_VERSIONS}/search"): anybody,
+    ("GET", f"{_VERSIONS}/get-download-uri"): read_version,
+    ("POST", f"{_VERSIONS}/set-tag"): _update_version,
+    ("DELETE", f"{_VERSIONS}/delete-tag"): on_version("delete"),
+}
+_AFTER_PATH: dict[Route, Follow] = {
+    ("POST", f"{_MODELS}/create"): created,
+    ("DELETE", f"{_MODELS}/delete"): deleted,
+    ("POST", f"{_MODELS}/rename"): renamed,
+}
+_PREFIXES = ("/2.0", "/2.0/preview")
+
+POLICIES: dict[Route, Policy] = {
+    (method, prefix + path): policy
+    for (method, path), policy in _BY_PATH.items()
+    for prefix in _PREFIXES
+}
+
+AFTERWARDS: dict[Route, Follow] = {
+    (method, prefix + path): follow
+    for (method, path), follow in _AFTER_PATH.items()
+    for prefix in _PREFIXES
+}
