@@ -9,6 +9,7 @@ from typing import Any
 
 from logged_models import messages as m
 from mlcore import paging
+from mlcore.auth.permissions import LOGGED_MODEL
 from mlcore.entities import Experiment, LoggedModel
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Request
@@ -38,8 +39,10 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
     ordering = [_order(order) for order in message.order_by]
     after = None if position is None else language.restore_key(position, ordering)
 
+    readable = request.may_read(LOGGED_MODEL)
+
     def accepts(experiment: Experiment) -> bool:
-        return experiment.workspace == request.workspace
+        return experiment.workspace == request.workspace and readable(experiment.experiment_id)
 
     rows = logged_model_search.find(
         list(dict.fromkeys(map(experiment_id, wanted))),

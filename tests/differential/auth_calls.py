@@ -29,7 +29,10 @@ class Scene(NamedTuple):
         )
 
     def grants(self) -> list[Call]:
-        granted: list[tuple[str, Any]] = [("experiment", Ref("experiment"))]
+        granted: list[tuple[str, Any]] = [
+            ("experiment", Ref("experiment")),
+            ("registered_model", f"m-{self}"),
+        ]
         if self.tier:
             granted = [(self.tier, "*")]
         made = [
@@ -56,6 +59,8 @@ SCENES = [
     *(Scene(level, own) for level in ("none", "admin") for own in (True, False)),
     *(Scene(level, own) for level in LEVELS for own in (True, False)),
     *(Scene(level, own=False, tier="run") for level in LEVELS),
+    *(Scene(level, own=False, tier="registered_model_version") for level in ("EDIT", "DENY")),
+    *(Scene(level, own=False, tier="logged_model") for level in ("MANAGE", "DENY")),
 ]
 
 
@@ -64,6 +69,13 @@ def _new(scene: Scene) -> list[Call]:
     return [
         post("experiments/create", {"name": f"e-{scene}"}, saves={"experiment": "experiment_id"}),
         post("runs/create", {"experiment_id": Ref("experiment")}, saves=run),
+        post("registered-models/create", {"name": f"m-{scene}"}),
+        post("model-versions/create", {"name": f"m-{scene}", "source": "s3://bucket/model"}),
+        post(
+            "logged-models",
+            {"experiment_id": Ref("experiment"), "name": "model"},
+            saves={"model": "model.info.model_id"},
+        ),
     ]
 
 
@@ -72,7 +84,15 @@ NEW: Callable[[Scene], list[Call]] = _new
 
 def calls(scene: Scene) -> list[Call]:
     """Every route once, in an order in which each still finds what it is about."""
-    return [*_experiments(scene), *_runs(), *_users(scene), *_last()]
+    return [
+        *_experiments(scene),
+        *_runs(),
+        *_files(),
+        *_logged_models(),
+        *_registry(scene),
+        *_users(scene),
+        *_last(scene),
+    ]
 
 
 def _experiments(scene: Scene) -> list[Call]:
@@ -129,6 +149,67 @@ def _runs() -> list[Call]:
     ]
 
 
+def _files() -> list[Call]:
+    run = {"run_id": Ref("run")}
+    return [
+        get("artifacts/list", **run),
+        Call("GET", "/get-artifact", query={**run, "path": "nothing.txt"}),
+        Call("GET", "/get-artifact", query={"run_id": "0" * 32, "path": "nothing.txt"}),
+        Call("GET", "/api/2.0/mlflow-artifacts/artifacts", query={"path": "nothing"}),
+        Call(
+            "POST",
+            AJAX + "upload-artifact",
+            raw=b"x",
+            query={**run, "path": "file.txt"},
+            content_type="text/plain",
+        ),
+    ]
+
+
+def _logged_models() -> list[Call]:
+    metric = {"run_id": Ref("run"), "key": "m", "value": 2, "timestamp": 2}
+    return [
+        post("logged-models", {"experiment_id": Ref("experiment"), "name": "another"}),
+        post("logged-models/search", {"experiment_ids": [Ref("experiment")]}),
+        post("runs/log-metric", {**metric, "model_id": Ref("model")}),
+        post("runs/log-metric", {**metric, "model_id": "m-" + "0" * 32}),
+        post("runs/outputs", {"run_id": Ref("run"), "models": [{"model_id": Ref("model")}]}),
+    ]
+
+
+def _registry(scene: Scene) -> list[Call]:
+    named = {"name": f"m-{scene}"}
+    version = {**named, "version": "1"}
+    from_run = {**named, "source": "s3://bucket/m", "run_id": Ref("run")}
+    return [
+        get("registered-models/get", **named),
+        get("registered-models/get", name="nothing of that name"),
+        get("registered-models/search"),
+        get("registered-models/get-latest-versions", **named),
+        Call("PATCH", API + "registered-models/update", {**named, "description": "d"}),
+        post("registered-models/set-tag", {**named, "key": "k", "value": "v"}),
+        Call("DELETE", API + "registered-models/delete-tag", {**named, "key": "k"}),
+        post("registered-models/create", {"name": f"another-{scene}"}),
+        post("model-versions/create", {**named, "source": "s3://bucket/other"}),
+        post("model-versions/create", from_run),
+        post("model-versions/create", {**from_run, "run_id": "0" * 32}),
+        post("model-versions/create", {**named, "source": "models:/nothing of that name/1"}),
+        get("model-versions/get", **version),
+        get("model-versions/get", name="nothing of that name", version="1"),
+        get("model-versions/get-download-uri", **version),
+        get("model-versions/search", filter=f"name = 'm-{scene}'"),
+        Call("PATCH", API + "model-versions/update", {**version, "description": "d"}),
+        post("model-versions/transition-stage", {**version, "stage": "Staging"}),
+        post("model-versions/set-tag", {**version, "key": "k", "value": "v"}),
+        Call("DELETE", API + "model-versions/delete-tag", {**version, "key": "k"}),
+        post("registered-models/alias", {**version, "alias": "champion"}),
+        get("registered-models/alias", **named, alias="champion"),
+        Call("DELETE", API + "registered-models/alias", {**named, "alias": "champion"}),
+        Call("GET", "/model-versions/get-artifact", query={**version, "path": "nothing.txt"}),
+        get("webhooks"),
+    ]
+
+
 def _users(scene: Scene) -> list[Call]:
     user = {"username": scene.user}
     return [
@@ -156,6 +237,19 @@ def _users(scene: Scene) -> list[Call]:
     ]
 
 
-def _last() -> list[Call]:
-    experiment = {"experiment_id": Ref("experiment")}
-    return [post("experiments/delete", experiment), post("experiments/restore", experiment)]
+def _last(scene: Scene) -> list[Call]:
+    """What goes away, a renamed model with the grants on it among it."""
+    experiment, renamed = {"experiment_id": Ref("experiment")}, {"name": f"n-{scene}"}
+    old = {"name": f"m-{scene}"}
+    return [
+        post("experiments/delete", experiment),
+        post("experiments/restore", experiment),
+        post("registered-models/rename", {**old, "new_name": renamed["name"]}),
+        get("registered-models/get", **renamed),
+        Call("PATCH", API + "registered-models/update", {**renamed, "description": "e"}),
+        Call("DELETE", API + "model-versions/delete", {**renamed, "version": "1"}),
+        Call("DELETE", API + "model-versions/delete", {**old, "version": "1"}),
+        Call("DELETE", API + "registered-models/delete", renamed),
+        Call("DELETE", API + "registered-models/delete", old),
+        post("registered-models/create", renamed),
+    ]

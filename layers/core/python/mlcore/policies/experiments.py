@@ -83,7 +83,6 @@ POLICIES: dict[Route, Policy] = {
     ("GET", "/2.0/mlflow/experiments/search"): anybody,
     ("POST", "/2.0/mlflow/experiments/search"): anybody,
     ("POST", "/2.0/mlflow/experiments/search-datasets"): search_datasets,
-    ("POST", "/2.0mlflow/experiments/search-datasets"): search_datasets,
     ("POST", "/2.0/mlflow/experiments/update"): _update,
     ("POST", "/2.0/mlflow/experiments/set-experiment-tag"): _update,
     ("POST", "/2.0/mlflow/experiments/delete-experiment-tag"): _update,

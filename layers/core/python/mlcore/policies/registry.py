@@ -7,7 +7,8 @@ from typing import Any
 
 from mlcore.auth.permissions import ANY, PROMPT, REGISTERED_MODEL
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
-from mlcore.limits.registry import model_uri
+from mlcore.errors import InvalidParameterValue
+from mlcore.limits.model_sources import ModelUri, is_model_uri, model_uri
 from mlcore.policies.access import Access
 from mlcore.policies.experiments import give
 from mlcore.policies.logged_models import on_models
@@ -94,8 +95,8 @@ def create_version(access: Access, message: Any) -> bool:
     asserted = _kind(tags) if IS_PROMPT in tags else kind
     if asserted != kind and not access.allows(Requirement(version_type(asserted), ANY, NOT_DENIED)):
         return False
-    source = model_uri(message.source)
-    if source is not None and source.name is not None:
+    source = _source(message.source)
+    if source is not None and source.name:
         other = kind_of(access.workspace, source.name)
         return other is not None and access.allows(Requirement(other, source.name, "read"))
     if message.has("run_id") and not (message.run_id and on_runs(access, [message.run_id], "read")):
@@ -104,6 +105,14 @@ def create_version(access: Access, message: Any) -> bool:
     if source is not None and source.model_id is not None:
         models.append(source.model_id)
     return all(models) and on_models(access, models, "read")
+
+
+def _source(source: str) -> ModelUri | None:
+    """What is copied, None for other sources and for what the registry will refuse."""
+    try:
+        return model_uri(source) if is_model_uri(source) else None
+    except InvalidParameterValue:
+        return None
 
 
 def _version(kind: str, name: str, action: str) -> Requirement:
@@ -141,7 +150,6 @@ _BY_PATH: dict[Route, Policy] = {
     ("POST", f"{_MODELS}/rename"): _update,
     ("DELETE", f"{_MODELS}/delete"): delete,
     ("GET", f"{_MODELS}/search"): anybody,
-    ("POST", f"{_MODELS}/search"): anybody,
     ("GET", f"{_MODELS}/get-latest-versions"): read_version,
     ("POST", f"{_MODELS}/get-latest-versions"): read_version,
     ("POST", f"{_MODELS}/set-tag"): _update,
@@ -155,7 +163,6 @@ _BY_PATH: dict[Route, Policy] = {
     ("POST", f"{_VERSIONS}/transition-stage"): _update_version,
     ("DELETE", f"{_VERSIONS}/delete"): on_version("delete"),
     ("GET", f"{_VERSIONS}/search"): anybody,
-    ("POST", f"{_VERSIONS}/search"): anybody,
     ("GET", f"{_VERSIONS}/get-download-uri"): read_version,
     ("POST", f"{_VERSIONS}/set-tag"): _update_version,
     ("DELETE", f"{_VERSIONS}/delete-tag"): on_version("delete"),

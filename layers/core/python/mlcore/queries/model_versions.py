@@ -10,7 +10,6 @@ from typing import Any
 
 from mlcore import paging
 from mlcore.db.table import table
-from mlcore.entities import ModelVersion
 from mlcore.limits.text import check_max_results
 from mlcore.queries import registered_models as models
 from mlcore.repos import model_versions
@@ -28,7 +27,12 @@ MODELS_TOGETHER = 16
 
 
 def search(
-    workspace: str, filter_string: str, limit: int, order_by: Sequence[str], page_token: str
+    workspace: str,
+    filter_string: str,
+    limit: int,
+    order_by: Sequence[str],
+    page_token: str,
+    readable: models.ModelReader,
 ) -> dict[str, Any]:
     """Of a model that is named, or of a run, nothing lags; the names of other models come from
     GSI5, which may lag by seconds."""
@@ -42,9 +46,9 @@ def search(
     matches = predicate(comparisons, MODEL_VERSION)
     key_of = order.sort_key(ordering, MODEL_VERSION)
     keyed = (
-        (key_of(version), version)
-        for version in _candidates(workspace, comparisons, prompts=prompts)
-        if matches(version)
+        (key_of(read.version), read.version)
+        for read in _candidates(workspace, comparisons, prompts=prompts)
+        if readable(read.version.name, models.is_prompt(read.model.model)) and matches(read.version)
     )
     following = (pair for pair in keyed if after is None or pair[0] > after)
     rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
@@ -59,14 +63,11 @@ def search(
 
 def _candidates(
     workspace: str, comparisons: Sequence[Comparison], *, prompts: bool
-) -> Iterator[ModelVersion]:
+) -> Iterator[Record]:
     run_ids = _run_ids(comparisons)
     if run_ids is None:
-        found = _of_models(models.of_names(workspace, comparisons), prompts=prompts)
-    else:
-        found = _of_runs(workspace, run_ids, prompts=prompts)
-    for read in found:
-        yield read.version
+        return _of_models(models.of_names(workspace, comparisons), prompts=prompts)
+    return _of_runs(workspace, run_ids, prompts=prompts)
 
 
 def _run_ids(comparisons: Sequence[Comparison]) -> list[str] | None:

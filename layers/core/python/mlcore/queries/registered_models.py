@@ -20,6 +20,9 @@ from mlcore.search.grammar import Comparison
 from mlcore.search.match import predicate
 from mlcore.search.registry_fields import PROMPT_TAG, REGISTERED_MODEL, REGISTERED_MODEL_ORDER
 
+ModelReader = Callable[[str, bool], bool]
+"""Whether the caller may read a registered model, or (True) a prompt, by its name."""
+
 READ_TOGETHER = 100
 MOST_RESULTS = 1_000
 
@@ -28,7 +31,12 @@ _WHOLE_NAME = 900
 
 
 def search(
-    workspace: str, filter_string: str, limit: int, order_by: Sequence[str], page_token: str
+    workspace: str,
+    filter_string: str,
+    limit: int,
+    order_by: Sequence[str],
+    page_token: str,
+    readable: ModelReader,
 ) -> dict[str, Any]:
     """The names come from GSI5, which may lag by seconds, and are filtered there; each model is
     then read strongly consistently. In the order of names only the models of the page are read."""
@@ -49,7 +57,9 @@ def search(
     found = (
         (key_of(read.model), read)
         for read in of_names(workspace, comparisons, start, descending=descending)
-        if (prompts or not is_prompt(read.model)) and matches(read.model)
+        if (prompts or not is_prompt(read.model))
+        and readable(read.model.name, is_prompt(read.model))
+        and matches(read.model)
     )
     following = (pair for pair in found if after is None or pair[0] > after)
     if by_name and not _named(comparisons):
