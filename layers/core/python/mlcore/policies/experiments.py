@@ -23,7 +23,6 @@ from mlcore.policies.requests import (
     Follow,
     Policy,
     Route,
-    across,
     anybody,
     inherited,
     on_experiment,
@@ -58,8 +57,9 @@ def delete(access: Access, message: Any) -> bool:
 
 
 def search_datasets(access: Access, message: Any) -> bool:
-    requirements = across(message.experiment_ids, RUN, "read")
-    return requirements is None or access.allows(*requirements)
+    return access.allows(
+        *(Requirement(EXPERIMENT, each, "read") for each in dict.fromkeys(message.experiment_ids))
+    )
 
 
 def created(access: Access, message: Any, body: Mapping[str, Any]) -> None:
