@@ -102,16 +102,21 @@ auth_cache_ttl_seconds = 3600
 """
 
 
-def start_stock(folder: Path, *, auth: bool = False, **more: str) -> Server:
-    """Stock MLflow on SQLite, one worker; with ``auth`` its basic-auth app."""
+def start_stock(folder: Path, **more: str) -> Server:
+    """Stock MLflow on SQLite, one worker."""
+    return _start_stock(folder, (), more)
+
+
+def start_stock_with_login(folder: Path) -> Server:
+    """As :func:`start_stock`, with its basic-auth app."""
+    settings = folder / "basic_auth.ini"
+    settings.write_text(_BASIC_AUTH.format(folder=folder))
+    more = {"MLFLOW_AUTH_CONFIG_PATH": str(settings), "MLFLOW_FLASK_SERVER_SECRET_KEY": "x"}
+    return _start_stock(folder, ("--app-name", "basic-auth"), more)
+
+
+def _start_stock(folder: Path, arguments: tuple[str, ...], more: dict[str, str]) -> Server:
     port = free_port()
-    arguments: tuple[str, ...] = ()
-    if auth:
-        settings = folder / "basic_auth.ini"
-        settings.write_text(_BASIC_AUTH.format(folder=folder))
-        more["MLFLOW_AUTH_CONFIG_PATH"] = str(settings)
-        more["MLFLOW_FLASK_SERVER_SECRET_KEY"] = "x"
-        arguments = ("--app-name", "basic-auth")
     command = [
         *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
         *("--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"),

@@ -9,7 +9,7 @@ import pytest
 from tests.differential.auth_calls import NEW, SCENES, Scene, calls
 from tests.differential.rest import Call, Reply, Side, get, post
 from tests.engines import memory_folder
-from tests.servers import ADMIN, start_product, start_stock, stopped
+from tests.servers import ADMIN, start_product, start_stock_with_login, stopped
 
 PASSWORD = "password-of-some-length"
 LEVELS = ("READ", "USE", "EDIT", "MANAGE", "DENY")
@@ -21,7 +21,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
     product = tmp_path_factory.mktemp("product")
     with (
         memory_folder() as folder,
-        stopped(start_stock(folder, auth=True)) as stock,
+        stopped(start_stock_with_login(folder)) as stock,
         stopped(start_product(product, "--auth", MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1])) as ours,
     ):
         made = [Side(stock.url), Side(ours.url)]
