@@ -1,0 +1,187 @@
+"""Who may do what with traces, their spans and assessments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from mlcore import errors
+from mlcore.auth.permissions import ANY, ASSESSMENT, EXPERIMENT, LOGGED_MODEL, RUN, TRACE
+from mlcore.auth.requirements import NOT_DENIED, Requirement
+from mlcore.policies.access import Access
+from mlcore.policies.requests import (
+    Policy,
+    Route,
+    across,
+    creating,
+    inherited,
+    inside,
+    on_runs,
+)
+from mlcore.repos import traces
+
+EXPERIMENT_HEADER: Final = "x-mlflow-experiment-id"
+
+_TOLD_BY: Final = {
+    ASSESSMENT: ("feedback", "expectation", "assessment", "issue"),
+    RUN: ("run_id", "sourcerun"),
+    LOGGED_MODEL: ("modelid",),
+}
+"""Words of a filter or an order by which rows tell of other things than traces."""
+
+
+def experiments_of(access: Access, trace_ids: Sequence[str]) -> list[str] | None:
+    """The experiments of traces; None when one of them is missing."""
+    found = traces.find_many(trace_ids, access.workspace)
+    known = [read.experiment.experiment_id for read in found if read is not None]
+    return known if len(known) == len(trace_ids) else None
+
+
+def on_traces(access: Access, trace_ids: Sequence[str], action: str) -> bool:
+    """A missing trace is refused like one of somebody else."""
+    experiment_ids = experiments_of(access, trace_ids)
+    requirements = across(experiment_ids or (), TRACE, action)
+    return requirements is not None and access.allows(*requirements)
+
+
+def on_trace(action: str) -> Policy:
+    def policy(access: Access, message: Any) -> bool:
+        return on_traces(access, [_id(message)], action)
+
+    return policy
+
+
+def start(access: Access, message: Any) -> bool:
+    return access.allows(*creating(message.experiment_id, TRACE))
+
+
+def start_v3(access: Access, message: Any) -> bool:
+    info = message.trace.trace_info if message.trace is not None else None
+    location = None if info is None else info.trace_location
+    if info is None or location is None or location.mlflow_experiment is None:
+        return False
+    experiment_id = location.mlflow_experiment.experiment_id
+    vetoes = [Requirement(ASSESSMENT, ANY, NOT_DENIED)] if info.assessments else []
+    return bool(experiment_id) and access.allows(*creating(experiment_id, TRACE), *vetoes)
+
+
+def export(access: Access, request: Any) -> bool:
+    experiment_id = request.headers.get(EXPERIMENT_HEADER, "")
+    return bool(experiment_id) and access.allows(*creating(experiment_id, TRACE))
+
+
+def search(access: Access, message: Any) -> bool:
+    return _search(access, message.experiment_ids, [message.filter, *message.order_by])
+
+
+def search_v3(access: Access, message: Any) -> bool:
+    """Only an experiment is a place that anything is granted on."""
+    places = [location.mlflow_experiment for location in message.locations]
+    experiment_ids = [place.experiment_id for place in places if place is not None]
+    return _search(access, filter(None, experiment_ids), [message.filter, *message.order_by])
+
+
+def _search(access: Access, experiment_ids: Iterable[str], texts: Iterable[str]) -> bool:
+    distinct = list(dict.fromkeys(experiment_ids))
+    requirements = across(distinct, TRACE, "read")
+    words = " ".join(texts).lower()
+    told = [kind for kind, names in _TOLD_BY.items() if any(name in words for name in names)]
+    return requirements is not None and access.allows(
+        *requirements, *(inherited(each, kind, "read") for each in distinct for kind in told)
+    )
+
+
+def read_many(access: Access, message: Any) -> bool:
+    return on_traces(access, message.trace_ids, "read")
+
+
+def delete(access: Access, message: Any) -> bool:
+    """The traces, and the assessments of them."""
+    experiment_id = message.experiment_id
+    return access.allows(
+        *inside(experiment_id, TRACE, "delete"),
+        inherited(experiment_id, ASSESSMENT, "delete", "update"),
+    )
+
+
+def link_to_run(access: Access, message: Any) -> bool:
+    if not on_runs(access, [message.run_id], "update"):
+        return False
+    return not message.trace_ids or on_traces(access, message.trace_ids, "read")
+
+
+def read_artifact(access: Access, request: Any) -> bool:
+    trace_id = request.arguments().get("request_id")
+    if not trace_id:
+        raise errors.InvalidParameterValue("Request must specify request_id parameter")
+    return on_traces(access, [trace_id], "read")
+
+
+def create_assessment(access: Access, message: Any) -> bool:
+    """The experiment gives the right, or a grant on traces does; neither takes it from the
+    other."""
+    found = experiments_of(access, [message.trace_id])
+    if not found:
+        return False
+    (experiment_id,) = found
+    return access.allows(
+        *inside(experiment_id, TRACE, "read"), Requirement(ASSESSMENT, ANY, NOT_DENIED)
+    ) and (
+        access.allows(Requirement(EXPERIMENT, experiment_id, "update"))
+        or access.allows(Requirement(TRACE, ANY, "update"))
+    )
+
+
+def on_assessment(action: str, otherwise: str | None = None) -> Policy:
+    """Its trace must be readable; without a grant on assessments the experiment must allow the
+    action, or ``otherwise``."""
+
+    def policy(access: Access, message: Any) -> bool:
+        found = experiments_of(access, [message.trace_id])
+        if not found:
+            return False
+        (experiment_id,) = found
+        return access.allows(
+            *inside(experiment_id, TRACE, "read"),
+            inherited(experiment_id, ASSESSMENT, action, otherwise),
+        )
+
+    return policy
+
+
+def _id(message: Any) -> str:
+    trace_id: str = getattr(message, "trace_id", "") or message.request_id
+    return trace_id
+
+
+_V2, _V3 = "/2.0/mlflow/traces", "/3.0/mlflow/traces"
+_ASSESSMENTS = f"{_V3}/{{trace_id}}/assessments"
+_read, _update = on_trace("read"), on_trace("update")
+
+POLICIES: dict[Route, Policy] = {
+    ("POST", _V3): start_v3,
+    ("GET", f"{_V3}/get"): _read,
+    ("GET", f"{_V3}/batchGet"): read_many,
+    ("POST", f"{_V3}/batchGetInfos"): read_many,
+    ("GET", f"{_V3}/{{trace_id}}"): _read,
+    ("POST", f"{_V3}/search"): search_v3,
+    ("POST", f"{_V3}/delete-traces"): delete,
+    ("PATCH", f"{_V3}/{{trace_id}}/tags"): _update,
+    ("DELETE", f"{_V3}/{{trace_id}}/tags"): _update,
+    ("POST", _ASSESSMENTS): create_assessment,
+    ("GET", f"{_ASSESSMENTS}/{{assessment_id}}"): on_assessment("read"),
+    ("PATCH", f"{_ASSESSMENTS}/{{assessment_id}}"): on_assessment("update"),
+    ("DELETE", f"{_ASSESSMENTS}/{{assessment_id}}"): on_assessment("delete", "update"),
+    ("POST", _V2): start,
+    ("GET", _V2): search,
+    ("PATCH", f"{_V2}/{{request_id}}"): _update,
+    ("GET", f"{_V2}/{{request_id}}/info"): _read,
+    ("POST", f"{_V2}/delete-traces"): delete,
+    ("PATCH", f"{_V2}/{{request_id}}/tags"): _update,
+    ("DELETE", f"{_V2}/{{request_id}}/tags"): _update,
+    ("POST", f"{_V2}/link-to-run"): link_to_run,
+    ("POST", f"{_V2}/link-prompts"): _update,
+    ("POST", "/v1/traces"): export,
+    ("GET", "/ajax-api/2.0/mlflow/get-trace-artifact"): read_artifact,
+    ("GET", "/ajax-api/3.0/mlflow/get-trace-artifact"): read_artifact,
+}
