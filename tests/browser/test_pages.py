@@ -1,0 +1,92 @@
+"""The pages of the UI with real data: they show it, and nothing goes wrong on them."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from tests.browser.conftest import Data
+from tests.browser.visitor import Visitor
+from tests.differential.rest import post
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("browser"),
+]
+
+
+def test_home_and_experiments(visitor: Visitor, data: Data) -> None:
+    visitor.open("/")
+    visitor.looks("home", "diabetes")
+    visitor.open("/experiments")
+    visitor.looks("experiments", "diabetes", "Default")
+
+
+def test_runs(visitor: Visitor, data: Data) -> None:
+    visitor.open(f"/experiments/{data.experiment}/runs")
+    visitor.looks("runs", "sweep", "5 matching runs")
+    visitor.page.get_by_test_id("runs-search-autocomplete").click()
+    visitor.page.keyboard.type("metrics.val_mse > 0")
+    visitor.page.keyboard.press("Enter")
+    visitor.looks("runs-filtered", "matching runs")
+
+
+def test_chart(visitor: Visitor, data: Data) -> None:
+    visitor.open(f"/experiments/{data.experiment}/runs?compareRunsMode=CHART")
+    visitor.looks("chart-sweep", "sweep")
+    visitor.page.locator(".ag-row button").first.click()
+    visitor.looks("chart", "training_score", "val_mae")
+
+
+def test_run(visitor: Visitor, data: Data) -> None:
+    trial = next(run for run in data.runs if run["info"]["run_name"] != "sweep")
+    place = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}"
+    visitor.open(place)
+    visitor.looks("run", trial["info"]["run_name"], "val_mse", "learning_rate", "Finished")
+    visitor.open(f"{place}/model-metrics")
+    visitor.looks("run-metrics", "training_score", "val_mae")
+    visitor.open(f"{place}/system-metrics")
+    visitor.looks("run-system-metrics")
+    sweep = next(run for run in data.runs if run["info"]["run_name"] == "sweep")
+    visitor.open(f"/experiments/{data.experiment}/runs/{sweep['info']['run_id']}")
+    visitor.looks("run-parent", "diabetes", "Child runs")
+
+
+def test_artifacts(visitor: Visitor, data: Data) -> None:
+    trial = next(run for run in data.runs if run["info"]["run_name"] != "sweep")
+    place = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}/artifacts"
+    visitor.open(place)
+    visitor.looks("artifacts", "plots", "tables")
+    for picture in ("error", "residuals"):
+        visitor.open(f"{place}/plots/{picture}.png")
+        visitor.looks(f"artifact-{picture}", f"{picture}.png")
+        shown = visitor.page.locator("img, canvas")
+        assert shown.count() >= 1
+    visitor.open(f"{place}/tables/worst.json")
+    visitor.looks("artifact-table", "expected", "predicted")
+
+
+def test_registered_model(visitor: Visitor, data: Data) -> None:
+    data.ask(post("registered-models/create", {"name": "diabetes model"}))
+    run_id = data.runs[0]["info"]["run_id"]
+    version = {"name": "diabetes model", "source": f"runs:/{run_id}/model", "run_id": run_id}
+    data.ask(post("model-versions/create", {**version, "source": "s3://elsewhere/model"}))
+    visitor.open("/models")
+    visitor.looks("models", "diabetes model", "Version 1")
+    visitor.open("/models/diabetes%20model")
+    visitor.looks("model", "diabetes model", "Version 1")
+
+
+def test_compare(visitor: Visitor, data: Data) -> None:
+    run_ids = [run["info"]["run_id"] for run in data.runs[:3]]
+    wanted = f"runs={quote(json.dumps(run_ids))}&experiments={quote(json.dumps([data.experiment]))}"
+    visitor.open(f"/compare-runs?{wanted}")
+    visitor.looks("compare", "Comparing 3 Runs")
+
+
+def test_prompts(visitor: Visitor) -> None:
+    visitor.open("/prompts")
+    visitor.looks("prompts", "Prompts")
