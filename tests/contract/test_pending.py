@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from mlcore.repos import document
+from mlcore import ids
+from mlcore.repos import document, run_markers, runs
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
 
@@ -39,3 +42,27 @@ def test_what_nothing_was_sent_for_leaves_no_marker(store: Store) -> None:
     answer = api.ask("POST", "runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
     assert answer.status == 400
     assert len(store.items()) == len(deleted)
+
+
+def test_a_write_that_slept_is_announced_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its marker was taken for abandoned meanwhile."""
+    api = store.api
+    run_id = api.new_run()
+    decide = runs._decided
+
+    def slept(*arguments: Any) -> Any:
+        for item in store.items():
+            if item["type"]["S"] == "pending":
+                store.direct.delete_item(
+                    TableName=store.table, Key={"PK": item["PK"], "SK": item["SK"]}
+                )
+        later = ids.now_ms() + run_markers.RENEWED_MS + 1
+        monkeypatch.setattr(run_markers, "now_ms", lambda: later)
+        return decide(*arguments)
+
+    monkeypatch.setattr(runs, "_decided", slept)
+    api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
+    markers = [item for item in store.items() if item["type"]["S"] == "pending"]
+    assert [item["entity_id"]["S"] for item in markers] == [run_id]

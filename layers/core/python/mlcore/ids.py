@@ -25,3 +25,8 @@ def new_model_id() -> str:
 def now_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def created_ms(ulid: str) -> int:
+    """When a ULID was made, in milliseconds since the epoch."""
+    return int(ULID.from_str(ulid).milliseconds)

@@ -11,7 +11,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw, Update, string
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.ids import now_ms
+from mlcore.ids import created_ms, now_ms
 from mlcore.models.index import Pending
 from mlcore.repos import document
 from mlcore.repos.document import Document
@@ -19,6 +19,8 @@ from mlcore.repos.document import Document
 OVERFLOW_WRITE_ID = "overflow"
 """Of the marker that stays: the run has values that have records of their own."""
 
+RENEWED_MS = 120_000
+"""Far less than the time after which the indexer takes a marker for abandoned."""
 
 INDEXED_MAPS = frozenset(("metrics", "params", "tags", "inputs"))
 """The maps of a run that searches ask an index about."""
@@ -48,6 +50,14 @@ def needed(sets: Mapping[str, Mapping[str, str]], removals: Iterable[tuple[str, 
     touched = {attribute for attribute, texts in sets.items() if texts}
     touched.update(attribute for attribute, _ in removals)
     return not INDEXED_MAPS.isdisjoint(touched)
+
+
+def renew(run: Document, write_id: str) -> None:
+    """Right before the write: a marker of long ago, such as that of a laptop that slept in the
+    middle of a request, may have been taken away as abandoned."""
+    if now_ms() - created_ms(write_id) > RENEWED_MS:
+        experiment_id, run_id = run.owner
+        put(experiment_id, run_id, write_id)
 
 
 def put_overflow(run: Document, sets: Mapping[str, Mapping[str, str]]) -> None:

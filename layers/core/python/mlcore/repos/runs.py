@@ -331,6 +331,7 @@ def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: boo
     attributes = change.attributes
     if write_id is not None:
         attributes = {**attributes, "last_write": string(write_id)}
+        run_markers.renew(read.document, write_id)
         run_markers.put_overflow(read.document, change.sets)
 
     def complete(update: Update) -> None:
