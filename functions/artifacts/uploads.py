@@ -12,7 +12,7 @@ from mlcore.artifacts import Part, below, locate, safe_path, store
 from mlcore.artifacts.content import content_type
 from mlcore.artifacts.locations import PROXIED, scheme
 from mlcore.http import Request
-from mlcore.http.handler import MAX_BODY_BYTES
+from mlcore.http.compression import MAX_BODY_BYTES
 
 MOST_PARTS: Final = 10_000
 LONGEST_SECONDS: Final = 604_800

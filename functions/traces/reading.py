@@ -15,6 +15,7 @@ from mlcore.artifacts.content import attachment, content_type
 from mlcore.db.table import table
 from mlcore.entities import Trace
 from mlcore.http import Request, Response
+from mlcore.http.compression import fitted
 from mlcore.limits.experiments import experiment_id
 from mlcore.repos import span_packs, traces
 from mlcore.repos.span_packs import Owner
@@ -85,7 +86,7 @@ def get_trace_artifact(request: Request) -> Response:
         if kept is None:
             raise errors.ResourceDoesNotExist(f"Trace data not found for trace '{trace_id}'.")
         data = kept
-    return Response(200, data, content_type(FILE), _as_file(FILE))
+    return fitted(Response(200, data, content_type(FILE), _as_file(FILE)), request.headers)
 
 
 def _attachment(trace_id: str, path: str, request: Request) -> Response:
@@ -102,7 +103,7 @@ def _attachment(trace_id: str, path: str, request: Request) -> Response:
     data = _file(traces.entity(read), request.workspace, f"attachments/{name}")
     if data is None:
         raise errors.ResourceDoesNotExist(f"Attachment '{name}' not found for trace '{trace_id}'.")
-    return Response(200, data, content_type(name), _as_file(name))
+    return fitted(Response(200, data, content_type(name), _as_file(name)), request.headers)
 
 
 def _as_file(name: str) -> dict[str, str]:

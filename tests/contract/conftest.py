@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from mlcore.db.client import client as product_client
 from mlcore.observability import logger
-from mlcore.repos import datasets, logged_models, runs, text_index
+from mlcore.repos import datasets, logged_models, runs, text_index, traces
 from mlcore.settings import settings as product_settings
 from tests.contract.api import Api
 from tests.doubles import proxy
@@ -42,6 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def forget() -> None:
     """As if the process had just started."""
     runs._locations.clear()
+    traces._locations.clear()
     logged_models._locations.clear()
     datasets._remembered.clear()
     datasets._remembered_bytes = 0

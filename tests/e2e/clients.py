@@ -20,6 +20,7 @@ PINS = {
     "2.9.2": ("setuptools==80.9.0",),
     "2.22.1": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
     "3.1.4": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
+    "3.6.0": (),
 }
 FOLDER = ROOT / ".tools" / "clients"
 

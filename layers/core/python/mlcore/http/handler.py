@@ -7,10 +7,11 @@ import base64
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from mlcore import errors
 from mlcore.db import capacity
+from mlcore.http.compression import fitted
 from mlcore.http.gate import Gate, Refused
 from mlcore.http.request import Event, Request, decode_request, headers_of, workspace_of
 from mlcore.http.response import Response
@@ -18,10 +19,6 @@ from mlcore.http.routes import PlainRoute, Route, Routes, Rpc, allowed_methods
 from mlcore.http.security import Security
 from mlcore.observability import log_request, logger
 from mlcore.wire import encode
-
-MAX_BODY_BYTES: Final = 6 * 1024 * 1024 - 16 * 1024
-"""What Lambda returns at most, as JSON text, less room for status and headers. A larger answer
-would reach the client as a 500, which it repeats for minutes."""
 
 Handler = Callable[[Event, Any], dict[str, Any]]
 
@@ -100,16 +97,7 @@ def _call(route: Route, request: Request, gate: Gate) -> Response:
     gate.check(route, request, message)
     answer = route.function(message, request)
     gate.follow(route, request, message, answer)
-    body = encode(answer)
-    # Lambda's JSON escapes these two in the body, which is ASCII.
-    if len(body) > MAX_BODY_BYTES // 2 and (
-        len(body) + body.count('"') + body.count("\\") > MAX_BODY_BYTES
-    ):
-        raise errors.BadRequest(
-            "The answer is larger than the 6 MB that this server can return at once. "
-            "Ask for fewer results (max_results), or for fewer runs or steps."
-        )
-    return Response(200, body)
+    return fitted(Response(200, encode(answer)), request.headers)
 
 
 def _no_route(request: Request, methods: Mapping[str, Route]) -> Response:

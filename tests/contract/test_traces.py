@@ -1,0 +1,320 @@
+"""Traces on a real engine: whatever comes in whatever order, the same trace comes out."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import botocore.endpoint
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcore import artifacts
+from mlcore.db import capacity
+from mlcore.db import table as table_module
+from mlcore.repos import document, span_packs
+from tests.contract.api import Api
+from tests.contract.conftest import Store, examples, forget
+from tests.contract.test_concurrency import at_once
+from tests.contract.test_retries import FAULTS
+from tests.contract.trace_calls import (
+    Fields,
+    ask,
+    export,
+    info,
+    span,
+    span_ids,
+    start,
+    tell,
+    whole,
+)
+from tests.doubles.fixtures import Doubles
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
+    artifacts.store.cache_clear()
+    yield
+    artifacts.store.cache_clear()
+
+
+def new_trace() -> str:
+    return f"{next(_numbers) << 64 | random.getrandbits(60):032x}"
+
+
+def round_trips() -> int:
+    last = capacity.last()
+    assert last is not None
+    return last.round_trips
+
+
+USAGE = [{"input_tokens": n, "output_tokens": 1, "total_tokens": n + 1} for n in range(9)]
+
+
+def story(trace: str) -> list[Fields]:
+    """Spans in which every fact has more than one source."""
+    usage = "mlflow.chat.tokenUsage"
+    return [
+        span(
+            trace,
+            1,
+            None,
+            start=5,
+            end=900,
+            **{
+                "mlflow.spanInputs": {"question": "why"},
+                "mlflow.spanOutputs": "because",
+                "mlflow.traceTag.team": "red",
+                "user.id": "bob",
+            },
+        ),
+        span(trace, 2, 1, start=10, end=800, **{usage: USAGE[5], "session.id": "s-1"}),
+        span(trace, 3, 2, start=20, end=30, **{usage: USAGE[7]}),
+        span(trace, 4, 1, start=3, end=950, **{usage: USAGE[2], "session.id": "s-0"}),
+        span(trace, 5, 4, start=40, end=50),
+        span(trace, 6, 5, start=41, end=49, **{usage: USAGE[8]}),
+    ]
+
+
+TOLD: Fields = {
+    "request_time": "2023-11-14T22:13:20.004Z",
+    "execution_duration": "0.950s",
+    "state": "OK",
+    "request_preview": "short",
+    "trace_metadata": {"mlflow.trace.session": "told", "other": "x"},
+    "tags": {"mlflow.traceName": "story", "service.name": "mine"},
+    "assessments": [
+        {
+            "assessment_name": "good",
+            "source": {"source_type": "HUMAN", "source_id": "me"},
+            "feedback": {"value": True},
+            "create_time": "2023-11-14T22:13:21Z",
+            "last_update_time": "2023-11-14T22:13:21Z",
+        }
+    ],
+}
+
+
+def seen(trace: str) -> Fields:
+    """What a trace shows, but for its own ids."""
+    found = whole(f"tr-{trace}")
+    told = found["trace_info"]
+    told["assessments"] = [one["feedback"] for one in told.get("assessments", [])]
+    told["tags"].pop("mlflow.artifactLocation")
+    spans = [
+        {
+            **{name: value for name, value in one.items() if name != "trace_id"},
+            "attributes": [
+                pair for pair in one["attributes"] if pair["key"] != "mlflow.traceRequestId"
+            ],
+        }
+        for one in found.get("spans", [])
+    ]
+    return {**told, "trace_id": "", "spans": spans}
+
+
+@examples(25)
+@given(data=st.data())
+def test_any_order_any_split_any_repetition(shared_store: Store, data: st.DataObject) -> None:
+    whole_at_once, in_pieces = new_trace(), new_trace()
+    told = data.draw(st.booleans())
+    resource = {"service.name": "svc", "zone": 3}
+    export("0", story(whole_at_once), resource)
+    if told:
+        tell("POST", "3.0/traces", start("0", f"tr-{whole_at_once}", **TOLD))
+    spans = data.draw(st.permutations(story(in_pieces)))
+    cuts = sorted(data.draw(st.lists(st.integers(1, 5), max_size=3)))
+    pieces = [spans[a:b] for a, b in itertools.pairwise([0, *cuts, 6]) if a < b]
+    steps: list[Callable[[], Any]] = [partial(export, "0", piece, resource) for piece in pieces]
+    if told:
+        body = start("0", f"tr-{in_pieces}", **TOLD)
+        steps.append(partial(tell, "POST", "3.0/traces", body))
+    repeated = data.draw(st.lists(st.sampled_from(steps), max_size=2))
+    for step in data.draw(st.permutations([*steps, *repeated])):
+        step()
+    assert seen(in_pieces) == seen(whole_at_once)
+
+
+def test_exports_side_by_side_lose_nothing(store: Store) -> None:
+    trace = new_trace()
+    usage: Fields = {
+        "mlflow.chat.tokenUsage": {"input_tokens": 1, "output_tokens": 0, "total_tokens": 1}
+    }
+    store.api.get("experiments/get", experiment_id="0")
+
+    def write(writer: int) -> None:
+        if writer == 7:
+            tell("POST", "3.0/traces", start("0", f"tr-{trace}", state="OK", tags={"a": "b"}))
+        for number in range(4):
+            one = 10 * writer + number + 1
+            answer = export("0", [span(trace, one, 1 if one > 1 else None, start=one, **usage)])
+            assert answer.status == 200, answer
+        if writer == 3:
+            tell("PATCH", f"2.0/traces/tr-{trace}/tags", {"key": "mine", "value": "x"})
+
+    at_once(8, write)
+    found = whole(f"tr-{trace}")
+    assert len(found["spans"]) == 32
+    assert found["trace_info"]["tags"]["a"] == "b"
+    assert found["trace_info"]["tags"]["mine"] == "x"
+    metadata = found["trace_info"]["trace_metadata"]
+    # The root span's own usage stands for all below it.
+    assert metadata["mlflow.trace.tokenUsage"].startswith('{"input_tokens": 1,')
+
+
+@pytest.mark.parametrize("inline_bytes", [300_000, 100])
+def test_what_has_no_room_in_the_trace(
+    store: Store, monkeypatch: pytest.MonkeyPatch, inline_bytes: int
+) -> None:
+    monkeypatch.setattr(document, "INLINE_BYTES", inline_bytes)
+    monkeypatch.setattr(span_packs, "ITEM_BYTES", inline_bytes)
+    trace = new_trace()
+    export("0", story(trace), {"service.name": "svc"})
+    tell("POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD))
+    before = seen(trace)
+    assert before["tags"]["service.name"] == "mine"
+    assert len(before["spans"]) == 6
+    assert tell(
+        "POST", "3.0/traces/delete-traces", {"experiment_id": "0", "request_ids": [f"tr-{trace}"]}
+    ) == {"traces_deleted": 1}
+    assert ask("GET", f"3.0/traces/tr-{trace}").status == 404
+    left = [item["SK"]["S"] for item in store.items() if item["SK"]["S"].startswith("T")]
+    assert left == []
+    folder = Path(os.environ["ARTIFACT_FOLDER"])
+    assert [path.name for path in folder.rglob("*") if path.is_file()] in ([], ["secret"])
+
+
+CALLS: dict[str, Callable[[str], tuple[str, str, Any]]] = {
+    "start": lambda trace: ("POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD)),
+    "tag": lambda trace: (
+        "PATCH",
+        f"3.0/traces/tr-{trace}/tags",
+        {"key": "k", "value": "v"},
+    ),
+    "assess": lambda trace: (
+        "POST",
+        f"3.0/traces/tr-{trace}/assessments",
+        {"assessment": {**TOLD["assessments"][0], "assessment_name": "again"}},
+    ),
+    "delete": lambda trace: (
+        "POST",
+        "3.0/traces/delete-traces",
+        {"experiment_id": "0", "request_ids": [f"tr-{trace}"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["export", "export more", *CALLS])
+def test_a_fault_at_every_call(
+    broken: tuple[Api, Doubles], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    _, doubles = broken
+    monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda _seconds: None))
+    monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
+
+    def prepared() -> str:
+        trace = new_trace()
+        if name != "export":
+            assert export("0", story(trace)[:3]).status == 200
+        return trace
+
+    def act(trace: str) -> int:
+        if name.startswith("export"):
+            return export("0", story(trace)[2:] if name == "export more" else story(trace)).status
+        return ask(*CALLS[name](trace)).status
+
+    def state(trace: str) -> Any:
+        return None if ask("GET", f"3.0/traces/tr-{trace}").status == 404 else seen(trace)
+
+    calm = prepared()
+    assert act(calm) == 200
+    expected = state(calm)
+    for fault in FAULTS:
+        for nth in itertools.count(1):
+            trace = prepared()
+            forget()
+            doubles.faulty.arm(fault, nth)
+            status = act(trace)
+            struck = doubles.faulty.fired
+            doubles.faulty.heal()
+            if status != 200:
+                assert status >= 500 or status == 429, (fault.name, nth, status)
+                forget()
+                assert act(trace) == 200, (fault.name, nth)
+            assert state(trace) == expected, (fault.name, nth)
+            if not struck:
+                break
+
+
+def test_round_trips(store: Store) -> None:
+    store.api.get("experiments/get", experiment_id="0")
+    trace = new_trace()
+    ten = [span(trace, n, 1 if n > 1 else None, start=n, x="y" * 50) for n in range(1, 11)]
+    export("0", ten)
+    assert round_trips() <= 2
+    usage: Fields = {"mlflow.chat.tokenUsage": USAGE[3]}
+    export("0", [span(trace, 11, 1, **usage)])
+    assert round_trips() <= 3
+    tell("POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD))
+    assert round_trips() <= 2
+    info(f"tr-{trace}")
+    assert round_trips() == 1
+    whole(f"tr-{trace}")
+    assert round_trips() == 2
+    forget()
+    whole(f"tr-{trace}")
+    assert round_trips() == 3
+    location = {"mlflow_experiment": {"experiment_id": "0"}}
+    found = tell("POST", "3.0/traces/search", {"locations": [location], "max_results": 25})
+    assert len(found["traces"]) == 1
+    assert round_trips() == 2
+
+
+def test_pages_of_the_newest(store: Store) -> None:
+    store.api.get("experiments/get", experiment_id="0")
+    traces = [new_trace() for _ in range(12)]
+    times = [random.Random(3).choice([1, 2, 3]) for _ in traces]
+    for trace, time in zip(traces, times, strict=True):
+        tell(
+            "POST",
+            "3.0/traces",
+            start("0", f"tr-{trace}", request_time=f"1970-01-01T00:00:0{time}Z"),
+        )
+    wanted = sorted(zip(times, traces, strict=True), key=lambda one: (-one[0], one[1]))
+    found: list[str] = []
+    token = ""
+    location = {"mlflow_experiment": {"experiment_id": "0"}}
+    for _ in range(9):
+        body = {"locations": [location], "max_results": 5, "page_token": token}
+        page = tell("POST", "3.0/traces/search", body)
+        found += [one["trace_id"] for one in page.get("traces", [])]
+        token = page.get("next_page_token", "")
+        if not token:
+            break
+    assert found == [f"tr-{trace}" for _, trace in wanted]
+
+
+def test_thousands_of_spans(store: Store) -> None:
+    """20 MB in as many requests as Lambda takes, and one compressed answer."""
+    trace = new_trace()
+    text = "lorem ipsum " * 330
+    for first in range(1, 5001, 1000):
+        numbers = range(first, first + 1000)
+        spans = [span(trace, n, 1 if n > 1 else None, start=n, a=f"{n} {text}") for n in numbers]
+        assert export("0", spans).status == 200
+    answer = ask("GET", "3.0/traces/get", trace_id=f"tr-{trace}")
+    assert answer.status == 200
+    assert answer.size < 6 * 1024 * 1024
+    spans = answer.body["trace"]["spans"]
+    assert span_ids(spans) == [f"{n:016x}" for n in range(1, 5001)]
+    assert sum(len(str(one)) for one in spans) > 20_000_000

@@ -1,0 +1,396 @@
+"""Traces told to stock MLflow and to the product in the same words: all reads are equal."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import gzip
+import http.client
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+
+json_format = pytest.importorskip("google.protobuf.json_format")
+trace_service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+
+START = 1_700_000_000_000_000_000
+ID = "ID-OF-THE-EXPERIMENT"
+CHANGING = ("create_time", "last_update_time", "assessment_id", "overrides", "next_page_token")
+
+
+class Side:
+    """One of the two servers, with an experiment of its own."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self._address = urlsplit(url).netloc
+        made = self.ask("POST", "/api/2.0/mlflow/experiments/create", {"name": name})[1]
+        self.experiment_id: str = made["experiment_id"]
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any, str]:
+        """Status, body and content type; bytes are sent as they are."""
+        own = getattr(self, "experiment_id", "")
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        connection = http.client.HTTPConnection(self._address, timeout=30)
+        try:
+            connection.request(
+                method,
+                path.replace(ID, own),
+                data.replace(ID.encode(), own.encode()) if data else None,
+                {name: value.replace(ID, own) for name, value in sent.items()},
+            )
+            answered = connection.getresponse()
+            text = answered.read().decode()
+        finally:
+            connection.close()
+        if own:
+            text = re.sub(rf'("experiment_id": ?"|:/|id=){own}(?=["/ ])', rf"\1{ID}", text)
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = text
+        return answered.status, found, answered.headers.get("content-type", "").split(";")[0]
+
+
+def comparable(value: Any) -> Any:
+    """Without what changes; lists of keys and values in one order."""
+    if isinstance(value, list):
+        found = [comparable(item) for item in value]
+        pairs = bool(found) and all(
+            isinstance(item, dict) and set(item) == {"key", "value"} for item in found
+        )
+        return sorted(found, key=str) if pairs else found
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: "*" if key in CHANGING else comparable(item)
+        for key, item in value.items()
+        if key not in ("sqlstate", "error_class")
+    }
+
+
+class Two:
+    def __init__(self, stock: str, product: str) -> None:
+        name = f"traces {new_id()}"
+        self.stock, self.product = Side(stock, name), Side(product, name)
+
+    def same(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        stock = self.stock.ask(method, path, body, headers)
+        ours = self.product.ask(method, path, body, headers)
+        assert comparable(list(ours)) == comparable(list(stock)), (method, path, body)
+
+    def reads(self, trace_id: str) -> None:
+        for path in (
+            f"/api/3.0/mlflow/traces/{trace_id}",
+            f"/api/3.0/mlflow/traces/get?trace_id={trace_id}&allow_partial=true",
+            f"/api/3.0/mlflow/traces/batchGet?trace_ids={trace_id}",
+            f"/api/2.0/mlflow/traces/{trace_id}/info",
+            f"/ajax-api/2.0/mlflow/get-trace-artifact?request_id={trace_id}",
+        ):
+            self.same("GET", path)
+        self.same("POST", "/api/3.0/mlflow/traces/batchGetInfos", {"trace_ids": [trace_id]})
+
+    def export(self, spans: list[Any], resource: Any = (), **headers: str) -> None:
+        request = {
+            "resourceSpans": [
+                {"resource": {"attributes": list(resource)}, "scopeSpans": [{"spans": spans}]}
+            ]
+        }
+        message = json_format.ParseDict(
+            in_base64(request), trace_service.ExportTraceServiceRequest()
+        )
+        self.same(
+            "POST",
+            "/v1/traces",
+            message.SerializeToString(),
+            {"x-mlflow-experiment-id": ID, "Content-Type": "application/x-protobuf", **headers},
+        )
+
+
+def in_base64(value: Any) -> Any:
+    if isinstance(value, list):
+        return [in_base64(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ids = ("traceId", "spanId", "parentSpanId")
+    return {
+        key: base64.b64encode(bytes.fromhex(item)).decode() if key in ids else in_base64(item)
+        for key, item in value.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def two(stock_url: str, product_url: str) -> Two:
+    return Two(stock_url, product_url)
+
+
+def new_id(digits: int = 32) -> str:
+    return uuid4().hex[:digits]
+
+
+def attribute(key: str, value: Any) -> Any:
+    return {"key": key, "value": value}
+
+
+def text(key: str, value: Any) -> Any:
+    return attribute(key, {"stringValue": value if isinstance(value, str) else json.dumps(value)})
+
+
+def span(
+    trace: str, number: int, parent: int = 0, at: int = 0, *attributes: Any, **more: Any
+) -> Any:
+    found = {
+        "traceId": trace,
+        "spanId": f"{number:016x}",
+        "name": f"span {number}",
+        "startTimeUnixNano": START + at * 1_000_000,
+        "endTimeUnixNano": START + (at + 500) * 1_000_000,
+        "attributes": list(attributes),
+        **more,
+    }
+    return {**found, "parentSpanId": f"{parent:016x}"} if parent else found
+
+
+VALUES = [
+    attribute("int", {"intValue": 5}),
+    attribute("zero", {"intValue": 0}),
+    attribute("no", {"boolValue": False}),
+    attribute("double", {"doubleValue": 2.0}),
+    attribute("large", {"doubleValue": 1e300}),
+    attribute("none", {}),
+    attribute("list", {"arrayValue": {"values": [{"intValue": 1}, {"arrayValue": {}}, {}]}}),
+    attribute("map", {"kvlistValue": {"values": [text("ü", "ö")]}}),
+    attribute("bytes", {"bytesValue": "AQID"}),
+    text("json", [1, 2]),
+    text("number", "12"),
+    text("quoted", '"12"'),
+    text("empty", ""),
+]
+TOLD = {
+    "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": ID}},
+    "request_time": "2023-11-14T22:13:20.123Z",
+    "execution_duration": "1.234s",
+    "state": "OK",
+    "request_preview": "rp",
+    "client_request_id": "cr",
+    "trace_metadata": {
+        "m": "v" * 300,
+        "mlflow.trace.sizeStats": '{"num_spans": 4}',
+        "mlflow.trace.tokenUsage": json.dumps(
+            {"input_tokens": 1, "output_tokens": "2", "total_tokens": 3, "o": 4}
+        ),
+        "mlflow.trace.session": "told",
+    },
+    "tags": {"t": "u", "long": "x" * 5000, "mlflow.traceName": "given"},
+}
+
+
+def test_spans_then_info(two: Two) -> None:
+    trace = new_id()
+    usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+    root = [
+        text("mlflow.spanInputs", {"messages": [{"role": "user", "content": "hey"}]}),
+        text("mlflow.spanOutputs", "out"),
+        text("mlflow.spanType", '"CHAIN"'),
+        text("user.id", "bob"),
+        text("mlflow.traceTag.team", "red"),
+        text("mlflow.traceTag.mlflow.traceName", "named"),
+    ]
+    events = [{"name": "e", "timeUnixNano": START + 5, "attributes": [text("a", "b"), *VALUES[:3]]}]
+    links = [{"traceId": new_id(), "spanId": new_id(16), "attributes": [text("q", "r")]}]
+    cost = {"input_cost": 0.1, "output_cost": 0.2, "total_cost": 0.3}
+    two.export(
+        [
+            span(trace, 1, 0, 0, *root, *VALUES, events=events, links=links, status={"code": 1}),
+            span(trace, 2, 1, 10, text("mlflow.chat.tokenUsage", usage), text("session.id", "s")),
+            span(trace, 3, 2, 20, text("mlflow.chat.tokenUsage", usage)),
+            span(
+                trace, 4, 1, 30, text("mlflow.llm.cost", cost), status={"code": 2, "message": "m"}
+            ),
+        ],
+        [
+            text("service.name", "svc"),
+            text("telemetry.sdk.name", "x"),
+            attribute("n", {"intValue": 4}),
+        ],
+    )
+    two.reads(f"tr-{trace}")
+    two.export([span(trace, 5, 1, -5, attribute("gen_ai.usage.input_tokens", {"intValue": 10}))])
+    two.reads(f"tr-{trace}")
+    for sides in (two.stock, two.product):
+        body = {"trace": {"trace_info": {**TOLD, "trace_id": f"tr-{trace}"}}}
+        assert sides.ask("POST", "/api/3.0/mlflow/traces", body)[0] == 200
+    two.reads(f"tr-{trace}")
+    two.same("PATCH", f"/api/2.0/mlflow/traces/tr-{trace}/tags", {"key": "k", "value": "v" * 9000})
+    two.same("DELETE", f"/api/3.0/mlflow/traces/tr-{trace}/tags", {"key": "t"})
+    two.same("DELETE", f"/api/3.0/mlflow/traces/tr-{trace}/tags", {"key": "t"})
+    two.reads(f"tr-{trace}")
+
+
+def test_info_then_spans(two: Two) -> None:
+    trace = new_id()
+    body = {"trace": {"trace_info": {**copy.deepcopy(TOLD), "trace_id": f"tr-{trace}"}}}
+    two.same("POST", "/api/3.0/mlflow/traces", body)
+    two.same("GET", f"/api/3.0/mlflow/traces/tr-{trace}")
+    usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+    two.export([span(trace, 1, 0, 0, text("mlflow.chat.tokenUsage", usage))])
+    two.reads(f"tr-{trace}")
+
+
+# ruff: noqa: RUF005 -- lists side by side read better than one
+CONVENTIONS = [
+    [text("openinference.span.kind", "LLM"), text("input.value", "i"), text("output.value", "o")]
+    + [attribute("llm.token_count.prompt", {"intValue": 3}), text("llm.provider", "p")],
+    [text("gen_ai.operation.name", "chat"), text("gen_ai.input.messages", [{"role": "user"}])]
+    + [
+        attribute("gen_ai.usage.input_tokens", {"intValue": 3}),
+        text("gen_ai.tool.definitions", [1]),
+    ]
+    + [attribute("gen_ai.usage.output_tokens", {"intValue": 4})],
+    [text("gen_ai.agent.name", "gemini-cli"), text("gen_ai.operation.name", "llm_call")]
+    + [text("gen_ai.input.messages", "hi")]
+    + [text("gen_ai.output.messages", [{"role": "model", "parts": [{"text": "x"}]}])],
+    [text("span.type", "llm_request"), attribute("input_tokens", {"intValue": 3})]
+    + [attribute("cache_read_tokens", {"intValue": 2}), text("new_context", "c")],
+    [text("span.type", "tool"), text("file_path", "/x"), text("full_command", "<REDACTED>")],
+    [text("traceloop.span.kind", "workflow"), text("gen_ai.prompt.0.content", "p")],
+    [text("ai.operationId", "ai.generateText.doGenerate"), text("ai.prompt.messages", [1])]
+    + [text("ai.response.text", "t"), text("ai.prompt.tools", ['{"a":1}'])],
+    [text("ai.operationId", "ai.toolCall"), text("ai.toolCall.args", {"a": 1})],
+    [text("voltagent.operation_id", "1"), text("entity.type", "agent"), text("input", "i")]
+    + [attribute("usage.total_tokens", {"intValue": 9})],
+    [text("lk.agent_name", "a"), text("lk.user_input", "u"), text("lk.response.text", "r")],
+    [text("lmnr.span.type", "EXECUTOR"), text("lmnr.span.input", {"a": 1})],
+    [text("langfuse.observation.type", "retriever"), text("langfuse.observation.output", "o")],
+    [text("gcp.vertex.agent.llm_request", {"a": 1})],
+    [text("mlflow.spanInputs", {"model": "no-such-model"}), text("mlflow.spanType", '"UNKNOWN"')],
+]
+
+
+@pytest.mark.parametrize("attributes", CONVENTIONS, ids=lambda one: one[0]["key"])
+def test_other_conventions(two: Two, attributes: list[Any]) -> None:
+    trace = new_id()
+    events = [
+        {"name": "gen_ai.user.message", "timeUnixNano": 1, "attributes": [text("content", "c")]},
+        {"name": "gen_ai.choice", "timeUnixNano": 2, "attributes": [text("content", "d")]},
+        {"name": "tool.output", "timeUnixNano": 3, "attributes": [text("output", "e")]},
+        {
+            "name": "gen_ai.content.prompt",
+            "timeUnixNano": 4,
+            "attributes": [text("gen_ai.prompt", "f")],
+        },
+    ]
+    two.export([span(trace, 1, 0, 0, *attributes)])
+    two.reads(f"tr-{trace}")
+    two.export([span(trace, 2, 1, 0, *attributes, events=events)])
+    two.reads(f"tr-{trace}")
+
+
+def test_what_is_refused(two: Two) -> None:
+    headers = {"x-mlflow-experiment-id": ID}
+    protobuf = {**headers, "Content-Type": "application/x-protobuf"}
+    two.same("POST", "/v1/traces", b"{}")
+    two.same("POST", "/v1/traces", b"{}", headers)
+    two.same("POST", "/v1/traces", b"{bad", headers)
+    two.same("POST", "/v1/traces", b"\xff\xff\xff", protobuf)
+    two.same("POST", "/v1/traces", b"x", {**headers, "Content-Type": "text/plain"})
+    for encoding in ("gzip", "deflate", "br"):
+        two.same("POST", "/v1/traces", b"x", {**headers, "Content-Encoding": encoding})
+    no_id = {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "", "spanId": "aa"}]}]}]}
+    two.same("POST", "/v1/traces", no_id, headers)
+    one = {"resourceSpans": [{"scopeSpans": [{"spans": [span(new_id(), 1)]}]}]}
+    two.same("POST", "/v1/traces", one, {"x-mlflow-experiment-id": "99999999"})
+    for path in ("nope", "get?trace_id=nope", "get", "batchGet", "batchGet?trace_ids=nope"):
+        two.same("GET", f"/api/3.0/mlflow/traces/{path}")
+    two.same("GET", "/api/2.0/mlflow/traces/nope/info")
+    two.same("GET", "/ajax-api/2.0/mlflow/get-trace-artifact?request_id=nope")
+    two.same("GET", "/ajax-api/2.0/mlflow/get-trace-artifact")
+    two.same("GET", "/ajax-api/3.0/mlflow/get-trace-artifact?request_id=nope&path=abc")
+    location = {"key": "mlflow.trace.spansLocation", "value": "v"}
+    two.same("PATCH", "/api/2.0/mlflow/traces/nope/tags", location)
+    two.same("PATCH", "/api/2.0/mlflow/traces/nope/tags", {"value": "v"})
+    two.same("PATCH", "/api/2.0/mlflow/traces/nope/tags", {"key": "a?b", "value": "v"})
+    two.same("DELETE", "/api/2.0/mlflow/traces/nope/tags", {"key": "k"})
+    two.same("PATCH", "/api/2.0/mlflow/traces/nope", {"timestamp_ms": 1, "status": "OK"})
+    for more in ({}, {"max_traces": 1, "request_ids": ["a"]}, {"max_timestamp_millis": "x"}):
+        body = {"experiment_id": ID, **more}
+        two.same("POST", "/api/3.0/mlflow/traces/delete-traces", body)
+    two.same(
+        "POST", "/api/2.0/mlflow/traces/link-to-run", {"trace_ids": ["x"] * 101, "run_id": "r"}
+    )
+    prompts = [{"name": "p", "version": "1"}]
+    body = {"trace_id": "nope", "prompt_versions": prompts}
+    two.same("POST", "/api/2.0/mlflow/traces/link-prompts", body)
+
+
+def test_packed_exports(two: Two) -> None:
+    trace = new_id()
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span(trace, 1)]}]}]}).encode()
+    headers = {"x-mlflow-experiment-id": ID}
+    two.same("POST", "/v1/traces", gzip.compress(body), {**headers, "Content-Encoding": "gzip"})
+    two.same("POST", "/v1/traces", zlib.compress(body), {**headers, "Content-Encoding": "deflate"})
+    two.reads(f"tr-{trace}")
+
+
+SOURCE = {"source_type": "LLM_JUDGE", "source_id": "g"}
+CONTENTS: list[Any] = [
+    *({"feedback": {"value": value}} for value in (True, "s", 3, [1, "a", {"b": 2}], {"k": 1.5})),
+    {"feedback": {}},
+    {"feedback": {"error": {"error_code": "E", "error_message": "m", "stack_trace": "s" * 12000}}},
+    *({"expectation": {"value": value}} for value in ("x", {"a": 1}, False)),
+    {"expectation": {}},
+    {"expectation": {"serialized_value": {"serialization_format": "JSON_FORMAT", "value": "[1]"}}},
+    {"expectation": {"serialized_value": {"serialization_format": "other", "value": "[1]"}}},
+    {"issue": {"issue_name": "boo"}},
+    {},
+    {"feedback": {"value": 1}, "overrides": "a-none"},
+]
+
+
+def test_assessments(two: Two) -> None:
+    trace_id = f"tr-{new_id()}"
+    two.export([span(trace_id[3:], 1)])
+    path = f"/api/3.0/mlflow/traces/{trace_id}/assessments"
+    for number, content in enumerate(CONTENTS, start=10):
+        given = {
+            "assessment_name": "n",
+            "source": SOURCE,
+            "rationale": "why",
+            "metadata": {"a": "b"},
+            "span_id": "s",
+            "create_time": f"2024-01-01T00:00:{number}.5Z",
+            **content,
+        }
+        two.same("POST", path, {"assessment": given})
+    two.same("POST", path, {"assessment": {"assessment_name": "n", "feedback": {"value": 1}}})
+    two.same("POST", path, {})
+    two.same("GET", path + "/none")
+    two.same("DELETE", path + "/none")
+    two.same("GET", "/api/3.0/mlflow/traces/nope/assessments/none")
+    two.same("DELETE", "/api/3.0/mlflow/traces/nope/assessments/none")
+    given = {"assessment_id": f"a-{new_id()}", "assessment_name": "first", "source": SOURCE}
+    own = f"{path}/{given['assessment_id']}"
+    two.same("POST", path, {"assessment": {**given, "feedback": {"value": 1}}})
+    changes = {"assessment_name": "second", "feedback": {"value": "z"}, "metadata": {"b": "2"}}
+    mask = "assessmentName,feedback,metadata"
+    two.same("PATCH", own, {"assessment": changes, "update_mask": mask})
+    wrong = {"assessment": {"expectation": {"value": "z"}}, "update_mask": "expectation"}
+    two.same("PATCH", own, wrong)
+    two.same("PATCH", own, {"assessment": {"rationale": "q"}})
+    later = {"assessment_id": f"a-{new_id()}", "assessment_name": "later", "source": SOURCE}
+    over = {**later, "feedback": {"value": 2}, "overrides": given["assessment_id"]}
+    two.same("POST", path, {"assessment": over})
+    two.same("GET", own)
+    two.same("DELETE", f"{path}/{later['assessment_id']}")
+    two.same("GET", own)
+    two.same("GET", f"/api/3.0/mlflow/traces/{trace_id}")
