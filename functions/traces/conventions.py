@@ -28,6 +28,10 @@ def parsed(value: Any) -> Any:
     return value
 
 
+def dumped(value: Any) -> str:
+    return json.dumps(value, default=str)
+
+
 def said(attributes: Attributes, key: str) -> Any:
     """The value of an attribute, None if it says nothing."""
     value = attributes.get(key)
@@ -173,7 +177,7 @@ class GenAi(Convention):
             for event in events
             if event["name"] in roles and (content := event["attributes"].get("content"))
         ]
-        return json.dumps(messages) if messages else None
+        return dumped(messages) if messages else None
 
     def outputs_of_events(self, events: Events, attributes: Attributes) -> Any:
         messages = [
@@ -184,7 +188,7 @@ class GenAi(Convention):
             for event in events
             if event["name"] == "gen_ai.choice" and (content := event["attributes"].get("content"))
         ]
-        return json.dumps(messages) if messages else None
+        return dumped(messages) if messages else None
 
 
 class SpringAi(Convention):

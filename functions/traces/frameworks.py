@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Final
 
-from traces.conventions import Attributes, Convention, Events, GenAi, parsed, said
+from traces.conventions import Attributes, Convention, Events, GenAi, dumped, parsed, said
 from traces.names import SPAN_MESSAGE_FORMAT
 
 
@@ -40,7 +40,7 @@ class GeminiCli(GenAi):
                 else item
                 for item in contents
             ]
-        return json.dumps({"contents": contents})
+        return dumped({"contents": contents})
 
     def outputs(self, attributes: Attributes) -> Any:
         value = super().outputs(attributes) if self._is_one(attributes) else None
@@ -53,7 +53,7 @@ class GeminiCli(GenAi):
                 for part in item["parts"]
             ]
             if parts:
-                return json.dumps({"candidates": [{"content": {"role": "model", "parts": parts}}]})
+                return dumped({"candidates": [{"content": {"role": "model", "parts": parts}}]})
         return value
 
 
@@ -102,7 +102,7 @@ class ClaudeCode(Convention):
             return found
         keys = ("full_command", "file_path", "skill_name", "subagent_type")
         details = {key: parsed(value) for key in keys if (value := self._shown(attributes, key))}
-        return json.dumps(details) if details else None
+        return dumped(details) if details else None
 
     def outputs(self, attributes: Attributes) -> Any:
         kind = self._kind(attributes)
@@ -167,13 +167,13 @@ class VercelAi(Convention):
         if isinstance(found.get("tools"), list):
             found["tools"] = [_deep(tool) for tool in found["tools"]]
         attributes[SPAN_MESSAGE_FORMAT] = "vercel_ai"
-        return json.dumps(found) if found else None
+        return dumped(found) if found else None
 
     def outputs(self, attributes: Attributes) -> Any:
         if not self._is_chat(attributes):
             return super().outputs(attributes)
         found = self._below(attributes, "ai.response.")
-        return json.dumps(found) if found else None
+        return dumped(found) if found else None
 
     @staticmethod
     def _below(attributes: Attributes, prefix: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def by_trace(exported: Iterable[otlp.ResourceSpans]) -> dict[str, list[Resourced
     found: dict[str, list[Resourced]] = {}
     for resource, made in exported:
         name = resource.get("service.name")
-        service = name if name in KNOWN_SERVICES else None
+        service = name if isinstance(name, str) and name in KNOWN_SERVICES else None
         for span in made:
             entry = (spans.stored(span, service), resource)
             found.setdefault(spans.trace_id_of(span), []).append(entry)
