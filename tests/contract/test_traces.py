@@ -194,6 +194,31 @@ def test_what_has_no_room_in_the_trace(
     assert [path.name for path in folder.rglob("*") if path.is_file()] in ([], ["secret"])
 
 
+def test_after_a_deletion_that_was_cut_short(store: Store) -> None:
+    trace = new_trace()
+    export("0", story(trace))
+    store.direct.delete_item(
+        TableName=store.table, Key={"PK": {"S": "EXP#0"}, "SK": {"S": f"T#tr-{trace}"}}
+    )
+    assert ask("GET", f"3.0/traces/tr-{trace}").status == 404
+    other = store.api.new_experiment("other")
+    assert export(other, story(trace)).status == 200
+    forget()
+    location = info(f"tr-{trace}")["trace_location"]
+    assert location["mlflow_experiment"]["experiment_id"] == other
+
+
+def test_a_trace_stays_in_its_experiment(store: Store) -> None:
+    trace = new_trace()
+    export("0", story(trace)[:3])
+    forget()
+    other = store.api.new_experiment("other")
+    assert export(other, story(trace)[3:]).status == 200
+    found = whole(f"tr-{trace}")
+    assert found["trace_info"]["trace_location"]["mlflow_experiment"]["experiment_id"] == "0"
+    assert len(found["spans"]) == 6
+
+
 CALLS: dict[str, Callable[[str], tuple[str, str, Any]]] = {
     "start": lambda trace: ("POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD)),
     "tag": lambda trace: (

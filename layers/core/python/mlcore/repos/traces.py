@@ -16,7 +16,7 @@ from mlcore import artifacts, errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, TransactionFailed, back_off, table
+from mlcore.db.table import Delete, Put, TransactionFailed, back_off, table
 from mlcore.entities import Experiment, Trace
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.traces import Trace as TraceItem
@@ -175,11 +175,22 @@ def create(
     absent.require_absent("PK")
     here = Condition()
     here.require_absent_or_equal("experiment_id", string(experiment_id))
-    puts = [Put(item, absent), Put(location.serialize(), here), *map(Put, further)]
+    rest = [Put(item, absent), *map(Put, further)]
     try:
-        table.transact(puts, token=new_ulid())
-    except TransactionFailed:
-        return False
+        table.transact([Put(location.serialize(), here), *rest], token=new_ulid())
+    except TransactionFailed as failed:
+        left = failed.items.get(0)
+        if left is None or len(failed.items) > 1:
+            return False
+        # Either the trace is in another experiment, or its deletion there was cut short.
+        former: str = left["experiment_id"]["S"]
+        same = Condition()
+        same.require_equal("experiment_id", string(former))
+        gone = Delete(keys.trace(former, trace_id), absent)
+        try:
+            table.transact([Put(location.serialize(), same), gone, *rest], token=new_ulid())
+        except TransactionFailed:
+            return False
     _remember(trace_id, experiment_id)
     return True
 
