@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlcore.http import Request
 from mlcore.limits import registry as limits
+from mlcore.limits.model_sources import is_model_uri, model_uri
 from mlcore.repos import logged_models, model_versions, runs
 
 _RUNS = "runs:/"
@@ -31,4 +32,8 @@ def of_model_version(name: str, version: str, request: Request) -> str:
     if location.startswith(_RUNS):
         run_id, _, path = location.removeprefix(_RUNS).partition("/")
         return f"{of_run(run_id, request)}/{path}"
+    if is_model_uri(location):
+        model_id = model_uri(location).model_id
+        if model_id is not None:
+            return of_logged_model(model_id, request)
     return location

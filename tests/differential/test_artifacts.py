@@ -38,6 +38,7 @@ class Files:
 
     def __init__(self, url: str) -> None:
         self._host = urlsplit(url).netloc
+        self.root = self.run = self.model = self.experiment = ""
         made = self.json("POST", API + "experiments/create", {"name": f"files {id(self)}"})
         run = self.json("POST", API + "runs/create", made)["run"]["info"]
         self.run, self.experiment = run["run_id"], run["experiment_id"]
@@ -46,13 +47,14 @@ class Files:
     def json(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         answer = self.ask(method, path, data, {"Content-Type": "application/json"})
-        return json.loads(self.hidden(answer.body.decode()))
+        return json.loads(answer.body)
 
     def hidden(self, text: str) -> str:
         """The same text for the same file on either server."""
-        if not hasattr(self, "run"):
-            return text
-        return text.replace(self.root, "ROOT").replace(self.run, "RUN")
+        models = self.experiment and f"{self.experiment}/models"
+        for value in (self.root, self.run, models, self.model):
+            text = text.replace(value, "…") if value else text
+        return text
 
     def ask(self, method: str, path: str, body: bytes | None = None, headers: Any = None) -> Answer:
         connection = http.client.HTTPConnection(self._host, timeout=30)
@@ -81,10 +83,13 @@ class Both:
         """Fails when the two answer differently; ``{root}`` and ``{run}`` are each server's."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         stock, ours = (
-            side.ask(method, path.format(root=side.root, run=side.run), body, named)
+            side.ask(
+                method, path.format(root=side.root, run=side.run, model=side.model), body, named
+            )
             for side in self.sides
         )
-        assert ours.status == stock.status or (stock.status == 500 and ours.status == 400), path
+        # Stock cannot read its own runs:/ sources, for one.
+        assert ours.status == stock.status or (stock.status == 500 and ours.status < 500), path
         if stock.status < 300:
             names = [
                 name
@@ -95,7 +100,7 @@ class Both:
                 (name, stock.headers[name]) for name in names
             ], path
             assert self.content(ours, 1) == self.content(stock, 0), path
-        elif b"error_code" in stock.body:
+        elif stock.status < 500 and b"error_code" in stock.body:
             assert self.content(ours, 1) == self.content(stock, 0), path
         return ours
 
@@ -212,6 +217,41 @@ def test_uploads_and_deletions(both: Both) -> None:
     both.compare("DELETE", f"{PROXY}/{{root}}/new")
     both.compare("GET", f"{PROXY}?path={{root}}/new")
     both.compare("GET", f"{API}artifacts/list?run_id={{run}}")
+
+
+def test_logged_models_and_model_versions(both: Both) -> None:
+    """From a run's folder, from a run by its URI, and from a logged model."""
+    for side in both.sides:
+        fields = {"experiment_id": side.experiment, "source_run_id": side.run}
+        model = side.json("POST", f"{API}logged-models", fields)["model"]["info"]
+        side.model, name = model["model_id"], f"m{side.run}"
+        place = urlsplit(model["artifact_uri"]).path
+        assert side.ask("PUT", f"{PROXY}{place}/MLmodel", b"logged").status == 200
+        side.json("POST", f"{API}registered-models/create", {"name": name})
+        for source, more in (
+            (f"mlflow-artifacts:/{side.root}/model", {"run_id": side.run}),
+            (f"runs:/{side.run}/model", {"run_id": side.run}),
+            (f"models:/{side.model}", {"model_id": side.model}),
+        ):
+            fields = {"name": name, "source": source, **more}
+            made = side.json("POST", f"{API}model-versions/create", fields)
+            assert "model_version" in made, made
+    path = f"{AJAX}logged-models/{{model}}/artifacts/"
+    both.compare("GET", f"{path}files?artifact_file_path=MLmodel")
+    for tail in ("files?artifact_file_path=none", "files?artifact_file_path=../x", "files"):
+        both.compare("GET", path + tail)
+    for tail in ("directories", "directories?artifact_directory_path=none"):
+        answers = [
+            json.loads(side.ask("GET", (path + tail).format(model=side.model)).body)
+            for side in both.sides
+        ]
+        assert answers[0].get("files") == answers[1].get("files")
+    for version in (1, 2, 3):
+        query = f"name=m{{run}}&version={version}"
+        both.compare("GET", f"/model-versions/get-artifact?path=MLmodel&{query}")
+        both.compare("GET", f"/model-versions/get-artifact?path=..&{query}")
+    for query in ("path=a&name=none&version=1", "path=a&name=m{run}&version=9", "path=a"):
+        both.compare("GET", f"/model-versions/get-artifact?{query}")
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "OPTIONS"])
