@@ -10,8 +10,9 @@ from mlcore.entities import RegisteredModel
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
-from mlcore.repos import model_homes, model_versions, registered_models
-from mlcore.repos.registered_models import NameTaken, Record
+from mlcore.repos import model_homes, model_names, model_versions, registered_models
+from mlcore.repos.model_names import NameTaken
+from mlcore.repos.registered_models import Record
 from mlcore.responses import registry as responses
 from registry import messages as m
 from registry import prompts
@@ -35,7 +36,7 @@ def create_registered_model(message: m.CreateRegisteredModel, request: Request) 
         latest={},
     )
     try:
-        registered_models.create(model)
+        model_names.create(model)
     except NameTaken as taken:
         raise prompts.name_taken(message.name, taken.holder.tags, tags) from taken
     return {"registered_model": responses.registered_model(model, [])}
@@ -60,7 +61,7 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
             registered_models.touch_name(read)
             break
         try:
-            registered_models.rename(read, message.new_name)
+            model_names.rename(read, message.new_name)
         except NameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"Registered Model (name={message.new_name}) already exists."
@@ -76,8 +77,7 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
 def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) -> dict[str, Any]:
     """The model is gone with its item; what else there was of it is cleared then."""
     read = _get(message.name, request)
-    if not registered_models.delete(read):
-        raise registered_models.missing(message.name)
+    model_names.delete(read)
     model_homes.clear(read.home, read.incarnation)
     return {}
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 from mlcore import errors
-from mlcore.entities import ModelVersion
+from mlcore.entities import LoggedModel, ModelVersion
 from mlcore.http import Request
 from mlcore.limits import model_sources as limits
 from mlcore.limits.registry import LATEST, canonical_stage, version_number
-from mlcore.repos import model_versions, registered_models, runs
+from mlcore.observability import logger
+from mlcore.repos import logged_models, model_versions, registered_models, runs
 from mlcore.repos.registered_models import Record
 from registry import prompts
 from registry.messages import CreateModelVersion
+
+VERSIONS_TAG = "mlflow.modelVersions"
+"""Of a logged model: what it was registered as, as JSON."""
 
 
 class Origin(NamedTuple):
@@ -20,6 +25,7 @@ class Origin(NamedTuple):
     storage_location: str
     run_id: str | None
     model_id: str | None
+    model: LoggedModel | None = None
 
 
 def of_request(message: CreateModelVersion, request: Request) -> Origin:
@@ -34,11 +40,36 @@ def of_request(message: CreateModelVersion, request: Request) -> Origin:
         uri = limits.model_uri(message.source)
         if uri.model_id is None:
             origin = _of_version(message, request, uri)
-    if origin.model_id:
-        _check_model(origin.source, origin.model_id)
-    else:
+    if not origin.model_id:
         _check_run(origin.source, origin.run_id or "", request)
-    return origin
+        return origin
+    model = _logged_model(origin, request)
+    _check_model(origin.source, model)
+    location = origin.storage_location
+    if limits.is_model_uri(origin.source) and limits.model_uri(origin.source).model_id:
+        location = model.artifact_location
+    return origin._replace(
+        storage_location=location, run_id=origin.run_id or model.source_run_id, model=model
+    )
+
+
+def link(origin: Origin, version: ModelVersion, request: Request) -> None:
+    """Tells the logged model of its new version. A failure is only logged: the version is there,
+    and a client that heard of a failure would send its request again and get another one."""
+    if origin.model is None:
+        return
+    entry = {"name": version.name, "version": version.version}
+
+    def decide(read: logged_models.Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        entries = json.loads(read.document.texts("tags").get(VERSIONS_TAG, "[]"))
+        text = json.dumps([*entries, entry])
+        return {"tags": {VERSIONS_TAG: text}}, ()
+
+    try:
+        read = logged_models.load(origin.model.model_id, request.workspace)
+        logged_models.write(read, decide)
+    except errors.MlflowError:
+        logger.exception("a logged model was not told of its version", extra=entry)
 
 
 def version_at(model: Record, version: str | None, stage: str | None, alias: str | None) -> str:
@@ -63,7 +94,8 @@ def version_at(model: Record, version: str | None, stage: str | None, alias: str
 
 
 def _of_version(message: CreateModelVersion, request: Request, uri: limits.ModelUri) -> Origin:
-    """Another version: the new one has its files, its run and its logged model."""
+    """Another version: the new one has its files and its run. MLflow's server does not keep a
+    version's logged model, so none can be named with it."""
     model = registered_models.get(request.workspace, uri.name)
     if prompts.is_prompt(model.model.tags):
         raise errors.InvalidParameterValue(
@@ -72,16 +104,12 @@ def _of_version(message: CreateModelVersion, request: Request, uri: limits.Model
         )
     number = version_number(version_at(model, uri.version, uri.stage, uri.alias))
     found: ModelVersion = model_versions.get(request.workspace, uri.name, number).version
-    if (message.has("run_id") and message.run_id != (found.run_id or "")) or (
-        message.has("model_id") and message.model_id != (found.model_id or "")
-    ):
+    if (message.has("run_id") and message.run_id != (found.run_id or "")) or message.model_id:
         raise errors.InvalidParameterValue(
             f"Invalid model version source: '{message.source}'. The run_id and model_id request "
             "parameters must match the referenced model version."
         )
-    return Origin(
-        f"models:/{uri.name}/{found.version}", found.storage_location, found.run_id, found.model_id
-    )
+    return Origin(f"models:/{uri.name}/{found.version}", found.storage_location, found.run_id, None)
 
 
 def _check_run(source: str, run_id: str, request: Request) -> None:
@@ -103,15 +131,30 @@ def _check_run(source: str, run_id: str, request: Request) -> None:
         raise limits.not_owned(source, "run_id")
 
 
-def _check_model(source: str, model_id: str) -> None:
+def _logged_model(origin: Origin, request: Request) -> LoggedModel:
+    """A model of another workspace looks missing."""
+    model_id = origin.model_id or ""
+    try:
+        return logged_models.entity(logged_models.load_active(model_id, request.workspace))
+    except errors.ResourceDoesNotExist:
+        if limits.is_local(origin.source) or limits.is_proxied(origin.source):
+            raise limits.not_owned(origin.source, "model_id") from None
+        raise
+
+
+def _check_model(source: str, model: LoggedModel) -> None:
     if limits.is_local(source):
+        if limits.is_inside_directory(source, model.artifact_location):
+            return
         raise limits.local_refused(source, "model_id")
     limits.check_absolute(source)
     if limits.is_model_uri(source):
         named = limits.model_uri(source).model_id
-        if named is not None and named != model_id:
+        if named is not None and named != model.model_id:
             raise limits.not_owned(source, "model_id")
-    elif limits.run_of(source) is not None or limits.is_proxied(source):
+    elif limits.run_of(source) is not None or (
+        limits.is_proxied(source) and not limits.is_below(source, model.artifact_location)
+    ):
         raise limits.not_owned(source, "model_id")
 
 

@@ -41,6 +41,7 @@ def create_model_version(message: m.CreateModelVersion, request: Request) -> dic
         model_id=origin.model_id or None,
     )
     made = model_versions.create(registered_models.get(request.workspace, message.name), draft)
+    sources.link(origin, made, request)
     return {"model_version": responses.model_version(made)}
 
 

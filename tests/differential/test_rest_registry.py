@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -350,5 +351,45 @@ def test_prompts(both: Pair) -> None:
             get_model(name),
             delete(f"{MODELS}/delete", {"name": name}),
             model(name),
+        ]
+    )
+
+
+def test_versions_of_a_logged_model(both: Pair) -> None:
+    name = fresh()
+
+    def of_model(source: str, model_id: str = "{{model}}", **more: str) -> Call:
+        parts = {"name": name, "source": source, "model_id": model_id, **more}
+        return post(f"{VERSIONS}/create", raw=json.dumps(parts).encode())
+
+    root = "mlflow-artifacts:/{{experiment}}"
+    both.send_all(
+        [
+            model(name),
+            experiment(),
+            run(),
+            post(
+                "logged-models",
+                {"experiment_id": Ref("experiment"), "name": "lm", "source_run_id": Ref("run")},
+                saves={"model": "model.info.model_id"},
+            ),
+            of_model("models:/{{model}}"),
+            of_model("models:/{{model}}", run_id="another"),
+            of_model("models:/m-other"),
+            of_model(f"{root}/models/{{{{model}}}}/artifacts"),
+            of_model(f"{root}/models/{{{{model}}}}/artifacts/part"),
+            of_model(f"{root}/{{{{run}}}}/artifacts"),
+            of_model("runs:/{{run}}/model"),
+            of_model("s3://bucket/model"),
+            of_model("s3://bucket/model", "m-unknown"),
+            of_model("/etc/passwd"),
+            version(name, f"models:/{name}/1"),
+            version(name, f"models:/{name}/1", model_id="m-wrong"),
+            *(
+                get(f"{VERSIONS}/get-download-uri", name=name, version=str(number))
+                for number in range(1, 6)
+            ),
+            get_model(name),
+            get("logged-models/{{model}}"),
         ]
     )

@@ -54,9 +54,13 @@ def search(
     by_name = not ordering or ordering[0].key == "name"
     descending = bool(ordering) and by_name and not ordering[0].ascending
     start = "" if after is None or not by_name or descending else str(after[1])
+    others = any(comparison.key != "name" for comparison in comparisons)
+    together = max(limit + 1, READ_TOGETHER if others or not by_name else 0)
     found = (
         (key_of(read.model), read)
-        for read in of_names(workspace, comparisons, start, descending=descending)
+        for read in of_names(
+            workspace, comparisons, start, descending=descending, together=together
+        )
         if (prompts or not is_prompt(read.model))
         and readable(read.model.name, is_prompt(read.model))
         and matches(read.model)
@@ -80,10 +84,20 @@ def search(
 
 
 def of_names(
-    workspace: str, comparisons: Sequence[Comparison], start: str = "", *, descending: bool = False
+    workspace: str,
+    comparisons: Sequence[Comparison],
+    start: str = "",
+    *,
+    descending: bool = False,
+    together: int = READ_TOGETHER,
 ) -> Iterator[Record]:
     """The models whose names hold what the comparisons say of names, by name. Models that are named
-    in full are read without any index, so nothing lags."""
+    in full are read without any index, so nothing lags.
+
+    Args:
+        start: the first name that is wanted.
+        together: models that are read at once.
+    """
     names = _named(comparisons)
     if names is not None:
         places = [keys.registered_model(workspace, name) for name in names]
@@ -92,7 +106,7 @@ def of_names(
     test = _name_test(comparisons)
     listed = registered_models.listed(workspace, _prefix(comparisons), start, descending=descending)
     places_found = (place for name, place in listed if len(name) > _WHOLE_NAME or test(name))
-    while chunk := list(islice(places_found, READ_TOGETHER)):
+    while chunk := list(islice(places_found, together)):
         yield from registered_models.find_many(chunk)
 
 

@@ -4,7 +4,7 @@ A model's versions, aliases and overflowing tags are in its home: its own partit
 full of another model's when it was created. Renaming moves only ``M#META``, in one transaction, and
 the versions stay where they are; deleting removes only ``M#META``, and what was in its home can be
 cleared at leisure. ``M#HOME`` says whose a partition is, so a name is free at once, and nothing of
-a former model comes back with it (decision 9).
+a former model comes back with it (decision 12).
 """
 
 from __future__ import annotations
@@ -15,26 +15,17 @@ from typing import NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed, TooLarge
-from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, back_off, table
+from mlcore.db.table import Delete, Operation, Put, back_off, table
 from mlcore.entities import RegisteredModel
-from mlcore.ids import new_ulid, now_ms
-from mlcore.models.registry import ModelAlias, ModelHome, ModelTag
-from mlcore.models.registry import RegisteredModel as RegisteredModelItem
+from mlcore.ids import now_ms
+from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.webhooks import announcement
 
 WRITE_ATTEMPTS = 60
-
-
-class NameTaken(Exception):
-    """Another model holds the name."""
-
-    def __init__(self, holder: RegisteredModel) -> None:
-        super().__init__(holder.name)
-        self.holder = holder
 
 
 class Record(NamedTuple):
@@ -92,13 +83,19 @@ def missing(name: str) -> errors.ResourceDoesNotExist:
 
 
 def listed(
-    workspace: str, prefix: str = "", start: str = "", *, descending: bool = False
+    workspace: str,
+    prefix: str = "",
+    start: str = "",
+    *,
+    descending: bool = False,
+    limit: int | None = None,
 ) -> Iterator[tuple[str, keys.Key]]:
     """The models of a workspace by name, through GSI5, which may lag: (name, key) pairs.
 
     Args:
         prefix: what the names begin with.
-        start: the first name to be listed, or (descending) the last.
+        start: the first name to be listed.
+        limit: names that one request reads.
     """
     pk = keys.gsi5_model_pk(workspace)
     between = keys.gsi5_model_range(prefix, start, descending=descending)
@@ -107,127 +104,11 @@ def listed(
         index="GSI5",
         between=between,
         descending=descending,
+        limit=limit,
         attributes=["PK", "SK", "gsi5sk"],
     )
     for item in found:
         yield item["gsi5sk"]["S"], keys.Key(item["PK"]["S"], item["SK"]["S"])
-
-
-def create(model: RegisteredModel) -> None:
-    """One transaction: the model, and its own partition as its home.
-
-    Raises:
-        NameTaken: the name is held by another model.
-    """
-    incarnation = new_ulid()
-    said = {announcement.ATTRIBUTE: string(announcement.model_created(model))}
-    away = keys.separate_home(incarnation)
-    attributes, children = document.initial((away,), MAPS, {"tags": model.tags})
-    attributes.update(said)
-    if children:
-        # They are written before it is sure who gets the name, so to a place that is nobody else's.
-        table.batch_write(children)
-        _claim(model, incarnation, away, attributes)
-        return
-    own = keys.registered_model(model.workspace, model.name).pk
-    if not _claim(model, incarnation, own, attributes):
-        _claim(model, incarnation, away, attributes)
-
-
-def _claim(model: RegisteredModel, incarnation: str, home: str, attributes: Raw) -> bool:
-    """Takes the name and the home; False if the home is another's. Raises NameTaken."""
-    place = keys.registered_model(model.workspace, model.name)
-    item = RegisteredModelItem(
-        PK=place.pk,
-        SK=place.sk,
-        incarnation=incarnation,
-        home=None if home == place.pk else home,
-        workspace=model.workspace,
-        name=model.name,
-        description=model.description,
-        creation_time=model.creation_timestamp,
-        last_update_time=model.last_updated_timestamp,
-        last_version=0,
-        latest={},
-        updated_at=now_ms(),
-        version=1,
-    )
-    entry = keys.model_home(home)
-    owner = ModelHome(
-        PK=entry.pk,
-        SK=entry.sk,
-        incarnation=incarnation,
-        model_pk=place.pk,
-        updated_at=now_ms(),
-        version=1,
-    )
-    absent = Condition()
-    absent.require_absent("PK")
-    named = {**item.serialize(), **_names(model.workspace, model.name), **attributes}
-    try:
-        table.transact([Put(named, absent), Put(owner.serialize(), absent)], token=new_ulid())
-    except TransactionFailed as failed:
-        holder = failed.items.get(0)
-        if holder is None:
-            return False
-        if holder["incarnation"]["S"] != incarnation:
-            raise NameTaken(record(holder).model) from failed
-        # else this very transaction had gone through, and only its answer was lost
-    return True
-
-
-def rename(read: Record, new_name: str) -> None:
-    """One transaction: the model under its new name, and no more under its old one.
-
-    Raises:
-        NameTaken: the new name is held by another model.
-        ConditionFailed: the model changed meanwhile.
-    """
-    old = read.document.item
-    workspace = read.model.workspace
-    place = keys.registered_model(workspace, new_name)
-    now = now_ms()
-    item = {**old, **_names(workspace, new_name)}
-    item["PK"], item["SK"] = string(place.pk), string(place.sk)
-    item["last_update_time"] = item["renamed_at"] = item["updated_at"] = number(now)
-    item["version"] = number(int(old["version"]["N"]) + 1)
-    item.pop("home", None)
-    item.pop(announcement.ATTRIBUTE, None)  # it was about the item under the old name
-    if read.home != place.pk:
-        item["home"] = string(read.home)
-    absent, unchanged, mine = Condition(), Condition(), Update()
-    absent.require_absent("PK")
-    unchanged.require_equal("version", old["version"])
-    unchanged.require_equal("incarnation", old["incarnation"])
-    mine.set("model_pk", string(place.pk))
-    mine.require_equal("incarnation", old["incarnation"])
-    try:
-        table.transact(
-            [
-                Put(item, absent),
-                Delete(read.document.key, unchanged),
-                Change(keys.model_home(read.home), mine),
-            ],
-            token=new_ulid(),
-        )
-    except TransactionFailed as failed:
-        holder = failed.items.get(0)
-        if holder is None:
-            raise ConditionFailed(failed.items.get(1)) from failed
-        if holder["incarnation"]["S"] != read.incarnation:
-            raise NameTaken(record(holder).model) from failed
-        # else it has the new name already: the transaction had gone through before
-
-
-def delete(read: Record) -> bool:
-    """Removes the model; its home keeps what nobody can reach any more. False: it was not there."""
-    mine = Condition()
-    mine.require_equal("incarnation", string(read.incarnation))
-    try:
-        table.delete(read.document.key, mine)
-    except ConditionFailed:
-        return False
-    return True
 
 
 def set_description(read: Record, description: str) -> Record:
@@ -376,10 +257,3 @@ MAPS: document.Maps = {
     ),
 }
 """The map attributes of ``M#META``; the owner of its children is (home,)."""
-
-
-def _names(workspace: str, name: str) -> Raw:
-    gsi3pk, gsi3sk = keys.gsi3_model(workspace, name)
-    gsi5pk, gsi5sk = keys.gsi5_model(workspace, name)
-    names = {"gsi3pk": gsi3pk, "gsi3sk": gsi3sk, "gsi5pk": gsi5pk, "gsi5sk": gsi5sk, "name": name}
-    return {attribute: string(value) for attribute, value in names.items()}

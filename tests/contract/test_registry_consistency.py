@@ -1,0 +1,231 @@
+"""The registry under faults, repeated requests, and global indexes that are seconds behind."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import botocore.endpoint
+import pytest
+
+from mlcore.db import table as table_module
+from mlcore.repos import document
+from tests.contract.api import Api, pairs
+from tests.contract.conftest import Store, forget
+from tests.contract.test_registry import model, new_model, new_version, version
+from tests.contract.test_retries import DONE_BEFORE, FAULTS
+from tests.doubles.faulty import Fault
+from tests.doubles.fixtures import Doubles
+
+Fields = dict[str, Any]
+_numbers = itertools.count()
+
+CASES: dict[str, tuple[str, str, Callable[[str], Fields]]] = {
+    "create model": (
+        *("POST", "registered-models/create"),
+        lambda name: {"name": f"{name} new", "tags": pairs({"a": "b"})},
+    ),
+    "create model, tags outside": (
+        *("POST", "registered-models/create"),
+        lambda name: {"name": f"{name} new", "tags": pairs({"a": "b" * 900, "c": "d" * 900})},
+    ),
+    "update model": (
+        *("PATCH", "registered-models/update"),
+        lambda name: {"name": name, "description": "new"},
+    ),
+    "rename model": (
+        *("POST", "registered-models/rename"),
+        lambda name: {"name": name, "new_name": f"{name} new"},
+    ),
+    "delete model": ("DELETE", "registered-models/delete", lambda name: {"name": name}),
+    "set model tag": (
+        *("POST", "registered-models/set-tag"),
+        lambda name: {"name": name, "key": "k", "value": "v"},
+    ),
+    "delete model tag": (
+        *("DELETE", "registered-models/delete-tag"),
+        lambda name: {"name": name, "key": "first"},
+    ),
+    "set alias": (
+        *("POST", "registered-models/alias"),
+        lambda name: {"name": name, "alias": "prod", "version": "1"},
+    ),
+    "delete alias": (
+        *("DELETE", "registered-models/alias"),
+        lambda name: {"name": name, "alias": "champion"},
+    ),
+    "create version": (
+        *("POST", "model-versions/create"),
+        lambda name: {
+            **{"name": name, "source": "s3://b/n", "run_id": f"{name} run"},
+            "tags": pairs({"a": "b", "long": "c" * 900}),
+        },
+    ),
+    "update version": (
+        *("PATCH", "model-versions/update"),
+        lambda name: {"name": name, "version": "2", "description": "new"},
+    ),
+    "transition": (
+        *("POST", "model-versions/transition-stage"),
+        lambda name: {
+            **{"name": name, "version": "1", "stage": "Production"},
+            "archive_existing_versions": True,
+        },
+    ),
+    "delete version": (
+        *("DELETE", "model-versions/delete"),
+        lambda name: {"name": name, "version": "2"},
+    ),
+    "set version tag": (
+        *("POST", "model-versions/set-tag"),
+        lambda name: {"name": name, "version": "2", "key": "k", "value": "v" * 900},
+    ),
+    "tag a prompt": (
+        *("POST", "model-versions/set-tag"),
+        lambda name: {
+            **{"name": name, "version": "2"},
+            **{"key": "mlflow.prompt.is_prompt", "value": "true"},
+        },
+    ),
+    "delete version tag": (
+        *("DELETE", "model-versions/delete-tag"),
+        lambda name: {"name": name, "version": "2", "key": "first"},
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda _seconds: None))
+    monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
+    monkeypatch.setattr(document, "INLINE_BYTES", 1000)
+
+
+def prepared(api: Api) -> str:
+    name = f"model-{next(_numbers):06d}"
+    new_model(api, name, tags=pairs({"first": "1"}))
+    for _ in range(3):
+        new_version(api, name, run_id=f"{name} run", tags=pairs({"first": "1"}))
+    api.post("registered-models/alias", name=name, alias="champion", version="2")
+    for number, stage in (("2", "Production"), ("3", "Staging")):
+        api.post("model-versions/transition-stage", name=name, version=number, stage=stage)
+    return name
+
+
+def told(value: Any) -> Any:
+    """An answer without what differs from time to time."""
+    text = re.sub(r"model-\d{6}", "<name>", json.dumps(value, sort_keys=True))
+    text = re.sub(r'"(creation_timestamp|last_updated_timestamp)": \d+', '"time": 0', text)
+    return json.loads(text)
+
+
+def state(api: Api, name: str) -> list[Any]:
+    """All that clients can see. A version created twice counts once: its client was not told of the
+    first."""
+    found: list[Any] = []
+    for each in (name, f"{name} new"):
+        seen = told(api.ask("GET", "registered-models/get", name=each).body)
+        versions = [
+            told(api.ask("GET", "model-versions/get", name=each, version=str(number)).body)
+            for number in range(1, 4)
+        ]
+        listed = api.get("model-versions/search", filter=f"name = '{each}'")
+        made = {entry["source"] for entry in told(listed).get("model_versions", ())}
+        text = re.sub(r'"version": "[4-9]"', '"version": "new"', json.dumps(seen))
+        found += [json.loads(text), versions, sorted(made)]
+    of_run = api.get("model-versions/search", filter=f"run_id = '{name} run'")
+    numbers = {min(int(entry["version"]), 4) for entry in of_run.get("model_versions", ())}
+    return [*found, sorted(numbers)]
+
+
+def same(found: Any, calm: Any) -> bool:
+    def unnumbered(value: Any) -> str:
+        return re.sub(r'"version": "[4-9]"', "", json.dumps(value))
+
+    return unnumbered(told(found)) == unnumbered(calm)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_at_every_call(broken: tuple[Api, Doubles], name: str) -> None:
+    api, doubles = broken
+    method, path, fields = CASES[name]
+    scene = prepared(api)
+    first = api.ask(method, path, **fields(scene))
+    assert first.status == 200, first
+    calm = told(first.body)
+    expected = state(api, scene)
+    for fault in FAULTS:
+        for nth in itertools.count(1):
+            scene = prepared(api)
+            forget()
+            doubles.faulty.arm(fault, nth)
+            answer = api.ask(method, path, **fields(scene))
+            struck = doubles.faulty.fired
+            doubles.faulty.heal()
+            where = f"{fault.name} at call {nth}"
+            if answer.status != 200:
+                assert answer.status >= 500 or answer.status == 429, (where, answer)
+                answer = api.ask(method, path, **fields(scene))
+            if answer.status == 200:
+                assert same(answer.body, calm), where
+            else:
+                assert answer.code in DONE_BEFORE, (where, answer)
+            assert state(api, scene) == expected, where
+            if not struck:
+                break
+        assert nth > 1, "the request made no call"
+
+
+def test_a_lost_answer_inside_makes_one_version(broken: tuple[Api, Doubles]) -> None:
+    """Only a client that repeats its request gets two; our own repetitions never do."""
+    api, doubles = broken
+    for fault in (Fault.ANSWER_LOST, Fault.ANSWER_500, Fault.REPEATED, Fault.CONFLICT):
+        scene = prepared(api)
+        doubles.faulty.arm(fault, 1, frozenset({"TransactWriteItems"}))
+        assert new_version(api, scene) == 4
+        assert doubles.faulty.fired
+        doubles.faulty.heal()
+        assert api.ask("GET", "model-versions/get", name=scene, version="5").status == 404
+
+
+def test_no_read_of_the_registry_is_stale(broken: tuple[Api, Doubles]) -> None:
+    api, doubles = broken
+    with doubles.counting.measure() as cost:
+        for method, path, fields in CASES.values():
+            scene = prepared(api)
+            assert api.ask(method, path, **fields(scene)).status == 200
+            state(api, scene)
+    assert cost.stale_reads == []
+
+
+def test_all_is_read_at_once(lagging_store: Store) -> None:
+    """But lists of all models, nothing asks a global index."""
+    api = lagging_store.api
+    new_model(api, "fresh", versions=2)
+    assert len(model(api, "fresh")["latest_versions"]) == 1
+    new_version(api, "fresh", run_id="its run", tags=pairs({"k": "v"}))
+    api.post("registered-models/alias", name="fresh", alias="prod", version="3")
+
+    def found(text: str) -> list[tuple[str, str]]:
+        answer = api.get("model-versions/search", filter=text)
+        return [(row["name"], row["version"]) for row in answer.get("model_versions", ())]
+
+    assert found("name = 'fresh' AND tags.k = 'v'") == [("fresh", "3")]
+    assert found("run_id = 'its run'") == [("fresh", "3")]
+    assert len(found("name IN ('fresh', 'other')")) == 3
+    named = api.get("registered-models/search", filter="name = 'fresh'")["registered_models"]
+    assert [row["name"] for row in named] == ["fresh"]
+    api.post("registered-models/rename", name="fresh", new_name="renamed")
+    assert api.ask("GET", "registered-models/get", name="fresh").status == 404
+    assert version(api, "renamed", 3)["aliases"] == ["prod"]
+    assert found("run_id = 'its run'") == [("renamed", "3")]
+    assert found("name = 'fresh'") == []
+    new_model(api, "fresh", versions=1)
+    assert found("name = 'fresh'") == [("fresh", "1")]
+    api.ask("DELETE", "registered-models/delete", name="renamed")
+    assert found("run_id = 'its run'") == []
+    assert api.ask("GET", "registered-models/alias", name="renamed", alias="prod").status == 404
