@@ -57,7 +57,12 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         ),
         Access("Get experiment by name", "gsi3_experiment", ("gsi3_experiment",), "Query"),
         Access("List experiments in workspace", "gsi2_experiment", ("gsi2_experiment",), "Query"),
-        Access("List experiments by name", "gsi5_experiment", ("gsi5_experiment",), "Query"),
+        Access(
+            "List experiments by name, search their names",
+            "gsi5_experiment",
+            ("gsi5_experiment", "gsi5_experiment_begin"),
+            "Query, begins_with",
+        ),
         Access(
             "Create or rename experiment",
             "experiment_name_lock",

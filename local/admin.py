@@ -2,6 +2,7 @@
 
     python -m local.admin verify  [--experiment ID | --all] [--data DIR]
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
+    python -m local.admin replay  --queue URL
 
 Works on the engine that AWS_ENDPOINT_URL_DYNAMODB names, such as that of a running runner; else on
 a data folder that no runner uses; with TABLE_NAME and no folder, on that table in AWS, with the
@@ -14,7 +15,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from local.command_line import default_data_folder
 from local.engine import Engine, EngineFailed
 from local.engine_file import EngineFile
 from local.folder import DataFolder, FolderInUse
+from local.replay import FailureQueue
 
 _FUNCTIONS = Path(__file__).resolve().parent.parent / "functions"
 
@@ -40,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parse(arguments)
     try:
         with _table(given.data):
+            if given.command == "replay":
+                return _replay(given.queue)
             return _run(given.command, given.experiment)
     except (CannotRun, EngineFailed, FolderInUse) as error:
         print(f"local.admin: {error}", file=sys.stderr)
@@ -62,6 +66,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         command.add_argument(
             "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
         )
+    does = "rebuild the experiments whose stream records the indexer gave up (in AWS)"
+    command = commands.add_parser("replay", help=does, description=does)
+    command.add_argument(
+        "--queue", metavar="URL", required=True, help="the stack's output IndexerFailureQueueUrl"
+    )
+    command.set_defaults(data=None)
     return parser.parse_args(arguments)
 
 
@@ -92,12 +102,58 @@ def _table(folder: Path | None) -> Iterator[None]:
         yield
 
 
-def _run(command: str, experiment_id: str | None) -> int:
+def replay(
+    queue: FailureQueue, rebuild: Callable[[str], bool], every: Callable[[], Iterable[str]]
+) -> bool:
+    """Rebuilds the experiments that the queue's messages are about, each once, and takes away the
+    messages whose experiments were rebuilt; whether that was all.
+
+    Args:
+        rebuild: an experiment by its id; whether it could be.
+        every: the ids of all experiments, for messages that no longer tell which.
+    """
+    failures = list(queue.failures())
+    named: set[str] = set().union(*(failure.experiment_ids or () for failure in failures))
+    if any(failure.experiment_ids is None for failure in failures):
+        named.update(every())
+    broken = {one for one in sorted(named) if not rebuild(one)}
+    left = 0
+    for failure in failures:
+        about = named if failure.experiment_ids is None else failure.experiment_ids
+        if broken.isdisjoint(about):
+            queue.done(failure)
+        else:
+            left += 1
+    print(f"{len(failures) - left} failures replayed, {left} left in the queue")
+    return not left
+
+
+def _replay(url: str) -> int:
+    rebuilding, errors = _modules()
+
+    def rebuild(experiment_id: str) -> bool:
+        try:
+            _show(rebuilding.reindex(experiment_id))
+        except errors.ResourceDoesNotExist:
+            return True  # it is gone, and there is nothing to derive from
+        except errors.MlflowError as error:
+            print(f"experiment {experiment_id}: {error.message}", file=sys.stderr)
+            return False
+        return True
+
+    return 0 if replay(FailureQueue(url), rebuild, rebuilding.experiment_ids) else 1
+
+
+def _modules() -> tuple[Any, Any]:
+    """``indexer.rebuild`` and ``mlcore.errors``, not before the environment is complete: they read
+    it."""
     if str(_FUNCTIONS) not in sys.path:
         sys.path.insert(0, str(_FUNCTIONS))
-    # Not before the environment is complete: these read it.
-    rebuild: Any = import_module("indexer.rebuild")
-    errors: Any = import_module("mlcore.errors")
+    return import_module("indexer.rebuild"), import_module("mlcore.errors")
+
+
+def _run(command: str, experiment_id: str | None) -> int:
+    rebuild, errors = _modules()
     act = {"verify": rebuild.verify, "reindex": rebuild.reindex}[command]
     wrong = failed = 0
     try:

@@ -14,7 +14,7 @@ from mlcore.entities import VIEW_STAGES, Experiment
 from mlcore.http import Request
 from mlcore.limits.text import check_max_results
 from mlcore.queries import datasets
-from mlcore.repos import experiments
+from mlcore.repos import experiment_names, experiments
 from mlcore.responses import experiments as responses
 from mlcore.search import fields, grammar, order
 from mlcore.search.match import predicate
@@ -23,12 +23,13 @@ READ_TOGETHER = 1_000
 
 
 def search_experiments(message: m.SearchExperiments, request: Request) -> dict[str, Any]:
-    """The ids come from GSI2, which may lag by seconds; each experiment is then read strongly
-    consistently."""
+    """The ids come from GSI2, or by name from GSI5, which may lag by seconds; each experiment is
+    then read strongly consistently."""
     limit = message.max_results
     check_max_results(limit)
     view = message.view_type or "ACTIVE_ONLY"
-    matches = predicate(grammar.parse_filter(message.filter, fields.EXPERIMENT), fields.EXPERIMENT)
+    comparisons = grammar.parse_filter(message.filter, fields.EXPERIMENT)
+    matches = predicate(comparisons, fields.EXPERIMENT)
     ordering = grammar.parse_order_by(message.order_by, fields.EXPERIMENT)
     key_of = order.sort_key(ordering, fields.EXPERIMENT)
     query = [request.workspace, message.filter, view, list(message.order_by)]
@@ -37,7 +38,7 @@ def search_experiments(message: m.SearchExperiments, request: Request) -> dict[s
     readable = request.may_read(EXPERIMENT)
     keyed = (
         (key_of(experiment), experiment)
-        for experiment in _experiments(request.workspace)
+        for experiment in _experiments(experiment_names.ids(request.workspace, comparisons))
         if experiment.lifecycle_stage in VIEW_STAGES[view]
         and readable(experiment.experiment_id)
         and matches(experiment)
@@ -58,8 +59,7 @@ def search_datasets(message: m.SearchDatasets, request: Request) -> dict[str, An
     return datasets.search(request.workspace, message.experiment_ids, readable)
 
 
-def _experiments(workspace: str) -> Iterator[Experiment]:
-    ids = experiments.ids_of_workspace(workspace)
+def _experiments(ids: Iterator[str]) -> Iterator[Experiment]:
     while chunk := list(islice(ids, READ_TOGETHER)):
         yield from (found for found in experiments.find_many(chunk) if found is not None)
 

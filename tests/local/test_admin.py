@@ -84,7 +84,7 @@ def test_what_was_never_indexed_is_named_then_made(product: Any, tmp_path: Path)
     found = admin("verify", "--experiment=0", data)
     assert found.returncode == 1
     assert found.stdout.splitlines()[1:] == beside.stdout.splitlines()[1:]
-    assert "1 writes on their way, 1 metric batches to unpack" in found.stdout
+    assert "2 writes on their way, 1 metric batches to unpack" in found.stdout
     repaired = admin("reindex", data)
     assert repaired.returncode == 0, repaired.stderr
     assert repaired.stdout.splitlines()[-1].endswith("derived items repaired")

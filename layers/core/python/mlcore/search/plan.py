@@ -119,7 +119,7 @@ def _param(comparison: Comparison) -> Iterator[Access]:
         yield ParamValue(comparison.key, value)
     else:
         like = comparison.operator == "LIKE" and isinstance(value, str)
-        yield ParamTexts(comparison, _literal_begin(str(value)) if like else "")
+        yield ParamTexts(comparison, literal_begin(str(value)) if like else "")
 
 
 def _range(key: str, operator: str, value: float) -> Iterator[Access]:
@@ -137,12 +137,13 @@ def _name(operator: str, value: str) -> Iterator[Access]:
     if operator == "=":
         yield NamePrefix(value, whole=True)
     if operator == "LIKE":
-        literal = _literal_begin(value)
+        literal = literal_begin(value)
         if literal:
             yield NamePrefix(literal, whole=literal == value)
 
 
-def _literal_begin(pattern: str) -> str:
+def literal_begin(pattern: str) -> str:
+    """What every text begins with that LIKE finds."""
     for wildcard in _WILDCARDS:
         pattern = pattern.partition(wildcard)[0]
     return pattern

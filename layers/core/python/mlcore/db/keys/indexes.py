@@ -291,6 +291,12 @@ def gsi4_model_permission(model_name: str, username: str) -> IndexKey:
     return IndexKey(pattern.pk.build(model_name), pattern.sk.build(username))
 
 
+def gsi5_experiment_begin(workspace: str, text: str) -> IndexKey:
+    """Of all experiments of a workspace, how the keys begin whose name begins with a text; of a
+    long text its beginning counts."""
+    return IndexKey(GSI5_EXPERIMENT.pk.build(workspace), text[:_LONGEST_BEGIN])
+
+
 def gsi5_experiment(workspace: str, name: str) -> IndexKey:
     return IndexKey(GSI5_EXPERIMENT.pk.build(workspace), GSI5_EXPERIMENT.sk.build(name))
 
