@@ -9,12 +9,15 @@ would fail as before, or come out of order. A rebuild makes everything that they
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import boto3
 from botocore.exceptions import ClientError
+
+from mlcore.db.keys import experiment_id_of
 
 RECEIVED_TOGETHER = 10
 HIDDEN_SECONDS = 3600
@@ -25,7 +28,6 @@ _GONE = {
     "ResourceNotFoundException",
     "ExpiredIteratorException",
 }
-_PARTITION = "EXP#"
 
 
 class Failure(NamedTuple):
@@ -86,4 +88,11 @@ class FailureQueue:
             if error.response["Error"]["Code"] in _GONE:
                 return None
             raise
-        return frozenset(pk.removeprefix(_PARTITION) for pk in found if pk.startswith(_PARTITION))
+        return frozenset(_experiments(found))
+
+
+def _experiments(partitions: Iterable[str]) -> Iterator[str]:
+    for partition in partitions:
+        # What the indexer follows in other partitions is of no experiment.
+        with contextlib.suppress(ValueError):
+            yield experiment_id_of(partition)
