@@ -30,6 +30,8 @@ def tricks(draw: st.DrawFn) -> str:
 
 @given(tricks() | st.text(max_size=30))
 @example("a/%252e%252e/b")
+@example(";/")
+@example("./C:/x")
 @example("%2e%2e%2f%2e%2e%2fetc/passwd")
 def test_what_is_accepted_stays_inside(path: str) -> None:
     try:
@@ -57,7 +59,7 @@ def test_refused(path: str) -> None:
     ("path", "safe"),
     [("", ""), (".", ""), ("a/b.txt", "a/b.txt"), ("a//b/./c/", "a/b/c"), ("100%.txt", "100%.txt"),
      ("a%20b", "a b"), ("a\nb", "ab"), ("a\x07b", "a%07b"), ("a?b", "a?b"), ("...", "..."),
-     ("é.png", "é.png"), ("a:b", "a:b"), ("a..b", "a..b")],
+     ("é.png", "é.png"), ("a:b", "a:b"), ("a..b", "a..b"), (";/", "")],
 )  # fmt: skip
 def test_accepted(path: str, safe: str) -> None:
     assert safe_path(path) == safe

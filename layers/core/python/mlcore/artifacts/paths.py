@@ -25,35 +25,17 @@ _MOST_DECODINGS: Final = 10
 
 
 def safe_path(path: str) -> str:
-    """The path without empty and "." segments; "" is the root.
+    """The path without empty and "." segments; "" is the root. A safe path stays as it is.
 
     Raises:
         InvalidParameterValue: it leads elsewhere, is absolute, or no store can keep it.
     """
-    decoded = _decoded(path)
-    if (
-        "\\" in decoded
-        or "#" in decoded
-        or decoded.startswith("/")
-        or decoded[:5].lower() == "file:"
-        or (decoded[1:3] == ":/" and decoded[0].isalpha())
-    ):
-        raise _invalid()
-    segments = [segment for segment in _escaped(decoded).split("/") if segment not in ("", ".")]
-    if ".." in segments:
-        raise _invalid()
-    clean = "/".join(segments)
-    try:
-        if len(clean.encode()) > MAX_KEY_BYTES or any(
-            len(segment.encode()) > MAX_NAME_BYTES for segment in segments
-        ):
-            raise InvalidParameterValue(
-                f"Invalid path: a path has at most {MAX_KEY_BYTES} bytes, "
-                f"each name in it at most {MAX_NAME_BYTES}."
-            )
-    except UnicodeEncodeError:
-        raise _invalid() from None
-    return clean
+    for _ in range(_MOST_DECODINGS):
+        clean = _clean(path)
+        if clean == path:
+            return clean
+        path = clean  # less to decode, as in ";/", may leave more to decode
+    raise _invalid()
 
 
 def below(root: str, path: str) -> str:
@@ -90,6 +72,33 @@ def scoped(path: str, workspace: str) -> str:
 def is_hidden(key: str, name: str) -> bool:
     """Whether a listing of a key leaves a name out, because it is not the workspace's."""
     return key == "" and name in (INTERNAL, WORKSPACES)
+
+
+def _clean(path: str) -> str:
+    decoded = _decoded(path)
+    if (
+        "\\" in decoded
+        or "#" in decoded
+        or decoded.startswith("/")
+        or decoded[:5].lower() == "file:"
+        or (decoded[1:3] == ":/" and decoded[0].isalpha())
+    ):
+        raise _invalid()
+    segments = [segment for segment in _escaped(decoded).split("/") if segment not in ("", ".")]
+    if ".." in segments:
+        raise _invalid()
+    clean = "/".join(segments)
+    try:
+        if len(clean.encode()) > MAX_KEY_BYTES or any(
+            len(segment.encode()) > MAX_NAME_BYTES for segment in segments
+        ):
+            raise InvalidParameterValue(
+                f"Invalid path: a path has at most {MAX_KEY_BYTES} bytes, "
+                f"each name in it at most {MAX_NAME_BYTES}."
+            )
+    except UnicodeEncodeError:
+        raise _invalid() from None
+    return clean
 
 
 def _decoded(path: str) -> str:
