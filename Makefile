@@ -28,6 +28,9 @@ PYTHON313 ?= $(shell for python in python3.13 $${PYENV_ROOT:-$$HOME/.pyenv}/vers
 	$$HOME/.local/share/uv/python/cpython-3.13*/bin/python3.13; do \
 	$$python -c 'import sys, pip, venv; print(sys.executable)' 2>/dev/null && break; done)
 
+NEED_PYTHON313 = test -n "$(PYTHON313)" || { echo "No Python 3.13 was found (looked on PATH, in pyenv and in uv). Lambda runs the functions on it, so building and rehearsing a deployment need it: name one with PYTHON313=/path/to/python3.13" >&2; exit 1; }
+ARCHITECTURE ?= arm64
+
 BIN      := .venv/bin
 SYNC     := $(BIN)/uv sync --quiet --frozen --all-packages --compile-bytecode
 LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml
@@ -37,7 +40,7 @@ UI       := .tools/ui.stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint imports format build publish-ui bench lock clean
+.PHONY: help setup local test lint imports format build sizes rehearse deploy-tools publish-ui bench lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -64,10 +67,23 @@ format: .venv/all.stamp ## Rewrite the sources in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-build: .tools/sam-$(SAM_VERSION).stamp ## Validate template.yaml and build what `sam deploy` uploads
-	@test -n "$(PYTHON313)" || { echo "No Python 3.13 was found (looked on PATH, in pyenv and in uv); the functions run on it, so building needs it: make build PYTHON313=/path/to/python3.13" >&2; exit 1; }
+# The cache of `sam build` does not look at the environment, so each architecture has its own.
+build: .tools/sam-$(SAM_VERSION).stamp ## Validate template.yaml and build what `sam deploy` uploads; ARCHITECTURE=x86_64
+	@$(NEED_PYTHON313)
 	PATH="$(dir $(PYTHON313)):$$PATH" .tools/sam/bin/sam validate --lint
-	PATH="$(dir $(PYTHON313)):$$PATH" .tools/sam/bin/sam build
+	PATH="$(dir $(PYTHON313)):$$PATH" ARCHITECTURE=$(ARCHITECTURE) .tools/sam/bin/sam build \
+		--cache-dir .aws-sam/cache-$(ARCHITECTURE) --parameter-overrides Architecture=$(ARCHITECTURE)
+
+sizes: build ## Size of what is built, and the CPU time of each function's import
+	@$(PYTHON313) -m bench.built .aws-sam/build
+
+rehearse: setup build ## Deploy to an emulator of AWS and drive everything there with MLflow's client
+	REHEARSAL=whole PYTHON313=$(PYTHON313) $(BIN)/python -m pytest tests/rehearsal $(ARGS)
+
+# For the tests: what a deployment needs, and the interpreter that Lambda's functions run on.
+deploy-tools: .tools/sam-$(SAM_VERSION).stamp
+	@$(NEED_PYTHON313)
+	@echo "$(PYTHON313)"
 
 publish-ui: .venv/local.stamp $(UI) ## Put the web UI into the bucket of a deployed stack; STACK=mlflow-dev
 	@test -n "$(STACK)" || { echo "Which stack? make publish-ui STACK=mlflow-dev" >&2; exit 1; }

@@ -1,8 +1,9 @@
-"""``python -m local.admin``: verifies or rebuilds what the indexer derives; decides nothing itself.
+"""``python -m local.admin``: looks after a table from outside; decides nothing itself.
 
     python -m local.admin verify  [--experiment ID | --all] [--data DIR]
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
     python -m local.admin replay  --queue URL
+    python -m local.admin create-admin [--name NAME] [--replace] [--data DIR]
 
 Works on the engine that AWS_ENDPOINT_URL_DYNAMODB names, such as that of a running runner; else on
 a data folder that no runner uses; with TABLE_NAME and no folder, on that table in AWS, with the
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import getpass
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parse(arguments)
     try:
         with _table(given.data):
+            if given.command == "create-admin":
+                return create_admin(given.name, replace=given.replace)
             if given.command == "replay":
                 return _replay(given.queue)
             return _run(given.command, given.experiment)
@@ -52,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m local.admin", description="Look after what the indexer derives."
+        prog="python -m local.admin", description="Look after a table from outside."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, does in (
@@ -72,6 +76,15 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--queue", metavar="URL", required=True, help="the stack's output IndexerFailureQueueUrl"
     )
     command.set_defaults(data=None)
+    does = "make the first administrator; asks for the password, or reads a line of standard input"
+    command = commands.add_parser("create-admin", help=does, description=does)
+    command.add_argument("--name", default="admin", help="user name (admin)")
+    command.add_argument(
+        "--replace", action="store_true", help="give an existing user this password and the rights"
+    )
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
     return parser.parse_args(arguments)
 
 
@@ -126,6 +139,39 @@ def replay(
             left += 1
     print(f"{len(failures) - left} failures replayed, {left} left in the queue")
     return not left
+
+
+def create_admin(name: str, *, replace: bool) -> int:
+    """The password never stands in a template, a log, an argument or an environment."""
+    _modules()
+    passwords, users = import_module("mlcore.auth.passwords"), import_module("mlcore.repos.users")
+    errors = import_module("mlcore.errors")
+    minimum = import_module("users.service").MINIMUM_PASSWORD_LENGTH
+    try:
+        known = users.find(name)
+        if known is not None and not replace:
+            raise CannotRun(f"there is a user {name}; --replace gives them a new password")
+        password = _password(name)
+        if len(password) < minimum:
+            raise CannotRun(f"a password has at least {minimum} characters")
+        hashed = passwords.hash_password(password)
+        if known is None:
+            users.create(name, hashed, is_admin=True)
+        else:
+            users.update(name, password_hash=hashed, is_admin=True)
+    except errors.MlflowError as error:
+        raise CannotRun(error.message) from error
+    print(f"{name} is an administrator")
+    return 0
+
+
+def _password(name: str) -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass.getpass(f"Password of {name}: ")
+    if password != getpass.getpass("Again: "):
+        raise CannotRun("the passwords differ")
+    return password
 
 
 def _replay(url: str) -> int:

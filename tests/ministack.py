@@ -1,4 +1,4 @@
-"""An S3 server for tests: MiniStack, in an environment of its own in .tools; owns its pin."""
+"""An emulator of AWS for tests, MiniStack, in an environment of its own in .tools."""
 
 from __future__ import annotations
 
@@ -21,43 +21,53 @@ from tests.servers import environment
 # It pins another botocore than the product, hence the environment of its own.
 PIN = "ministack==1.5.33"
 FOLDER = ROOT / ".tools" / "ministack"
+# What it needs besides to run Lambda functions from a SAM template, on their interpreter.
+LAMBDA_PINS = (PIN, "aws-sam-translator==1.115.0")
+LAMBDA_FOLDER = ROOT / ".tools" / "ministack-lambda"
 START_SECONDS = 60
 
 
-def executable() -> Path:
-    """Installs it when it is not there; workers of one test run wait for each other."""
-    found, done = FOLDER / "bin" / "ministack", FOLDER / "installed.txt"
-    FOLDER.parent.mkdir(exist_ok=True)
-    with FOLDER.with_suffix(".lock").open("w") as held:
+def executable(python: str | None = None) -> Path:
+    """Installs it when it is not there; workers of one test run wait for each other.
+
+    Args:
+        python: the interpreter for Lambda functions; none to run none.
+    """
+    folder, pins = (LAMBDA_FOLDER, LAMBDA_PINS) if python else (FOLDER, (PIN,))
+    found, done = folder / "bin" / "ministack", folder / "installed.txt"
+    wanted = "\n".join(pins)
+    folder.parent.mkdir(exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        if done.exists() and done.read_text() == PIN:
+        if done.exists() and done.read_text() == wanted:
             return found
         place = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         uv = shutil.which("uv", path=place)
         assert uv, "uv is installed by `make setup`"
         for command in (
-            ["venv", "--quiet", "--clear", "--python", sys.executable, str(FOLDER)],
-            ["pip", "install", "--quiet", "--python", str(FOLDER / "bin" / "python"), PIN],
+            ["venv", "--quiet", "--clear", "--python", python or sys.executable, str(folder)],
+            ["pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), *pins],
         ):
             subprocess.run([uv, *command], check=True, env=environment())
-        done.write_text(PIN)
+        done.write_text(wanted)
     return found
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[str]:
+def running(folder: Path, python: str | None = None, **more: str) -> Iterator[str]:
     """The URL of a server with nothing in it; what it prints goes to ``folder``."""
     port = free_port()
     log = folder / "ministack.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(executable())],
+            [str(executable(python))],
             cwd=folder,
             env=environment(
                 BIND_HOST="127.0.0.1",
                 GATEWAY_PORT=str(port),
                 SFTP_ENABLED="0",
                 IOT_MTLS_ENABLED="0",
+                **more,
             ),
             stdout=output,
             stderr=subprocess.STDOUT,

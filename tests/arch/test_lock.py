@@ -64,3 +64,13 @@ def test_engine_pins_are_spelled_once() -> None:
     version = re.search(r"^UV_VERSION\s*:= (.+)$", makefile, re.MULTILINE)
     assert version is not None
     assert f'"uv=={version[1]}"' in (project.ROOT / "pyproject.toml").read_text()
+
+
+def test_the_layer_ships_what_botocore_knows_of_each_service_in_use() -> None:
+    makefile = (project.ROOT / "layers/core/Makefile").read_text()
+    kept = re.search(r"^SERVICES := (.+)$", makefile, re.MULTILINE)
+    assert kept is not None
+    sources = [path.read_text() for path in (project.ROOT / "layers/core/python").rglob("*.py")]
+    used = {name for text in sources for name in re.findall(r'create_client\(\s*"(\w+)"', text)}
+    assert used <= set(kept[1].split())
+    assert "dynamodb" in used

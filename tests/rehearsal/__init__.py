@@ -1,0 +1,1 @@
+"""The built product, deployed to an emulator of AWS by the stock SAM CLI, and driven there."""

@@ -1,0 +1,24 @@
+"""One deployed stack for all tests of the rehearsal; the long ones only for `make rehearse`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.rehearsal.stack import NoInterpreter, Stack, deployed
+
+WHOLE = os.environ.get("REHEARSAL") == "whole"
+collect_ignore = [] if WHOLE else ["test_whole.py"]
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    try:
+        with deployed(tmp_path_factory.mktemp("rehearsal")) as found:
+            yield found
+    except NoInterpreter as missing:
+        if WHOLE:
+            raise
+        pytest.skip(str(missing))

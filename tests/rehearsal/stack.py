@@ -1,0 +1,209 @@
+"""Builds the product and deploys it as a user would; owns the commands, and the stack's outputs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import boto3
+
+from tests import ministack
+from tests.engines import REGION, ROOT
+from tests.servers import ADMIN, environment
+
+SAM = ROOT / ".tools" / "sam" / "bin" / "sam"
+NAME = "mlflow-rehearsal"
+PARAMETERS = {
+    "Authentication": "basic",
+    "Stage": "rehearsal",
+    "DeletionProtection": "false",
+    # Receivers of the tests listen on this machine.
+    "WebhookAllowedSchemes": "http,https",
+    "WebhookAllowPrivateAddresses": "true",
+}
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+    "SAM_CLI_TELEMETRY": "0",
+}
+
+
+class NoInterpreter(Exception):
+    """There is no Python 3.13 on this machine; the message says what to do."""
+
+
+def interpreter() -> str:
+    """Python 3.13, after everything that a deployment needs was installed."""
+    asked = subprocess.run(
+        ["make", "--silent", "--no-print-directory", "deploy-tools"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
+    if asked.returncode:
+        raise NoInterpreter(asked.stderr.strip())
+    return asked.stdout.splitlines()[-1]
+
+
+class Stack:
+    """A deployed stack."""
+
+    def __init__(self, endpoint: str, log: Path) -> None:
+        self.endpoint = endpoint
+        self.log = log
+        self.environment = environment(AWS_ENDPOINT_URL=endpoint, **CREDENTIALS)
+
+    def deploy(self, build: Path, **parameters: str) -> None:
+        given = {**PARAMETERS, **parameters}
+        self._sam(
+            *("deploy", "--template-file", str(build / "template.yaml"), "--stack-name", NAME),
+            *("--resolve-s3", "--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"),
+            *("--no-fail-on-empty-changeset", "--no-confirm-changeset", "--region", REGION),
+            *("--parameter-overrides", *(f"{name}={value}" for name, value in given.items())),
+        )
+
+    def delete(self) -> None:
+        self._sam("delete", "--stack-name", NAME, "--no-prompts", "--region", REGION)
+
+    def _sam(self, *arguments: str) -> None:
+        with self.log.open("ab") as output:
+            done = subprocess.run(
+                [str(SAM), *arguments],
+                cwd=self.log.parent,  # no samconfig.toml there
+                env=self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=300,
+                check=False,
+            )
+        assert done.returncode == 0, self.log.read_text()[-6000:]
+
+    def client(self, service: str) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint,
+            region_name=REGION,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    @cached_property
+    def outputs(self) -> Mapping[str, str]:
+        [stack] = self.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
+        return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+
+    @property
+    def table(self) -> str:
+        return self.outputs["TableName"]
+
+    @cached_property
+    def url(self) -> str:
+        """The API's address by path: not every machine resolves names below localhost."""
+        identity = self.outputs["ApiUrl"].removeprefix("http://").partition(".")[0]
+        return f"{self.endpoint}/_aws/execute-api/{identity}/$default"
+
+    def admin(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        """``python -m local.admin`` on the stack's table."""
+        return subprocess.run(
+            [sys.executable, "-m", "local.admin", *arguments],
+            cwd=ROOT,
+            env={
+                **self.environment,
+                "AWS_ENDPOINT_URL_DYNAMODB": self.endpoint,
+                "TABLE_NAME": self.table,
+            },
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        fields: dict[str, Any] | None = None,
+        user: tuple[str, str] | None = ADMIN,
+    ) -> tuple[int, Any, Mapping[str, str]]:
+        """Status, body (decoded where it is JSON) and headers."""
+        headers = {"Content-Type": "application/json"}
+        if user is not None:
+            headers["Authorization"] = basic(user)
+        content = None if fields is None else json.dumps(fields).encode()
+        request = urllib.request.Request(
+            self.url + path, method=method, data=content, headers=headers
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, _decoded(answer.read()), dict(answer.headers)
+        except HTTPError as error:
+            with error:
+                return error.code, _decoded(error.read()), dict(error.headers)
+
+    def ask(self, method: str, path: str, **fields: Any) -> Any:
+        status, body, _ = self.call(method, f"/api/2.0/mlflow/{path}", fields or None)
+        assert status == 200, (path, status, body)
+        return body
+
+
+def basic(user: tuple[str, str]) -> str:
+    return f"Basic {b64encode(':'.join(user).encode()).decode()}"
+
+
+def _decoded(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content.decode()
+
+
+def build(python: str, folder: Path) -> Path:
+    """What `sam build` makes, in a folder of its own."""
+    done = subprocess.run(
+        [
+            *(str(SAM), "build", "--build-dir", str(folder)),
+            *("--cached", "--cache-dir", str(ROOT / ".aws-sam" / "cache-arm64")),
+        ],
+        cwd=ROOT,
+        env=environment(
+            **CREDENTIALS, PATH=f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
+        ),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@contextlib.contextmanager
+def deployed(folder: Path) -> Iterator[Stack]:
+    """The product on an emulator of AWS that asks each function's role what it may do.
+
+    Raises:
+        NoInterpreter: as :func:`interpreter`.
+    """
+    python = interpreter()
+    built = build(python, folder / "build")
+    with ministack.running(folder, python, AUTH="true") as endpoint:
+        stack = Stack(endpoint, folder / "sam.log")
+        stack.deploy(built)
+        made = stack.admin("create-admin", "--name", ADMIN[0], text=f"{ADMIN[1]}\n")
+        assert made.returncode == 0, made.stderr
+        yield stack
