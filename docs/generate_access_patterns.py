@@ -427,6 +427,7 @@ ACCESS: dict[str, tuple[Access, ...]] = {
     ),
     "Workspace and configuration": (
         Access("Get, create, update workspace", "workspace", ("workspace",), "GetItem, PutItem"),
+        Access("List workspaces", "workspace_name", ("workspace_name",), "Query, BatchGetItem"),
         Access("Get or set config value", "config", ("config",), "GetItem, PutItem"),
         Access("List all config", "config", ("config_prefix",), "Query, begins_with"),
     ),

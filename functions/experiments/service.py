@@ -28,7 +28,7 @@ def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str
         artifact_location=(
             resolved(message.artifact_location)
             if message.artifact_location
-            else experiments.default_location(experiment_id)
+            else experiments.default_location(experiment_id, request.workspace)
         ),
         lifecycle_stage=ACTIVE,
         creation_time=now,

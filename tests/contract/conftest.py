@@ -11,8 +11,9 @@ import pytest
 from hypothesis import settings
 
 from mlcore.db.client import client as product_client
+from mlcore.entities import Workspace
 from mlcore.observability import logger
-from mlcore.repos import datasets, logged_models, runs, text_index, traces
+from mlcore.repos import datasets, logged_models, runs, text_index, traces, workspaces
 from mlcore.settings import settings as product_settings
 from tests.contract.api import Api
 from tests.doubles import proxy
@@ -48,6 +49,14 @@ def forget() -> None:
     datasets._remembered_bytes = 0
     datasets._noted.clear()
     text_index._setting.clear()
+    workspaces._seen.clear()
+
+
+def enable_workspaces(patch: pytest.MonkeyPatch, *names: str) -> None:
+    """Switches workspaces on and makes some."""
+    patch.setenv("MLFLOW_ENABLE_WORKSPACES", "true")
+    for name in names:
+        workspaces.create(Workspace(name, None))
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ import runs.app
 from mlcore import artifacts as port
 from mlcore.artifacts.folder import Folder
 from mlcore.db import capacity
-from tests.contract.conftest import Store
+from tests.contract.conftest import Store, enable_workspaces
 
 PROXY = "/api/2.0/mlflow-artifacts/"
 LIST = "/api/2.0/mlflow/artifacts/list"
@@ -85,7 +85,7 @@ class Service:
 def service(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "artifacts"))
     monkeypatch.setenv("ARTIFACT_BUCKET", "own-bucket")
-    monkeypatch.setenv("MLFLOW_ENABLE_WORKSPACES", "true")
+    enable_workspaces(monkeypatch, "team", "other")
     port.store.cache_clear()
     made = port.store()
     assert isinstance(made, Folder)

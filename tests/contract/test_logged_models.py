@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mlcore.repos import logged_model_points, logged_model_search
 from tests.contract.api import Api, pairs
-from tests.contract.conftest import Store, examples, forget
+from tests.contract.conftest import Store, enable_workspaces, examples, forget
 from tests.contract.test_concurrency import at_once
 
 
@@ -232,7 +232,7 @@ def test_pages_are_the_whole(
 
 
 def test_a_workspace_hides_its_models(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_ENABLE_WORKSPACES", "true")
+    enable_workspaces(monkeypatch, "team")
     api = store.api
     model_id, run_id = new_model(api), api.new_run()
     theirs = Api("team")

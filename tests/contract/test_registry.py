@@ -9,7 +9,7 @@ import pytest
 
 from mlcore.repos import document, model_homes, model_stages
 from tests.contract.api import Answer, Api, pairs
-from tests.contract.conftest import Store
+from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.test_concurrency import at_once
 
 Fields = dict[str, Any]
@@ -218,26 +218,26 @@ def test_tags_that_do_not_fit(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_workspaces_share_no_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_ENABLE_WORKSPACES", "true")
+    enable_workspaces(monkeypatch, "team-a", "team-b")
 
     def inside(workspace: str, method: str, path: str, **fields: Any) -> Answer:
         return Api(workspace).ask(method, path, **fields)
 
-    for workspace in ("default", "a", "b"):
+    for workspace in ("default", "team-a", "team-b"):
         made = inside(workspace, "POST", "registered-models/create", name="same")
         assert made.status == 200
         source = f"s3://{workspace}/m"
         fields = {"name": "same", "source": source, "run_id": "r"}
         assert inside(workspace, "POST", "model-versions/create", **fields).status == 200
-    inside("a", "POST", "registered-models/rename", name="same", new_name="other")
-    for workspace, names in (("default", ["same"]), ("a", ["other"]), ("b", ["same"])):
+    inside("team-a", "POST", "registered-models/rename", name="same", new_name="other")
+    for workspace, names in (("default", ["same"]), ("team-a", ["other"]), ("team-b", ["same"])):
         listed = inside(workspace, "GET", "registered-models/search").body["registered_models"]
         assert [entry["name"] for entry in listed] == names
         for text in ("run_id = 'r'", f"name = '{names[0]}'", ""):
             found = inside(workspace, "GET", "model-versions/search", filter=text).body
             sources = [entry["source"] for entry in found["model_versions"]]
             assert sources == [f"s3://{workspace}/m"]
-    assert inside("a", "GET", "registered-models/get", name="same").status == 404
+    assert inside("team-a", "GET", "registered-models/get", name="same").status == 404
 
 
 def test_costs(store: Store) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 import indexer.app
 from mlcore import queues
+from mlcore.entities import Workspace
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.repos import webhooks
+from mlcore.repos import webhooks, workspaces
 from mlcore.webhooks import message
 from mlcore.webhooks.message import DeliveryMessage
 from mlcore.webhooks.webhook import ACTIONS, ACTIVE, EventName, Webhook
@@ -85,6 +86,7 @@ def test_a_call_costs_the_same_whoever_listens(store: Store) -> None:
 def test_the_stream_tells_each_event_once_however_often_it_is_read(
     store: Store, sent: list[DeliveryMessage]
 ) -> None:
+    workspaces.create(Workspace("other", None))
     for one in (webhook("w1"), webhook("w2"), webhook("w3", workspace="other")):
         webhooks.put(one)
     with following(store) as stream:
@@ -117,6 +119,7 @@ def test_a_queue_that_is_down_brings_the_records_back(
 
 
 def test_a_workspace_sees_its_own(store: Store) -> None:
+    workspaces.create(Workspace("other", None))
     for number in range(3):
         webhooks.put(webhook(f"w{number}", created=number))
         webhooks.put(webhook(f"w{number}", workspace="other"))

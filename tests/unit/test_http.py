@@ -10,6 +10,7 @@ import pytest
 
 from mlcore import errors
 from mlcore.http import PlainRoute, Request, Response, delete, get, lambda_handler, patch, post, put
+from mlcore.repos import workspaces
 from mlcore.wire import Message, required
 
 
@@ -296,4 +297,10 @@ def test_workspaces(monkeypatch: pytest.MonkeyPatch) -> None:
     status, answer = call("POST", "/api/2.0/things/create", "{}", headers=headers)
     assert (status, answer["error_code"]) == (400, "FEATURE_DISABLED")
     monkeypatch.setenv("MLFLOW_ENABLE_WORKSPACES", "true")
+    asked: list[str] = []
+    monkeypatch.setattr(workspaces, "check_exists", asked.append)
     assert call("POST", "/api/2.0/things/create", "{}", headers=headers)[1]["ws"] == "team"
+    assert asked == ["team"]
+    headers["x-mlflow-workspace"] = "No-Name"
+    status, answer = call("POST", "/api/2.0/things/create", "{}", headers=headers)
+    assert (status, answer["error_code"]) == (400, "INVALID_PARAMETER_VALUE")

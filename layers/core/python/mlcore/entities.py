@@ -226,3 +226,14 @@ def recency(metric: Metric) -> tuple[int, int, float]:
     """Orders points of one metric: the greatest is the latest. NaN takes part as 0, as in MLflow's
     SQL store."""
     return (metric.step, metric.timestamp, 0.0 if math.isnan(metric.value) else metric.value)
+
+
+class Workspace(NamedTuple):
+    """A world of its own for experiments, models and webhooks. ``artifact_root`` is None where
+    files lie below the server's root."""
+
+    name: str
+    description: str | None
+    artifact_root: str | None = None
+    trace_archival_location: str | None = None
+    trace_archival_retention: str | None = None

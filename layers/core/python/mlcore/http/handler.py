@@ -13,7 +13,14 @@ from mlcore import errors
 from mlcore.db import capacity
 from mlcore.http.compression import fitted
 from mlcore.http.gate import Gate, Refused
-from mlcore.http.request import Event, Request, decode_request, headers_of, workspace_of
+from mlcore.http.request import (
+    Event,
+    Request,
+    check_workspace,
+    decode_request,
+    headers_of,
+    workspace_of,
+)
 from mlcore.http.response import Response
 from mlcore.http.routes import PlainRoute, Route, Routes, Rpc, allowed_methods
 from mlcore.http.security import Security
@@ -42,9 +49,10 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
                 response = security.answer(method, path, headers)
                 if response is None:
                     request = Request(
-                        headers, workspace_of(headers), request_id, method, path, event=event
+                        headers, workspace_of(headers, path), request_id, method, path, event=event
                     )
                     request = gate.identify(request)
+                    check_workspace(request.workspace)
                     methods, parameters = routes.find(path)
                     request = request._replace(parameters=parameters)
                     route = methods.get("GET" if method == "HEAD" else method)
@@ -97,7 +105,9 @@ def _call(route: Route, request: Request, gate: Gate) -> Response:
     gate.check(route, request, message)
     answer = route.function(message, request)
     gate.follow(route, request, message, answer)
-    return fitted(Response(200, encode(answer)), request.headers)
+    if route.status == 204:
+        return Response(204, "", "text/html; charset=utf-8")
+    return fitted(Response(route.status, encode(answer)), request.headers)
 
 
 def _no_route(request: Request, methods: Mapping[str, Route]) -> Response:

@@ -77,20 +77,31 @@ def headers_of(event: Event) -> dict[str, str]:
     return {name.lower(): value for name, value in (event.get("headers") or {}).items()}
 
 
-def workspace_of(headers: Mapping[str, str]) -> str:
-    """The workspace that a header names.
+def workspace_of(headers: Mapping[str, str], path: str = "") -> str:
+    """The workspace that a header names; what the server can do is told whatever it says.
 
     Raises:
         FeatureDisabled: a header names one although MLFLOW_ENABLE_WORKSPACES is not on.
     """
     name = headers.get(_WORKSPACE_HEADER, "").strip()
-    if not name:
+    if not name or path.rstrip("/").endswith("/mlflow/server-info"):
         return DEFAULT_WORKSPACE
     if os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower() not in ("1", "true"):
         raise errors.FeatureDisabled(
             "Workspace APIs are not available: workspaces are not enabled on this server"
         )
     return name
+
+
+def check_workspace(name: str) -> None:
+    """Raises InvalidParameterValue, ResourceDoesNotExist: there is no such workspace."""
+    if name == DEFAULT_WORKSPACE:
+        return
+    from mlcore.limits import workspaces as limits  # noqa: PLC0415 -- few requests name one
+    from mlcore.repos import workspaces  # noqa: PLC0415
+
+    limits.check_name(name)
+    workspaces.check_exists(name)
 
 
 def decode_request(

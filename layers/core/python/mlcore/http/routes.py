@@ -27,6 +27,8 @@ class Rpc(NamedTuple):
     function: RpcFunction
     ajax_only: bool = False
     """Only under ``/ajax-api``: made for the UI, no RPC in MLflow's service definition."""
+    status: int = 200
+    """Of a success; 204 has no body."""
 
 
 class PlainRoute(NamedTuple):
@@ -48,8 +50,9 @@ def _rpc(
     function: RpcFunction,
     version: str = "2.0",
     ajax_only: bool = False,
+    status: int = 200,
 ) -> Rpc:
-    return Rpc(method, f"/{version}{path}", message, function, ajax_only)
+    return Rpc(method, f"/{version}{path}", message, function, ajax_only, status)
 
 
 get: Final = functools.partial(_rpc, "GET")

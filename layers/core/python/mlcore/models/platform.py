@@ -10,13 +10,26 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class Workspace(Item):
-    """A workspace."""
+    """A workspace. ``entered_at`` is when an experiment, model or webhook was last made in it;
+    ``leaving`` says how it is being deleted."""
 
     pattern = keys.WORKSPACE
 
     name = UnicodeAttribute()
     description = UnicodeAttribute(null=True)
     artifact_root = UnicodeAttribute(null=True)
+    trace_archival_location = UnicodeAttribute(null=True)
+    trace_archival_retention = UnicodeAttribute(null=True)
+    entered_at = IntAttribute(null=True)
+    leaving = UnicodeAttribute(null=True)
+
+
+class WorkspaceName(Item):
+    """An entry of the list of workspaces."""
+
+    pattern = keys.WORKSPACE_NAME
+
+    name = UnicodeAttribute()
 
 
 class User(Item):

@@ -115,6 +115,19 @@ class Access:
         """Whether the caller administrates a workspace."""
         return self.is_admin or self.grants(workspace).administrates
 
+    def sees_workspace(self, workspace: str) -> bool:
+        """Whether the caller may know of a workspace: by a role there, or a grant on all of it."""
+        if self.is_admin or not workspaces_enabled():
+            return True
+        if any(role.workspace == workspace for role in self.roles()):
+            return True
+        granted = [
+            PERMISSIONS[held.grant.permission]
+            for held in self.profile().grants
+            if held.workspace == workspace and held.grant[:2] == (WORKSPACE, ANY)
+        ]
+        return any(level.can_read for level in granted) or absent(workspace).can_read
+
     def may_create(self) -> bool:
         """Whether the caller may create experiments and models in the request's workspace."""
         if self.is_admin or not workspaces_enabled():

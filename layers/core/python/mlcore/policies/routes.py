@@ -12,6 +12,7 @@ from mlcore.policies import (
     ui,
     users,
     webhooks,
+    workspaces,
 )
 from mlcore.policies.requests import Follow, Policy, Route
 
@@ -25,6 +26,7 @@ POLICIES: dict[Route, Policy] = {
     **webhooks.POLICIES,
     **users.POLICIES,
     **ui.POLICIES,
+    **workspaces.POLICIES,
 }
 """A route that is missing here is refused to everybody but administrators; a test names them."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mlcore import errors
+from mlcore.artifacts.paths import WORKSPACES
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed, TooLarge
@@ -24,9 +25,10 @@ from mlcore.ids import (
     new_ulid,
     now_ms,
 )
+from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
-from mlcore.repos import document, text_index
+from mlcore.repos import document, text_index, workspaces
 from mlcore.repos.document import Document
 from mlcore.settings import settings
 
@@ -101,9 +103,13 @@ def ids_of_workspace(workspace: str) -> Iterator[str]:
         yield DEFAULT_EXPERIMENT_ID
 
 
-def default_location(experiment_id: str) -> str:
+def default_location(experiment_id: str, workspace: str = DEFAULT_WORKSPACE) -> str:
     """Where an experiment's artifacts are kept unless it says otherwise."""
     root = settings().artifact_root
+    if workspace != DEFAULT_WORKSPACE:
+        own = workspaces.get(workspace).artifact_root
+        root = own or below(root, f"{WORKSPACES}/{workspace}")
+        return below(root, experiment_id)
     return f"{root}{experiment_id}" if root.endswith("/") else f"{root}/{experiment_id}"
 
 
@@ -148,11 +154,17 @@ def create(experiment: Experiment) -> None:
     lock = _lock(experiment.workspace, experiment.name, experiment.experiment_id)
     try:
         table.transact(
-            [Put(lock, absent), Put({**model.serialize(), **attributes}, absent)],
+            [
+                Put(lock, absent),
+                Put({**model.serialize(), **attributes}, absent),
+                *workspaces.entering(experiment.workspace),
+            ],
             token=new_ulid(),
         )
     except TransactionFailed as failed:
         lock_found = failed.items.get(0)
+        if 2 in failed.items and lock_found is None:
+            raise workspaces.missing(experiment.workspace) from failed
         if lock_found is None or _holder_in(lock_found) != experiment.experiment_id:
             raise NameTaken(experiment.name) from failed
         # else this very transaction had gone through, and only its answer was lost

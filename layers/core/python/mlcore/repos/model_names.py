@@ -11,7 +11,7 @@ from mlcore.entities import RegisteredModel
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.registry import ModelHome
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
-from mlcore.repos import document
+from mlcore.repos import document, workspaces
 from mlcore.repos.registered_models import MAPS, Record, missing, record
 from mlcore.webhooks import announcement
 
@@ -74,11 +74,20 @@ def _claim(model: RegisteredModel, incarnation: str, home: str, attributes: Raw)
     )
     absent = Condition()
     absent.require_absent("PK")
-    named = {**item.serialize(), **_names(model.workspace, model.name), **attributes}
+    named = {**item.serialize(), **names(model.workspace, model.name), **attributes}
     try:
-        table.transact([Put(named, absent), Put(owner.serialize(), absent)], token=new_ulid())
+        table.transact(
+            [
+                Put(named, absent),
+                Put(owner.serialize(), absent),
+                *workspaces.entering(model.workspace),
+            ],
+            token=new_ulid(),
+        )
     except TransactionFailed as failed:
         holder = failed.items.get(0)
+        if holder is None and 2 in failed.items:
+            raise workspaces.missing(model.workspace) from failed
         if holder is None:
             return False
         if holder["incarnation"]["S"] != incarnation:
@@ -98,7 +107,7 @@ def rename(read: Record, new_name: str) -> None:
     workspace = read.model.workspace
     place = keys.registered_model(workspace, new_name)
     now = now_ms()
-    item = {**old, **_names(workspace, new_name)}
+    item = {**old, **names(workspace, new_name)}
     item["PK"], item["SK"] = string(place.pk), string(place.sk)
     item["last_update_time"] = item["renamed_at"] = item["updated_at"] = number(now)
     item["version"] = number(int(old["version"]["N"]) + 1)
@@ -149,7 +158,7 @@ def delete(read: Record) -> None:
                 raise missing(read.model.name) from failed
 
 
-def _names(workspace: str, name: str) -> Raw:
+def names(workspace: str, name: str) -> Raw:
     gsi3pk, gsi3sk = keys.gsi3_model(workspace, name)
     gsi5pk, gsi5sk = keys.gsi5_model(workspace, name)
     names = {"gsi3pk": gsi3pk, "gsi3sk": gsi3sk, "gsi5pk": gsi5pk, "gsi5sk": gsi5sk, "name": name}

@@ -7,9 +7,10 @@ from typing import Any
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
-from mlcore.ids import now_ms
+from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.webhooks import Webhook as WebhookItem
+from mlcore.repos import workspaces
 from mlcore.webhooks.webhook import EventName, Webhook
 
 
@@ -31,7 +32,14 @@ def put(webhook: Webhook) -> None:
         updated_at=now_ms(),
         version=1,
     )
-    table.put(dict(model.serialize()))
+    entered = workspaces.entering(webhook.workspace)
+    if not entered:
+        table.put(dict(model.serialize()))
+        return
+    try:
+        table.transact([Put(dict(model.serialize())), *entered], new_ulid())
+    except TransactionFailed as failed:
+        raise workspaces.missing(webhook.workspace) from failed
 
 
 def find(workspace: str, webhook_id: str) -> Webhook | None:

@@ -52,6 +52,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         M#ALIAS#<alias>                                     model_alias
     WORKSPACE#<workspace>
         WS#META                                             workspace
+    WORKSPACES
+        WORKSPACES#<workspace>                              workspace_name
     USER#<username>
         U#META                                              user
         U#PERM#<experiment_id>                              experiment_permission

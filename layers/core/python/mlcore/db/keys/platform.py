@@ -8,6 +8,9 @@ from mlcore.ids import DEFAULT_WORKSPACE
 _USER = "USER#<username>"
 
 WORKSPACE = Pattern("workspace", "WORKSPACE#<workspace>", "WS#META", "a workspace")
+WORKSPACE_NAME = Pattern(
+    "workspace_name", "WORKSPACES", "WORKSPACES#<workspace>", "lists the workspaces"
+)
 USER = Pattern("user", _USER, "U#META", "a user with the hash of the password")
 EXPERIMENT_PERMISSION = Pattern(
     "experiment_permission", _USER, "U#PERM#<experiment_id>", "what a user may in an experiment"
@@ -42,6 +45,7 @@ CONFIG = Pattern("config", "CONFIG", "CFG#<key>", "one setting of the deployment
 
 PLATFORM_PATTERNS = (
     WORKSPACE,
+    WORKSPACE_NAME,
     USER,
     EXPERIMENT_PERMISSION,
     MODEL_PERMISSION,
@@ -60,6 +64,10 @@ PLATFORM_PATTERNS = (
 
 def workspace(name: str) -> Key:
     return Key(WORKSPACE.pk.build(name), WORKSPACE.sk.text)
+
+
+def workspace_name(name: str) -> Key:
+    return Key(WORKSPACE_NAME.pk.text, WORKSPACE_NAME.sk.build(name))
 
 
 def user(username: str) -> Key:

@@ -1,0 +1,205 @@
+"""Deleting a workspace: refused while something is in it, or everything goes with it, or moves to
+the default one.
+
+What takes longer than a request has goes on when the request is repeated, as clients do with 503:
+meanwhile the workspace looks missing and nothing new comes to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import table
+from mlcore.http import Request
+from mlcore.ids import DEFAULT_WORKSPACE, now_ms
+from mlcore.limits import workspaces as limits
+from mlcore.repos import (
+    experiments,
+    grants,
+    moving,
+    purging,
+    registered_models,
+    roles,
+    users,
+    webhooks,
+    workspaces,
+)
+from mlcore.repos.experiments import Conflict
+from mlcore.repos.moving import NameTaken
+from mlcore.repos.purging import OutOfTime
+from workspaces import messages as m
+from workspaces.service import check_enabled
+
+MODES: Final = ("SET_DEFAULT", "CASCADE", "RESTRICT")
+WORK_SECONDS: Final = 20.0
+ATTEMPTS: Final = 5
+
+
+def index_lag_ms() -> int:
+    """For so long after something was made the global indexes may not tell of it."""
+    return int(os.environ.get("INDEX_LAG_MS", "5000"))
+
+
+def delete_workspace(message: m.DeleteWorkspace, request: Request) -> dict[str, Any]:
+    check_enabled("/<workspace_name>")
+    name = message.workspace_name
+    if name == DEFAULT_WORKSPACE:
+        raise errors.InvalidParameterValue(
+            f"The '{DEFAULT_WORKSPACE}' workspace is reserved and cannot be deleted"
+        )
+    limits.check_name(name)
+    mode = request.arguments().get("mode", "RESTRICT")
+    if mode not in MODES:
+        raise errors.InvalidParameterValue(
+            f"Invalid deletion mode '{mode}'. Must be one of: {', '.join(MODES)}"
+        )
+    deadline = time.monotonic() + WORK_SECONDS
+    for _ in range(ATTEMPTS):
+        item = workspaces.find(name)
+        if item is None:
+            raise workspaces.missing(name)
+        _wait_for_indexes(item)
+        try:
+            _empty(name, mode, deadline)
+        except OutOfTime:
+            raise _unfinished(name) from None
+        except Conflict:
+            continue
+        if workspaces.delete(item):
+            return {}
+    raise _unfinished(name)
+
+
+def _empty(name: str, mode: str, deadline: float) -> None:
+    if mode == "RESTRICT":
+        _check_empty(name)
+    else:
+        if mode == "SET_DEFAULT":
+            _check_conflicts(name)
+        workspaces.leave(name, mode)
+        (_move if mode == "SET_DEFAULT" else _purge)(name, deadline)
+    _delete_grants(name)
+
+
+def _wait_for_indexes(item: Raw) -> None:
+    entered = workspaces.entered_at(item)
+    time.sleep(max(0, min(index_lag_ms(), entered + index_lag_ms() - now_ms())) / 1000)
+
+
+def _check_empty(name: str) -> None:
+    for kind, found in (
+        ("registered_models", _models(name)),
+        ("experiments", _experiments(name)),
+        ("webhooks", webhooks.of_workspace(name)),
+    ):
+        count = len(found)
+        if count:
+            raise errors.InvalidState(
+                f"Cannot delete workspace '{name}': table '{kind}' still contains {count} "
+                "resource(s). Remove or reassign them before deleting the workspace."
+            )
+
+
+def _check_conflicts(name: str) -> None:
+    taken = []
+    for model, _ in _models(name):
+        if registered_models.find(DEFAULT_WORKSPACE, model) is not None:
+            taken.append(f"  - registered_models: {model!r}")
+    for experiment in experiments.find_many(_experiments(name)):
+        if experiment is None or experiment.workspace != name:
+            continue
+        if experiments.find_by_name(DEFAULT_WORKSPACE, experiment.name) is not None:
+            taken.append(f"  - experiments: {experiment.name!r}")
+    here = {webhook.name for webhook in webhooks.of_workspace(DEFAULT_WORKSPACE)}
+    taken += [
+        f"  - webhooks: {webhook.name!r}"
+        for webhook in webhooks.of_workspace(name)
+        if webhook.name in here
+    ]
+    if taken:
+        raise _conflicts(name, taken)
+
+
+def _move(name: str, deadline: float) -> None:
+    try:
+        for _, place in _models(name):
+            moving.registered_model(place, DEFAULT_WORKSPACE)
+            _check(deadline)
+        for experiment_id in _experiments(name):
+            moving.experiment(experiment_id, DEFAULT_WORKSPACE)
+            _check(deadline)
+    except NameTaken as taken:
+        raise _conflicts(name, [f"  - {taken}"]) from taken
+    for webhook in webhooks.of_workspace(name):
+        moving.webhook(webhook, DEFAULT_WORKSPACE)
+
+
+def _purge(name: str, deadline: float) -> None:
+    for _, place in _models(name):
+        purging.registered_model(place, deadline)
+        _check(deadline)
+    for experiment_id in _experiments(name):
+        purging.experiment(experiment_id, deadline)
+        _check(deadline)
+    for webhook in webhooks.of_workspace(name):
+        webhooks.delete(webhook)
+    purging.workspace_files(name)
+
+
+def _delete_grants(name: str) -> None:
+    """Roles of the workspace, and what users were granted in it."""
+    for role in roles.find_all():
+        if role.workspace == name:
+            with contextlib.suppress(errors.ResourceDoesNotExist):
+                roles.delete(role.role_id)
+    for profile in users.find_all():
+        for held in profile.grants:
+            if held.workspace == name:
+                grants.delete(profile.user, name, held.grant.resource_type, held.grant[1])
+
+
+def _experiments(name: str) -> list[str]:
+    """Those that are there: the index may still tell of others."""
+    ids = list(experiments.ids_of_workspace(name))
+    items = table.batch_get([keys.experiment(experiment_id) for experiment_id in ids])
+    return [
+        experiment_id
+        for experiment_id, item in zip(ids, items, strict=True)
+        if item is not None and item["workspace"]["S"] == name
+    ]
+
+
+def _models(name: str) -> list[tuple[str, Key]]:
+    listed: Iterable[tuple[str, Key]] = registered_models.listed(name)
+    found = list(listed)
+    items = table.batch_get([place for _, place in found])
+    return [pair for pair, item in zip(found, items, strict=True) if item is not None]
+
+
+def _check(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise OutOfTime
+
+
+def _conflicts(name: str, taken: list[str]) -> errors.InvalidState:
+    details = "\n".join(taken)
+    return errors.InvalidState(
+        f"Cannot reassign resources from workspace '{name}' to "
+        f"'{DEFAULT_WORKSPACE}': the following names already exist in the "
+        f"default workspace and would cause conflicts:\n{details}\n"
+        "Rename or remove the conflicting resources before retrying."
+    )
+
+
+def _unfinished(name: str) -> errors.TemporarilyUnavailable:
+    return errors.TemporarilyUnavailable(
+        f"The workspace '{name}' is being deleted. Repeat the request until it is gone."
+    )

@@ -1,0 +1,83 @@
+"""Rules about workspaces: names, and the places where one keeps its files."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlparse
+
+from mlcore.errors import InvalidParameterValue
+from mlcore.limits.locations import check_location
+
+MIN_NAME_LENGTH: Final = 2
+MAX_NAME_LENGTH: Final = 63
+MAX_RETENTION_LENGTH: Final = 32
+
+_PATTERN: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_RESERVED: Final = frozenset(("workspaces", "api", "ajax-api", "static-files"))
+_RETENTION: Final = re.compile("[1-9][0-9]*[mhd]")
+_SCHEME: Final = re.compile("[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+
+
+def check_name(name: str) -> None:
+    if not MIN_NAME_LENGTH <= len(name) <= MAX_NAME_LENGTH:
+        raise InvalidParameterValue(
+            f"Workspace name '{name}' must be between {MIN_NAME_LENGTH} and "
+            f"{MAX_NAME_LENGTH} characters."
+        )
+    if name.endswith("\n") or not re.match(_PATTERN, name):
+        raise InvalidParameterValue(
+            f"Workspace name '{name}' must match the pattern {_PATTERN} "
+            "(lowercase alphanumeric with optional internal hyphens)."
+        )
+    if name in _RESERVED:
+        raise InvalidParameterValue(f"Workspace name '{name}' is reserved and cannot be used.")
+
+
+def artifact_root(text: str) -> str:
+    """The root as it is kept; "" for none of its own."""
+    root = text.strip()
+    if not root:
+        return ""
+    check_location(root, "default_artifact_root")
+    if not _SCHEME.match(root) and not root.startswith("/"):
+        raise InvalidParameterValue(
+            "Invalid value for 'default_artifact_root'. Expected a URI (for example "
+            "'s3://bucket/prefix' or 'mlflow-artifacts:/prefix') or an absolute path, got "
+            f"'{root}'."
+        )
+    return root
+
+
+def archival_location(text: str) -> str:
+    """Where MLflow would archive traces; kept and shown, never used."""
+    field = "trace_archival_config.location"
+    location = text.strip()
+    if not location:
+        return ""
+    check_location(location, field)
+    scheme = urlparse(location).scheme
+    if not scheme:
+        raise InvalidParameterValue(f"Invalid value for '{field}'. Expected a URI string.")
+    if scheme == "mlflow-artifacts":
+        raise InvalidParameterValue(
+            f"Invalid value for '{field}'. Trace archival location cannot use "
+            "the proxy-only `mlflow-artifacts:` scheme."
+        )
+    return location
+
+
+def archival_retention(text: str) -> str:
+    """As :func:`archival_location`."""
+    field = "trace_archival_config.retention"
+    retention = text.strip()
+    if len(retention) > MAX_RETENTION_LENGTH:
+        raise InvalidParameterValue(
+            f"Invalid value for '{field}'. Maximum length is {MAX_RETENTION_LENGTH} characters."
+        )
+    if retention and not _RETENTION.fullmatch(retention):
+        raise InvalidParameterValue(
+            f"Invalid value for '{field}'. Expected a duration in the form "
+            "`<int><unit>`, where unit is one of 'm', 'h', or 'd' (for example '30d' or '12h')."
+        )
+    return retention
