@@ -12,9 +12,7 @@ _RUNS = "runs:/"
 
 def of_run(run_id: str, request: Request) -> str:
     """Raises ResourceDoesNotExist, also for a run of another workspace."""
-    read = runs.load(run_id)
-    if read.experiment.workspace != request.workspace:
-        raise runs.missing(run_id)
+    read = runs.load(run_id, request.workspace)
     location: str = read.document.item["artifact_uri"]["S"]
     return location
 

@@ -25,8 +25,8 @@ from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.ids import DEFAULT_WORKSPACE, now_ms
-from mlcore.repos import experiments, text_index
+from mlcore.ids import now_ms
+from mlcore.repos import experiments, text_index, workspaces
 from mlcore.repos.run_markers import OVERFLOW_WRITE_ID
 
 PATIENCE_SECONDS = 2.0
@@ -53,9 +53,10 @@ class Report(NamedTuple):
 
 def experiment_ids() -> Iterator[str]:
     """Every experiment; the list may lag behind by seconds."""
-    for experiment_id in experiments.ids_of_workspace(DEFAULT_WORKSPACE):
-        if table.get(keys.experiment(experiment_id)) is not None:
-            yield experiment_id
+    for name in workspaces.names():
+        for experiment_id in experiments.ids_of_workspace(name):
+            if table.get(keys.experiment(experiment_id)) is not None:
+                yield experiment_id
 
 
 def verify(experiment_id: str, patience: float = PATIENCE_SECONDS) -> Report:

@@ -161,9 +161,7 @@ def _check_model(source: str, model: LoggedModel) -> None:
 def _root_of_run(run_id: str, source: str, request: Request) -> str:
     """Where the run's artifacts are; a run of another workspace looks missing."""
     try:
-        read = runs.load(run_id)
+        read = runs.load(run_id, request.workspace)
     except errors.ResourceDoesNotExist:
         raise limits.not_owned(source, "run_id") from None
-    if read.experiment.workspace != request.workspace:
-        raise limits.not_owned(source, "run_id")
     return runs.entity(read).artifact_uri

@@ -17,7 +17,7 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
     """Links datasets and models to the run. What is linked already stays as it is, its tags
     included."""
     inputs = check_log_inputs(message.run_id, message.datasets)
-    read = runs.load_to_log(message.run_id)
+    read = runs.load_to_log(message.run_id, request.workspace)
     runs.check_active(read)
     named = {
         run_children.input_key(entry.dataset.name, entry.dataset.digest): (
@@ -59,7 +59,7 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
 def log_outputs(message: m.LogOutputs, request: Request) -> dict[str, Any]:
     """Links the models that the run made. A model already linked keeps its step, so a retry changes
     nothing."""
-    read = runs.load(message.run_id)
+    read = runs.load(message.run_id, request.workspace)
 
     def link(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         linked = read.document.texts("model_outputs")

@@ -33,7 +33,7 @@ def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[st
     after = paging.position_of(message.page_token, query)
     if after is not None:
         _check_position(after)
-    found = metrics.read(run_id, message.metric_key)
+    found = metrics.read(request.workspace, run_id, message.metric_key)
     if after is not None:
         found = [point for point in found if _position(point) > tuple(after)]
     most = _most_points(message.metric_key)
@@ -58,7 +58,7 @@ def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -
     found = [
         responses.metric_of_run(point, run_id)
         for run_id, series in zip(
-            ordered, metrics.read_many(ordered, message.metric_key), strict=True
+            ordered, metrics.read_many(request.workspace, ordered, message.metric_key), strict=True
         )
         for point in series
     ]
@@ -71,7 +71,9 @@ def get_metric_history_bulk_interval(
     limit = message.max_results if message.has("max_results") else MAX_SAMPLED_POINTS
     low = message.start_step if message.has("start_step") else None
     high = message.end_step if message.has("end_step") else None
-    return metrics.history_interval(message.run_ids, message.metric_key, low, high, limit)
+    return metrics.history_interval(
+        request.workspace, message.run_ids, message.metric_key, low, high, limit
+    )
 
 
 def _most_points(key: str) -> int:

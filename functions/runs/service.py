@@ -60,13 +60,17 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
 
 
 def get_run(message: m.GetRun, request: Request) -> dict[str, Any]:
-    return {"run": responses.run(runs.entity(runs.load(message.run_id or message.run_uuid)))}
+    return {
+        "run": responses.run(
+            runs.entity(runs.load(message.run_id or message.run_uuid, request.workspace))
+        )
+    }
 
 
 def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
     # A name is indexed; nothing else here is.
     load = runs.load_to_log if message.run_name else runs.load
-    read = load(message.run_id or message.run_uuid)
+    read = load(message.run_id or message.run_uuid, request.workspace)
     status = message.status if message.has("status") else None
     end_time = message.end_time if message.has("end_time") else None
     name = message.run_name if message.has("run_name") else None
@@ -94,18 +98,18 @@ def update_info(read: Record, status: str | None, end_time: int | None, name: st
 
 
 def delete_run(message: m.DeleteRun, request: Request) -> dict[str, Any]:
-    runs.set_stage(runs.load(message.run_id), DELETED)
+    runs.set_stage(runs.load(message.run_id, request.workspace), DELETED)
     return {}
 
 
 def restore_run(message: m.RestoreRun, request: Request) -> dict[str, Any]:
-    runs.set_stage(runs.load(message.run_id), ACTIVE)
+    runs.set_stage(runs.load(message.run_id, request.workspace), ACTIVE)
     return {}
 
 
 def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
     tag = limits.check_tag(message)
-    read = runs.load_to_log(message.run_id or message.run_uuid)
+    read = runs.load_to_log(message.run_id or message.run_uuid, request.workspace)
     set_tags(read, {tag.key: tag.value})
     return {}
 
@@ -117,7 +121,7 @@ def set_tags(read: Record, tags: dict[str, str]) -> None:
 
 
 def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
-    read = runs.load_to_log(message.run_id)
+    read = runs.load_to_log(message.run_id, request.workspace)
     runs.check_active(read)
     if message.key not in read.document.texts("tags"):
         runs.forget(read)
@@ -139,5 +143,5 @@ def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
             return {}, ()
         return {"tags": {LOGGED_MODELS_TAG: json.dumps([*history, entry])}}, ()
 
-    runs.write(runs.load_to_log(message.run_id), append, exclusive=True)
+    runs.write(runs.load_to_log(message.run_id, request.workspace), append, exclusive=True)
     return {}

@@ -46,9 +46,7 @@ def get_run(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json 
     run_id = given.get("runId") or given.get("runUuid") or ""
     if not rights.may_read_runs(_request(info), [run_id]):
         return None
-    read = runs.load(run_id)
-    if read.experiment.workspace != _request(info).workspace:
-        raise runs.missing(read.run_id)
+    read = runs.load(run_id, _request(info).workspace)
     run = run_responses.run(runs.entity(read))
     return {"run": {**run, "experiment": experiment_responses.experiment(read.experiment)}}
 
@@ -91,7 +89,7 @@ def get_metric_history_bulk_interval(
         )
     key = given.get("metricKey") or ""
     low, high = given.get("startStep"), given.get("endStep")
-    return metrics.history_interval(run_ids, key, low, high, limit)
+    return metrics.history_interval(_request(info).workspace, run_ids, key, low, high, limit)
 
 
 def search_datasets(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:

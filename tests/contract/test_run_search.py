@@ -133,7 +133,7 @@ def looked_at(
         view, ("active", "deleted")
     )
     experiments.get(experiment_id)
-    every = [runs.outline(runs.load(run_id)) for run_id in run_ids]
+    every = [runs.outline(runs.load(run_id, "default")) for run_id in run_ids]
     return sorted((run for run in every if run.lifecycle_stage in stages and matches(run)), key=key)
 
 

@@ -50,10 +50,12 @@ class Answer(NamedTuple):
 
     @property
     def body(self) -> dict[str, Any]:
-        return json.loads(self.text)  # type: ignore[no-any-return]
+        return json.loads(self.text)
 
 
-def ask(method: str, path: str, body: Any = None, workspace: str = "", **query: Any) -> Answer:
+def ask(
+    method: str, path: str, body: Any = None, workspace: str = "", /, **query: Any
+) -> Answer:
     headers = {"content-type": "application/json", "host": "localhost"}
     if workspace:
         headers["x-mlflow-workspace"] = workspace
@@ -214,7 +216,6 @@ def reads(ids: dict[str, str]) -> Iterator[tuple[str, str, Any, dict[str, Any]]]
     yield "GET", api + "model-versions/search", None, {"filter": f"run_id = '{run}'"}
     yield "GET", f"{api}webhooks/{ids['webhook']}", None, {}
     yield "GET", f"/api/3.0/mlflow/traces/{trace}", None, {}
-    yield "GET", "/api/3.0/mlflow/traces/get", None, {"trace_id": trace}
     locations = [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment}}]
     yield "POST", "/api/3.0/mlflow/traces/search", {"locations": locations}, {}
     yield "GET", api + "artifacts/list", None, {"run_id": run}

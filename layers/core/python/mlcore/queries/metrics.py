@@ -10,19 +10,24 @@ from typing import Any
 from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.limits import runs as limits
-from mlcore.repos import history, runs
+from mlcore.repos import experiments, history, runs
 from mlcore.responses import runs as responses
 
 
 def history_interval(
-    run_ids: Sequence[str], key: str, low: int | None, high: int | None, limit: int
+    workspace: str,
+    run_ids: Sequence[str],
+    key: str,
+    low: int | None,
+    high: int | None,
+    limit: int,
 ) -> dict[str, Any]:
     """At most ``limit`` points of each run from step ``low`` to ``high``, spread evenly over its
     points, the last one always among them."""
     limits.check_step_range(low, high)
     sampled = [
         responses.metric_of_run(point, run_id)
-        for run_id, series in zip(run_ids, read_many(run_ids, key), strict=True)
+        for run_id, series in zip(run_ids, read_many(workspace, run_ids, key), strict=True)
         for point in sample(_between(series, low, high), limit)
     ]
     return {"metrics": sampled} if sampled else {}
@@ -51,13 +56,29 @@ def _between(series: list[Metric], low: int | None, high: int | None) -> list[Me
     return [point for point in series if low <= point.step <= high]
 
 
-def read(run_id: str, key: str) -> list[Metric]:
-    experiment_id = runs.locate(run_id)
-    return [] if experiment_id is None else history.read(experiment_id, run_id, key)
+def read(workspace: str, run_id: str, key: str) -> list[Metric]:
+    return read_many(workspace, [run_id], key)[0]
 
 
-def read_many(run_ids: Sequence[str], key: str) -> list[list[Metric]]:
-    return table.parallel([partial(read, run_id, key) for run_id in run_ids])
+def read_many(workspace: str, run_ids: Sequence[str], key: str) -> list[list[Metric]]:
+    """The points of each run; none for runs of another workspace. Whose an experiment is is read
+    beside the points."""
+    homes = table.parallel([partial(runs.locate, run_id) for run_id in run_ids])
+    distinct = list(dict.fromkeys(home for home in homes if home is not None))
+    owned: set[str] = set()
+
+    def own() -> list[Metric]:
+        for found in experiments.find_many(distinct):
+            if found is not None and found.workspace == workspace:
+                owned.add(found.experiment_id)
+        return []
+
+    calls = [
+        partial(history.read, home, run_id, key) if home is not None else list[Metric]
+        for home, run_id in zip(homes, run_ids, strict=True)
+    ]
+    _, *series = table.parallel([own, *calls])
+    return [points if home in owned else [] for home, points in zip(homes, series, strict=True)]
 
 
 def value_order(point: Metric) -> tuple[float, int]:

@@ -19,15 +19,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Put, TransactionFailed, back_off, table
-from mlcore.entities import (
-    ACTIVE,
-    DELETED,
-    Dataset,
-    DatasetInput,
-    Experiment,
-    Metric,
-    Run,
-)
+from mlcore.entities import ACTIVE, DELETED, Dataset, DatasetInput, Experiment, Metric, Run
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
@@ -90,19 +82,19 @@ def locate(run_id: str) -> str | None:
     return experiment_id
 
 
-def load(run_id: str) -> Record:
+def load(run_id: str, workspace: str) -> Record:
     """One consistent BatchGetItem (one request more to locate the run the first time). Raises
-    ResourceDoesNotExist."""
+    ResourceDoesNotExist, also for a run of another workspace."""
     experiment_id = locate(run_id)
     if experiment_id is None:
         raise missing(run_id)
     item, meta = table.batch_get([keys.run(experiment_id, run_id), keys.experiment(experiment_id)])
-    if item is None or meta is None:
+    if item is None or meta is None or meta["workspace"]["S"] != workspace:
         raise missing(run_id)
     return record(item, experiments.record(meta).experiment)
 
 
-def load_to_log(run_id: str, beside: Callable[[str], None] | None = None) -> Record:
+def load_to_log(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> Record:
     """As :func:`load`, and at the same time puts a pending marker: the indexer follows what is
     written, and until then a search must not trust the index entries of the run. ``beside`` is
     called with the experiment's id meanwhile."""
@@ -112,11 +104,15 @@ def load_to_log(run_id: str, beside: Callable[[str], None] | None = None) -> Rec
     write_id = new_ulid()
     found: list[Record] = []
     calls: list[Callable[[], None]] = [
-        lambda: found.append(load(run_id)),
+        lambda: found.append(load(run_id, workspace)),
         partial(run_markers.put, experiment_id, run_id, write_id),
         *([] if beside is None else [partial(beside, experiment_id)]),
     ]
-    table.parallel(calls)
+    try:
+        table.parallel(calls)
+    except errors.ResourceDoesNotExist:
+        run_markers.drop(experiment_id, run_id, write_id)
+        raise
     return found[0]._replace(write_id=write_id)
 
 
@@ -287,7 +283,7 @@ def write(
             current = _meanwhile(current, failed.item)
         except TooLarge:
             # Others may have filled the item that this writer took for emptier.
-            seen, current = current, load(current.run_id)
+            seen, current = current, load(current.run_id, current.experiment.workspace)
             if current.document.item["version"] == seen.document.item["version"]:
                 raise
         else:
@@ -364,7 +360,7 @@ def _meanwhile(read: Record, item: Raw | None) -> Record:
     """The run after another writer came first; a stage that moved is read again with its
     experiment."""
     if item is None or item["epoch"] != read.document.item["epoch"] or "run_id" not in item:
-        return load(read.run_id)
+        return load(read.run_id, read.experiment.workspace)
     return record(item, read.experiment)
 
 

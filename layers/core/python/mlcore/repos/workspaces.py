@@ -60,11 +60,15 @@ def find(name: str) -> Raw | None:
     return _default() if item is None and name == DEFAULT_WORKSPACE else item
 
 
+def names() -> list[str]:
+    """Of all workspaces, also those that are being deleted; one Query."""
+    listed = table.query_all(keys.WORKSPACE_NAME.pk.text, attributes=["name"])
+    return sorted({item["name"]["S"] for item in listed} | {DEFAULT_WORKSPACE})
+
+
 def find_all() -> list[Workspace]:
     """By name; one Query, and one BatchGetItem for each hundred."""
-    listed = table.query_all(keys.WORKSPACE_NAME.pk.text, attributes=["name"])
-    names = {item["name"]["S"] for item in listed} | {DEFAULT_WORKSPACE}
-    items = table.batch_get([keys.workspace(name) for name in sorted(names)])
+    items = table.batch_get([keys.workspace(name) for name in names()])
     found = {item["name"]["S"]: item for item in items if item is not None}
     found.setdefault(DEFAULT_WORKSPACE, _default())
     return [_workspace(item) for _, item in sorted(found.items()) if "leaving" not in item]
