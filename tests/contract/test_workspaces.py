@@ -21,6 +21,7 @@ from mlcore import artifacts as port
 from mlcore.artifacts.folder import Folder
 from mlcore.entities import Workspace
 from mlcore.repos import workspaces as repo
+from mlcore.webhooks.settings import webhook_settings
 from tests.contract.conftest import Store, enable_workspaces
 from workspaces import removal
 
@@ -53,9 +54,7 @@ class Answer(NamedTuple):
         return json.loads(self.text)
 
 
-def ask(
-    method: str, path: str, body: Any = None, workspace: str = "", /, **query: Any
-) -> Answer:
+def ask(method: str, path: str, body: Any = None, workspace: str = "", /, **query: Any) -> Answer:
     headers = {"content-type": "application/json", "host": "localhost"}
     if workspace:
         headers["x-mlflow-workspace"] = workspace
@@ -80,9 +79,11 @@ def world(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setenv("INDEX_LAG_MS", "0")
     monkeypatch.setenv("MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS", "true")
     port.store.cache_clear()
+    webhook_settings.cache_clear()
     enable_workspaces(monkeypatch)
     yield store
     port.store.cache_clear()
+    webhook_settings.cache_clear()
 
 
 def files() -> Folder:
@@ -175,7 +176,7 @@ def furnish(workspace: str) -> dict[str, str]:
     post("model-versions/create", {"name": "same", "source": source, "run_id": run_id})
     post("registered-models/alias", {"name": "same", "alias": "a", "version": "1"})
     events = [{"entity": "REGISTERED_MODEL", "action": "CREATED"}]
-    hook = {"name": "same", "url": "https://hooks.example.com/x", "events": events}
+    hook = {"name": "same", "url": "https://127.0.0.1/x", "events": events}
     webhook_id = post("webhooks", hook)["webhook"]["webhook_id"]
     trace_id = f"tr-{workspace:0>32}"
     place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
