@@ -21,17 +21,17 @@ def figures(measured: capacity.Measurement) -> tuple[int, int, float, float]:
 
 def test_reads_and_writes_add_up() -> None:
     with capacity.measure() as measured:
-        capacity.add(capacity.current(), "get_item", answer(0.5))
+        capacity.add(capacity.current(), "GetItem", answer(0.5))
         batch = {"ConsumedCapacity": [{"CapacityUnits": 1.5}, {"CapacityUnits": 2}]}
-        capacity.add(capacity.current(), "batch_write_item", batch)
-        capacity.add(capacity.current(), "query", {})
+        capacity.add(capacity.current(), "BatchWriteItem", batch)
+        capacity.add(capacity.current(), "Query", {})
     assert figures(measured) == (3, 3, 0.5, 3.5)
     assert capacity.last() is measured
     assert capacity.current() is None
 
 
 def test_outside_of_a_measurement_nothing_is_counted() -> None:
-    capacity.add(capacity.current(), "get_item", answer(1))
+    capacity.add(capacity.current(), "GetItem", answer(1))
     assert capacity.current() is None
 
 
@@ -40,7 +40,7 @@ def test_parallel_calls_are_as_long_as_the_longest() -> None:
 
     def calls(number: int) -> None:
         for _ in range(number):
-            capacity.add(capacity.current(), "query", answer(1))
+            capacity.add(capacity.current(), "Query", answer(1))
 
     with capacity.measure() as measured:
         calls(1)
@@ -56,7 +56,7 @@ def test_parallel_inside_parallel_runs_in_its_branch() -> None:
         own = threading.get_ident()
 
         def inner() -> None:
-            capacity.add(capacity.current(), "query", answer(1))
+            capacity.add(capacity.current(), "Query", answer(1))
             if threading.get_ident() != own:
                 strangers.append(own)
 
@@ -73,11 +73,11 @@ def test_failures_are_counted_and_all_calls_end() -> None:
     ended: list[str] = []
 
     def fail() -> None:
-        capacity.add(capacity.current(), "query", {})
+        capacity.add(capacity.current(), "Query", {})
         raise KeyError("wanted")
 
     def succeed() -> None:
-        capacity.add(capacity.current(), "query", {})
+        capacity.add(capacity.current(), "Query", {})
         ended.append("succeed")
 
     with capacity.measure() as measured, pytest.raises(KeyError):

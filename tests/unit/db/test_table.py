@@ -26,15 +26,12 @@ class Played:
         self.answers: list[Any] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
-    def __getattr__(self, operation: str) -> Any:
-        def call(**parameters: Any) -> Any:
-            self.calls.append((operation, parameters))
-            answer = self.answers.pop(0) if self.answers else {}
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return call
+    def call(self, operation: str, parameters: dict[str, Any]) -> Any:
+        self.calls.append((operation, parameters))
+        answer = self.answers.pop(0) if self.answers else {}
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_READS = {"get_item", "batch_get_item", "query"}
+_READS = {"GetItem", "BatchGetItem", "Query"}
 
 
 class Measurement:

@@ -1,20 +1,24 @@
-"""The one botocore client of the process; nothing else creates one.
+"""The one client of DynamoDB in the process; nothing else creates one.
 
-A client costs 15 to 50 ms and several MB, so every caller shares it. Its parser is replaced for
-successful answers: DynamoDB's JSON is already what callers want, and botocore's walk over the
-response shape would be the largest part of a page's cost. Only bytes stay Base64 text
-(:func:`mlcore.db.attributes.bytes_of`).
+botocore says where DynamoDB is and who calls, and :class:`mlcore.db.transport.Transport` does the
+calls. What botocore's own client would add, a walk over the shapes of requests and responses, costs
+more than all the rest of a call, and making such a client 60 ms of a cold start.
 """
 
 from __future__ import annotations
 
 import functools
-import json
 import os
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import botocore.session
-from botocore.config import Config
+from botocore.exceptions import NoCredentialsError, NoRegionError
+from botocore.httpsession import DEFAULT_CA_BUNDLE
+
+from mlcore.db.signature import Keys, Signer
+from mlcore.db.transport import Transport
 
 CONNECT_TIMEOUT_SECONDS = 1
 READ_TIMEOUT_SECONDS = 4
@@ -24,50 +28,60 @@ ATTEMPTS = 3
 POOL_CONNECTIONS = 32
 
 USER_AGENT = "mlflow-serverless"
-"""Given, because botocore would compose its own anew for each request."""
 
-_OPERATIONS = (
-    "BatchGetItem",
-    "BatchWriteItem",
-    "DeleteItem",
-    "GetItem",
-    "PutItem",
-    "Query",
-    "TransactWriteItems",
-    "UpdateItem",
-)
+_SPECIAL_ENDPOINTS: Final = ("AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_PROFILE")
+"""Where one of these is set, botocore is asked for the endpoint, which takes it a whole client."""
 
 
 @functools.cache
-def client() -> Any:
-    """The shared DynamoDB client. Region, endpoint and credentials come from the environment, as
-    botocore reads them."""
-    made = botocore.session.get_session().create_client(
-        "dynamodb",
-        config=Config(
-            parameter_validation=False,
-            connect_timeout=CONNECT_TIMEOUT_SECONDS,
-            read_timeout=READ_TIMEOUT_SECONDS,
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-            max_pool_connections=POOL_CONNECTIONS,
-            tcp_keepalive=True,
-            user_agent=USER_AGENT,
-        ),
+def client() -> Transport:
+    """The shared client. Region, endpoint and credentials come from the environment, as botocore
+    reads them.
+
+    Raises:
+        NoRegionError, NoCredentialsError: the environment does not say.
+    """
+    session = botocore.session.get_session()
+    region = session.get_config_variable("region") or os.environ.get("AWS_REGION")
+    if not region:
+        raise NoRegionError
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise NoCredentialsError
+
+    def keys() -> Keys:
+        frozen = credentials.get_frozen_credentials()
+        return Keys(frozen.access_key or "", frozen.secret_key or "", frozen.token)
+
+    endpoint = _endpoint(session, region)
+    host = urlsplit(endpoint).hostname or ""
+    return Transport(
+        endpoint,
+        Signer("dynamodb", region),
+        keys,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        attempts=ATTEMPTS,
+        connections=POOL_CONNECTIONS,
+        user_agent=USER_AGENT,
+        authorities=os.environ.get("AWS_CA_BUNDLE") or DEFAULT_CA_BUNDLE,
+        proxy=None if proxy_bypass(host) else getproxies().get("https"),
     )
-    for operation in _OPERATIONS:
-        made.meta.events.register(f"before-parse.dynamodb.{operation}", _take_json_as_it_is)
-    return made
 
 
-def _take_json_as_it_is(
-    response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any
-) -> None:
-    if response_dict["status_code"] < 300:
-        customized_response_dict.update(json.loads(response_dict["body"]))
-        response_dict["body"] = b"{}"
+def _endpoint(session: Any, region: str) -> str:
+    for variable in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"):
+        if os.environ.get(variable):
+            return os.environ[variable]
+    if any(os.environ.get(variable) for variable in _SPECIAL_ENDPOINTS):
+        made = session.create_client("dynamodb", region_name=region)
+        endpoint: str = made.meta.endpoint_url
+        return endpoint
+    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    return f"https://dynamodb.{region}.{suffix}"
 
 
 if "AWS_LAMBDA_RUNTIME_API" in os.environ:
-    # 60 ms that belong to the start of the function, where Lambda gives it a whole processor, and
-    # not to its first request.
+    # What it costs belongs to the start of the function, where Lambda gives it a whole processor,
+    # and not to its first request.
     client()

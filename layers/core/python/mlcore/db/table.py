@@ -97,7 +97,7 @@ class Table:
 
     def get(self, key: Key) -> Raw | None:
         """GetItem, strongly consistent."""
-        answer = self._call("get_item", Key=_key(key), ConsistentRead=True)
+        answer = self._call("GetItem", Key=_key(key), ConsistentRead=True)
         item: Raw | None = answer.get("Item")
         return item
 
@@ -167,7 +167,7 @@ class Table:
             parameters["Limit"] = limit
         if start is not None:
             parameters["ExclusiveStartKey"] = start
-        answer = self._call("query", **parameters)
+        answer = self._call("Query", **parameters)
         return Page(answer.get("Items", []), answer.get("LastEvaluatedKey"))
 
     def query_all(self, pk: str, **parameters: Any) -> Iterator[Raw]:
@@ -185,12 +185,12 @@ class Table:
 
     def put(self, item: Raw, condition: Condition | None = None) -> None:
         """PutItem. Raises ConditionFailed."""
-        self._call("put_item", Item=item, **_conditional(condition))
+        self._call("PutItem", Item=item, **_conditional(condition))
 
     def update(self, key: Key, update: Update, *, returning: bool = False) -> Raw:
         """UpdateItem; the whole new item when ``returning``. Raises ConditionFailed."""
         answer = self._call(
-            "update_item",
+            "UpdateItem",
             Key=_key(key),
             ReturnValues="ALL_NEW" if returning else "NONE",
             **_returning_old(update.parameters()),
@@ -201,7 +201,7 @@ class Table:
     def delete(self, key: Key, condition: Condition | None = None) -> Raw | None:
         """DeleteItem; what was there. Raises ConditionFailed."""
         answer = self._call(
-            "delete_item", Key=_key(key), ReturnValues="ALL_OLD", **_conditional(condition)
+            "DeleteItem", Key=_key(key), ReturnValues="ALL_OLD", **_conditional(condition)
         )
         item: Raw | None = answer.get("Attributes")
         return item
@@ -230,7 +230,7 @@ class Table:
         items = [_transaction_item(operation) for operation in operations]
         for attempt in range(CONFLICT_ATTEMPTS):
             try:
-                self._call("transact_write_items", TransactItems=items, ClientRequestToken=token)
+                self._call("TransactWriteItems", TransactItems=items, ClientRequestToken=token)
                 return
             except ClientError as error:
                 if failures.code(error) != "TransactionCanceledException":
@@ -303,7 +303,7 @@ class Table:
         name = settings().table_name
         for attempt in range(BATCH_ATTEMPTS):
             request = {name: {"Keys": wanted, "ConsistentRead": True}}
-            answer = self._call("batch_get_item", RequestItems=request)
+            answer = self._call("BatchGetItem", RequestItems=request)
             got = answer.get("Responses", {}).get(name, [])
             found += got
             wanted = answer.get("UnprocessedKeys", {}).get(name, {}).get("Keys", [])
@@ -316,7 +316,7 @@ class Table:
     def _batch_write(self, requests: list[Raw]) -> None:
         name = settings().table_name
         for attempt in range(BATCH_ATTEMPTS):
-            answer = self._call("batch_write_item", RequestItems={name: requests})
+            answer = self._call("BatchWriteItem", RequestItems={name: requests})
             requests = answer.get("UnprocessedItems", {}).get(name, [])
             if not requests:
                 return
@@ -324,13 +324,13 @@ class Table:
         raise errors.RequestLimitExceeded("The table is throttling writes. Try again later.")
 
     def _call(self, operation: str, **parameters: Any) -> Raw:
-        if not operation.startswith(("batch", "transact")):
+        if not operation.startswith(("Batch", "Transact")):
             parameters["TableName"] = settings().table_name
         parameters["ReturnConsumedCapacity"] = "TOTAL"
         measurement = capacity.current()
         for attempt in range(CONFLICT_ATTEMPTS):
             try:
-                answer: Raw = getattr(client(), operation)(**parameters)
+                answer: Raw = client().call(operation, parameters)
             except ClientError as error:
                 capacity.add(measurement, operation, {})
                 # A transaction holds the item at this moment; the call was not executed.

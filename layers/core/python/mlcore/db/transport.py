@@ -1,0 +1,223 @@
+"""Requests in DynamoDB's JSON protocol over kept connections, repeated where that helps; knows no
+table and no key.
+
+botocore does the same for every service of AWS with four times the processor time of a request.
+Credentials, errors and settings stay botocore's (see :mod:`mlcore.db.client`).
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import random
+import socket
+import ssl
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from botocore.exceptions import (
+    ClientError,
+    ConnectionClosedError,
+    EndpointConnectionError,
+    ReadTimeoutError,
+)
+
+from mlcore.db.signature import Keys, Signer
+
+_TARGET: Final = "DynamoDB_20120810."
+_CONTENT_TYPE: Final = "application/x-amz-json-1.0"
+
+_REPEATED_CODES: Final = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottledException",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionInProgressException",
+    }
+)
+_SERVER_ERROR: Final = 500
+
+
+def _blob(value: Any) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"{type(value).__name__} is not of DynamoDB's JSON")
+
+
+_encode: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=_blob).encode
+
+
+class Transport:
+    """One endpoint. Callable from many threads; each call has a connection of its own.
+
+    Args:
+        endpoint: ``https://host`` or ``http://host:port``.
+        keys: gives the credentials of this moment.
+        connect_timeout, read_timeout: seconds.
+        attempts: of one call, counting the first.
+        connections: at most so many are kept while nobody uses them.
+        authorities: file of the certificates that an ``https`` endpoint is trusted by.
+        proxy: ``http://host:port`` that connections to an ``https`` endpoint are tunnelled through.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        signer: Signer,
+        keys: Callable[[], Keys],
+        *,
+        connect_timeout: float,
+        read_timeout: float,
+        attempts: int,
+        connections: int,
+        user_agent: str,
+        authorities: str | None = None,
+        proxy: str | None = None,
+    ) -> None:
+        parts = urlsplit(endpoint)
+        self.endpoint = endpoint
+        self._host, self._port = parts.hostname or "", parts.port
+        self._authority = parts.netloc.rpartition("@")[2]
+        self._tls = (
+            ssl.create_default_context(cafile=authorities) if parts.scheme == "https" else None
+        )
+        through = urlsplit(proxy) if proxy and self._tls else None
+        self._proxy = None if through is None else (through.hostname or "", through.port)
+        self._signer = signer
+        self._keys = keys
+        self._connect_timeout = connect_timeout
+        self._read_timeout = read_timeout
+        self._attempts = attempts
+        self._user_agent = user_agent
+        self._connections = connections
+        self._idle: deque[http.client.HTTPConnection] = deque()
+
+    def call(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The answer to an operation such as ``GetItem``, as DynamoDB's JSON.
+
+        Bytes in parameters are sent as Base64; those of an answer stay Base64.
+
+        Raises:
+            ClientError: DynamoDB refused; its ``response`` holds what DynamoDB said.
+            EndpointConnectionError, ReadTimeoutError, ConnectionClosedError: no answer came.
+        """
+        body = _encode(parameters).encode()
+        for attempt in range(1, self._attempts + 1):
+            try:
+                status, answer = self._exchange(operation, body)
+            except (ReadTimeoutError, ConnectionClosedError, EndpointConnectionError):
+                if attempt == self._attempts:
+                    raise
+            else:
+                if status < 300 and answer is not None:
+                    return answer
+                error = _refusal(operation, status, answer)
+                code = error.response["Error"]["Code"]
+                repeatable = status >= _SERVER_ERROR or status < 300 or code in _REPEATED_CODES
+                if not repeatable or attempt == self._attempts:
+                    raise error
+            time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 -- not for secrets
+        raise AssertionError("a call ends in its last attempt")
+
+    _make_api_call = call
+    """What PynamoDB asks of a client."""
+
+    def close(self) -> None:
+        """Closes the connections that nobody uses."""
+        while self._idle:
+            self._idle.pop().close()
+
+    __del__ = close
+
+    def _exchange(self, operation: str, body: bytes) -> tuple[int, dict[str, Any] | None]:
+        """Status and content of one answer; None for a body that is not what was sent."""
+        headers = {
+            "Host": self._authority,
+            "Content-Type": _CONTENT_TYPE,
+            "X-Amz-Target": _TARGET + operation,
+        }
+        self._signer.sign(self._keys(), headers, body, time.time())
+        headers["User-Agent"] = self._user_agent
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connected()
+        else:
+            try:
+                return self._answer(connection, headers, body)
+            except (ConnectionClosedError, EndpointConnectionError):
+                # The other end had closed it while nobody used it.
+                connection = self._connected()
+        return self._answer(connection, headers, body)
+
+    def _connected(self) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection
+        if self._tls is None:
+            connection = http.client.HTTPConnection(
+                self._host, self._port, timeout=self._connect_timeout
+            )
+        else:
+            host, port = self._proxy or (self._host, self._port)
+            connection = http.client.HTTPSConnection(
+                host, port, timeout=self._connect_timeout, context=self._tls
+            )
+            if self._proxy:
+                connection.set_tunnel(self._host, self._port or http.client.HTTPS_PORT)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise EndpointConnectionError(endpoint_url=self.endpoint, error=error) from error
+        connection.sock.settimeout(self._read_timeout)
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return connection
+
+    def _answer(
+        self, connection: http.client.HTTPConnection, headers: dict[str, str], body: bytes
+    ) -> tuple[int, dict[str, Any] | None]:
+        try:
+            connection.request("POST", "/", body, headers)
+            response = connection.getresponse()
+            content = response.read()
+        except TimeoutError as error:
+            connection.close()
+            raise ReadTimeoutError(endpoint_url=self.endpoint, error=error) from error
+        except (http.client.HTTPException, OSError) as error:
+            connection.close()
+            raise ConnectionClosedError(endpoint_url=self.endpoint, error=error) from error
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close or len(self._idle) >= self._connections:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        checksum = response.headers.get("x-amz-crc32")
+        if checksum is not None and int(checksum) != zlib.crc32(content):
+            return response.status, None
+        try:
+            answer = json.loads(content)
+        except ValueError:
+            return response.status, None
+        return response.status, answer if isinstance(answer, dict) else None
+
+
+def _refusal(operation: str, status: int, answer: dict[str, Any] | None) -> ClientError:
+    """The exception that botocore makes of the same answer."""
+    said = answer or {}
+    code = str(said.get("__type", status)).rpartition("#")[2]
+    message = said.get("message") or said.get("Message") or ""
+    response: Any = {
+        **{name: value for name, value in said.items() if name != "__type"},
+        "Error": {"Code": code, "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(response, operation)
