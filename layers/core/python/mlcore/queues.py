@@ -10,10 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from mlcore.aws import make_client
 from mlcore.errors import TemporarilyUnavailable
 
 BATCH_MESSAGES: Final = 10
@@ -83,13 +82,4 @@ def _call(operation: str, **parameters: Any) -> dict[str, Any]:
 
 @functools.cache
 def _client() -> Any:
-    return botocore.session.get_session().create_client(
-        "sqs",
-        config=Config(
-            connect_timeout=1,
-            read_timeout=4,
-            retries={"mode": "standard", "total_max_attempts": 3},
-            tcp_keepalive=True,
-            user_agent="mlflow-serverless",
-        ),
-    )
+    return make_client("sqs")

@@ -12,10 +12,9 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from mlcore.aws import make_client
 from mlcore.errors import InternalError, InvalidParameterValue, TemporarilyUnavailable
 
 MAX_BYTES: Final = 4096
@@ -67,13 +66,4 @@ def _call(operation: str, *, context: Mapping[str, str], **parameters: Any) -> d
 
 @functools.cache
 def _client() -> Any:
-    return botocore.session.get_session().create_client(
-        "kms",
-        config=Config(
-            connect_timeout=1,
-            read_timeout=4,
-            retries={"mode": "standard", "total_max_attempts": 3},
-            tcp_keepalive=True,
-            user_agent="mlflow-serverless",
-        ),
-    )
+    return make_client("kms")
