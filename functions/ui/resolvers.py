@@ -48,13 +48,14 @@ def get_run(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json 
         return None
     read = runs.load(run_id, _request(info).workspace)
     run = run_responses.run(runs.entity(read))
+    rights.hide_in_runs(_request(info), [run])
     return {"run": {**run, "experiment": experiment_responses.experiment(read.experiment)}}
 
 
 def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
     given = _given(input)
     limit = given.get("maxResults")
-    return run_queries.search(
+    found = run_queries.search(
         _request(info).workspace,
         _texts(given.get("experimentIds")),
         given.get("filter") or "",
@@ -64,6 +65,8 @@ def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> J
         given.get("pageToken") or "",
         _request(info).may_read(RUN),
     )
+    rights.hide_in_runs(_request(info), found.get("runs", ()))
+    return found
 
 
 def get_metric_history_bulk_interval(
@@ -105,8 +108,10 @@ def search_model_versions(
     _root: None,
     info: GraphQLResolveInfo,
     input: Input = None,
-) -> Json:
+) -> Json | None:
     given = _given(input)
+    if not rights.may_find_by_run(_request(info), given.get("filter") or ""):
+        return None
     limit = given.get("maxResults")
     return _model_versions(
         info,
@@ -141,7 +146,7 @@ def _model_versions(
     workspace = _request(info).workspace
     models = _request(info).may_read(REGISTERED_MODEL_VERSION)
     prompts = _request(info).may_read(PROMPT_VERSION)
-    return model_versions.search(
+    found = model_versions.search(
         workspace,
         filter_string,
         limit,
@@ -149,6 +154,8 @@ def _model_versions(
         page_token,
         lambda name, is_prompt: (prompts if is_prompt else models)(name),
     )
+    rights.hide_in_versions(_request(info), found.get("model_versions", ()))
+    return found
 
 
 def _experiment(wanted: str, info: GraphQLResolveInfo) -> Json:

@@ -4,9 +4,10 @@ without an error that would tell that it exists."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from mlcore.auth.permissions import EXPERIMENT
-from mlcore.auth.requirements import Requirement
+from mlcore.auth.permissions import ANY, EXPERIMENT, RUN
+from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.http import Request
 
 
@@ -23,3 +24,24 @@ def may_read_runs(request: Request, run_ids: Iterable[str]) -> bool:
     from mlcore.policies.requests import on_runs  # noqa: PLC0415 -- only where callers log in
 
     return on_runs(request.access, run_ids, "read")
+
+
+def hide_in_runs(request: Request, runs: Iterable[dict[str, Any]]) -> None:
+    if request.access is not None and not request.access.is_admin:
+        from mlcore.policies import redactions  # noqa: PLC0415 -- only where callers log in
+
+        redactions.hide_in_runs(request.access, runs)
+
+
+def hide_in_versions(request: Request, versions: Iterable[dict[str, Any]]) -> None:
+    if request.access is not None and not request.access.is_admin:
+        from mlcore.policies import redactions  # noqa: PLC0415 -- only where callers log in
+
+        redactions.hide_in_versions(request.access, versions)
+
+
+def may_find_by_run(request: Request, filter_string: str) -> bool:
+    """What is found by a run tells that the run made it."""
+    return "run_id" not in filter_string.lower() or (
+        request.access is None or request.access.allows(Requirement(RUN, ANY, NOT_DENIED))
+    )

@@ -60,10 +60,8 @@ class Gate:
         if not self._guard.allows((route.method, route.path), request.access, message):
             raise Refused(_FORBIDDEN)
 
-    def follow(
-        self, route: Route, request: Request, message: Any, answer: Mapping[str, Any]
-    ) -> None:
-        """What a successful call means for grants."""
+    def follow(self, route: Route, request: Request, message: Any, answer: dict[str, Any]) -> None:
+        """What a successful call means for grants; takes out what the caller may not know."""
         if request.access is not None:
             self._guard.afterwards((route.method, route.path), request.access, message, answer)
 

@@ -7,7 +7,7 @@ would cost more CPU at a cold start than all of a domain's own code.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import EndpointNotFound
@@ -15,7 +15,7 @@ from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.wire import Message
 
-RpcFunction = Callable[[Any, Request], Mapping[str, Any]]
+RpcFunction = Callable[[Any, Request], dict[str, Any]]
 
 
 class Rpc(NamedTuple):

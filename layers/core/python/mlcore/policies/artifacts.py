@@ -24,7 +24,7 @@ from mlcore.policies.registry import kind_of
 from mlcore.policies.requests import Policy, Route, inherited, on_runs, version_type
 
 _FOLDERS = {"models": LOGGED_MODEL, "traces": TRACE}
-_IDS = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{32}")
+RUN_FOLDERS = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{32}")
 
 
 def proxied(action: str, *, tree: bool = False) -> Policy:
@@ -62,7 +62,7 @@ def _kinds(rest: list[str], *, tree: bool) -> tuple[str, ...]:
         return (RUN, TRACE, LOGGED_MODEL) if tree else ()
     if rest[0] in _FOLDERS:
         return (_FOLDERS[rest[0]],)
-    if tree or rest[1:2] == ["artifacts"] or _IDS.fullmatch(rest[0]):
+    if tree or rest[1:2] == ["artifacts"] or RUN_FOLDERS.fullmatch(rest[0]):
         return (RUN,)
     return ()
 

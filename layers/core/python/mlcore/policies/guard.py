@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlcore.policies.access import Access
+from mlcore.policies.redactions import REDACTIONS
 from mlcore.policies.routes import AFTERWARDS, POLICIES
 
 PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health")
@@ -52,10 +53,12 @@ def allows(route: tuple[str, str], access: Access, message: Any) -> bool:
     return policy is not None and policy(access, message)
 
 
-def afterwards(
-    route: tuple[str, str], access: Access, message: Any, body: Mapping[str, Any]
-) -> None:
-    """What a successful call means for grants: creators manage what they made."""
+def afterwards(route: tuple[str, str], access: Access, message: Any, body: dict[str, Any]) -> None:
+    """What a successful call means for grants: creators manage what they made; and takes out of its
+    answer what the caller may not know."""
     follow = AFTERWARDS.get(route)
     if follow is not None:
         follow(access, message, body)
+    redact = REDACTIONS.get(route)
+    if redact is not None and not access.is_admin:
+        redact(access, message, body)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mlcore.auth.permissions import LOGGED_MODEL
+from mlcore.auth.permissions import ANY, LOGGED_MODEL, RUN
+from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     Follow,
     Policy,
     Route,
-    anybody,
     creating,
     inside,
     on_runs,
@@ -45,12 +45,19 @@ def create(access: Access, message: Any) -> bool:
     return not message.source_run_id or on_runs(access, [message.source_run_id], "read")
 
 
+def search(access: Access, message: Any) -> bool:
+    """What is found by a run tells that the run made it, though no field does."""
+    return "source_run_id" not in message.filter.lower() or access.allows(
+        Requirement(RUN, ANY, NOT_DENIED)
+    )
+
+
 _MODEL = "/2.0/mlflow/logged-models/{path_model_id}"
 _update = on_model("update")
 
 POLICIES: dict[Route, Policy] = {
     ("POST", "/2.0/mlflow/logged-models"): create,
-    ("POST", "/2.0/mlflow/logged-models/search"): anybody,
+    ("POST", "/2.0/mlflow/logged-models/search"): search,
     ("GET", _MODEL): on_model("read"),
     ("PATCH", _MODEL): _update,
     ("DELETE", _MODEL): on_model("delete"),

@@ -1,0 +1,197 @@
+"""What an answer must not tell: references from what may be read to what is denied.
+
+A run names its logged models, a model version its run, a trace its assessments. Only DENY on the
+type hides such a reference, or for assessments the lack of a right to read them. What is hidden is
+taken out of the answer's own dicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from mlcore import errors
+from mlcore.artifacts import safe_path
+from mlcore.auth.permissions import (
+    ANY,
+    ASSESSMENT,
+    LOGGED_MODEL,
+    PROMPT,
+    PROMPT_VERSION,
+    REGISTERED_MODEL,
+    REGISTERED_MODEL_VERSION,
+    RUN,
+)
+from mlcore.auth.requirements import NOT_DENIED, Requirement
+from mlcore.policies.access import Access
+from mlcore.policies.artifacts import RUN_FOLDERS
+from mlcore.policies.registry import kind_of_tags
+from mlcore.policies.requests import Route, inherited
+
+Json = dict[str, Any]
+Redaction = Callable[[Access, Any, Json], None]
+"""Takes caller, message and response body."""
+
+_METADATA: Final = {"mlflow.sourceRun": RUN, "mlflow.modelId": LOGGED_MODEL}
+_OF_VERSION: Final = {RUN: ("run_id", "run_link"), LOGGED_MODEL: ("model_id",)}
+
+
+def _is_denied(access: Access, resource_type: str) -> bool:
+    return not access.allows(Requirement(resource_type, ANY, NOT_DENIED))
+
+
+def hide_in_runs(access: Access, runs: Iterable[Json]) -> None:
+    linked = [run for run in runs if run["inputs"] or run["outputs"]]
+    if linked and _is_denied(access, LOGGED_MODEL):
+        for run in linked:
+            run["inputs"].pop("model_inputs", None)
+            run["outputs"].pop("model_outputs", None)
+
+
+def hide_in_versions(access: Access, versions: Iterable[Json]) -> None:
+    for kind, names in _OF_VERSION.items():
+        telling = [version for version in versions if any(map(version.get, names))]
+        if telling and _is_denied(access, kind):
+            for version in telling:
+                for name in names:
+                    version.pop(name, None)
+
+
+def _hide_in_models(access: Access, models: Iterable[Json]) -> None:
+    """Registered models, with the versions that they show."""
+    for model in models:
+        shown = model.get("latest_versions")
+        if not shown:
+            continue
+        tags = {tag["key"]: tag.get("value", "") for tag in model.get("tags", ())}
+        is_prompt = kind_of_tags(tags) == PROMPT
+        container, kind = (
+            (PROMPT, PROMPT_VERSION) if is_prompt else (REGISTERED_MODEL, REGISTERED_MODEL_VERSION)
+        )
+        readable = Requirement(container, model["name"], "read")
+        if access.allows(readable, Requirement(kind, ANY, NOT_DENIED)):
+            hide_in_versions(access, shown)
+        else:
+            del model["latest_versions"]
+
+
+def _hide_in_logged_models(access: Access, models: Iterable[Json]) -> None:
+    if _is_denied(access, RUN):
+        for model in models:
+            model["info"].pop("source_run_id", None)
+            for metric in model["data"].get("metrics", ()):
+                metric.pop("run_id", None)
+
+
+def _hide_in_traces(access: Access, infos: Iterable[Json]) -> None:
+    """Assessments, and the ids of denied things in the metadata of either version's shape."""
+    readable: dict[str, bool] = {}
+    for info in infos:
+        if "assessments" in info:
+            experiment_id = info["trace_location"]["mlflow_experiment"]["experiment_id"]
+            if experiment_id not in readable:
+                needed = inherited(experiment_id, ASSESSMENT, "read")
+                readable[experiment_id] = access.allows(needed)
+            if not readable[experiment_id]:
+                del info["assessments"]
+        for key, kind in _METADATA.items():
+            _hide_key(access, info, key, kind)
+
+
+def _hide_key(access: Access, info: Json, key: str, kind: str) -> None:
+    told: dict[str, str] = info.get("trace_metadata", {})
+    pairs: list[dict[str, str]] = info.get("request_metadata", [])
+    if not (key in told or any(pair["key"] == key for pair in pairs)):
+        return
+    if not _is_denied(access, kind):
+        return
+    if told:
+        info["trace_metadata"] = {name: text for name, text in told.items() if name != key}
+    if pairs:
+        info["request_metadata"] = [pair for pair in pairs if pair["key"] != key]
+    for name in ("trace_metadata", "request_metadata"):
+        if not info.get(name, True):
+            del info[name]
+
+
+def _hide_folders_of_runs(access: Access, message: Any, body: Json) -> None:
+    """The folder of an experiment holds one of each run, whose name is the run's id."""
+    try:
+        segments = [part for part in safe_path(message.path).split("/") if part]
+    except errors.MlflowError:
+        return
+    if segments[:1] == ["workspaces"]:
+        segments = segments[2:]
+    if len(segments) == 1 and not access.allows(inherited(segments[0], RUN, "read")):
+        files = [file for file in body.get("files", ()) if not RUN_FOLDERS.fullmatch(file["path"])]
+        body.pop("files", None)
+        if files:
+            body["files"] = files
+
+
+def _each(name: str, hide: Callable[[Access, list[Json]], None], inside: str = "") -> Redaction:
+    """Of the things under a name in the body: one, or a list of them.
+
+    Args:
+        inside: where in each thing the part is that tells something.
+    """
+
+    def redaction(access: Access, message: Any, body: Json) -> None:
+        found = body.get(name)
+        if found:
+            things = found if isinstance(found, list) else [found]
+            hide(access, [thing[inside] for thing in things] if inside else things)
+
+    return redaction
+
+
+_RUNS, _LOGGED = "/2.0/mlflow/runs", "/2.0/mlflow/logged-models"
+_TRACES_2, _TRACES_3 = "/2.0/mlflow/traces", "/3.0/mlflow/traces"
+_MODELS, _VERSIONS = "/mlflow/registered-models", "/mlflow/model-versions"
+
+_version = _each("model_version", hide_in_versions)
+_versions = _each("model_versions", hide_in_versions)
+_model = _each("registered_model", _hide_in_models)
+_logged_model = _each("model", _hide_in_logged_models)
+_trace_v2 = _each("trace_info", _hide_in_traces)
+
+_OF_REGISTRY: dict[Route, Redaction] = {
+    ("GET", f"{_MODELS}/get"): _model,
+    ("PATCH", f"{_MODELS}/update"): _model,
+    ("POST", f"{_MODELS}/rename"): _model,
+    ("GET", f"{_MODELS}/search"): _each("registered_models", _hide_in_models),
+    ("GET", f"{_MODELS}/get-latest-versions"): _versions,
+    ("POST", f"{_MODELS}/get-latest-versions"): _versions,
+    ("GET", f"{_MODELS}/alias"): _version,
+    ("POST", f"{_VERSIONS}/create"): _version,
+    ("GET", f"{_VERSIONS}/get"): _version,
+    ("PATCH", f"{_VERSIONS}/update"): _version,
+    ("POST", f"{_VERSIONS}/transition-stage"): _version,
+    ("GET", f"{_VERSIONS}/search"): _versions,
+}
+
+REDACTIONS: Mapping[Route, Redaction] = {
+    ("GET", f"{_RUNS}/get"): _each("run", hide_in_runs),
+    ("POST", f"{_RUNS}/search"): _each("runs", hide_in_runs),
+    **{
+        (method, prefix + path): redaction
+        for (method, path), redaction in _OF_REGISTRY.items()
+        for prefix in ("/2.0", "/2.0/preview")
+    },
+    ("POST", _LOGGED): _logged_model,
+    ("POST", f"{_LOGGED}/search"): _each("models", _hide_in_logged_models),
+    ("GET", f"{_LOGGED}/{{path_model_id}}"): _logged_model,
+    ("PATCH", f"{_LOGGED}/{{path_model_id}}"): _logged_model,
+    ("PATCH", f"{_LOGGED}/{{path_model_id}}/tags"): _logged_model,
+    ("POST", _TRACES_2): _trace_v2,
+    ("PATCH", f"{_TRACES_2}/{{request_id}}"): _trace_v2,
+    ("GET", f"{_TRACES_2}/{{request_id}}/info"): _trace_v2,
+    ("GET", _TRACES_2): _each("traces", _hide_in_traces),
+    ("POST", _TRACES_3): _each("trace", _hide_in_traces, "trace_info"),
+    ("GET", f"{_TRACES_3}/get"): _each("trace", _hide_in_traces, "trace_info"),
+    ("GET", f"{_TRACES_3}/{{trace_id}}"): _each("trace", _hide_in_traces, "trace_info"),
+    ("GET", f"{_TRACES_3}/batchGet"): _each("traces", _hide_in_traces, "trace_info"),
+    ("POST", f"{_TRACES_3}/batchGetInfos"): _each("trace_infos", _hide_in_traces),
+    ("POST", f"{_TRACES_3}/search"): _each("traces", _hide_in_traces),
+    ("GET", "/2.0/mlflow-artifacts/artifacts"): _hide_folders_of_runs,
+}
