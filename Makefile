@@ -33,7 +33,7 @@ ARCHITECTURE ?= arm64
 
 BIN      := .venv/bin
 SYNC     := $(BIN)/uv sync --quiet --frozen --all-packages --compile-bytecode
-LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml
+LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml layers/tokens/pyproject.toml
 PLATFORM  = $(shell uname -s | sed 's/Linux/linux/; s/Darwin/darwin/')-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
 ENGINES  := .tools/engines-$(DYNOXIDE_VERSION)-$(EXTENDDB_VERSION).stamp
 UI       := .tools/ui.stamp
@@ -96,6 +96,8 @@ lock: .venv/all.stamp ## Resolve dependencies again: uv.lock and the layer's req
 	$(BIN)/uv lock
 	$(BIN)/uv export --quiet --frozen --no-dev --package mlcore --no-emit-workspace \
 		--no-header --output-file layers/core/requirements.txt
+	$(BIN)/uv export --quiet --frozen --no-dev --package tokens --no-emit-workspace \
+		--no-header --output-file layers/tokens/requirements.txt
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .tools .aws-sam .cache .pytest_cache .hypothesis .coverage

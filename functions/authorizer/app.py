@@ -7,27 +7,45 @@ name, and the function behind answers 401 with MLflow's text.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from authorizer.basic import authenticate
 from mlcore.db import capacity
 from mlcore.errors import MlflowError
 from mlcore.http.request import headers_of
 from mlcore.observability import logger
+from mlcore.repos.users import User
+from mlcore.settings import AUTHENTICATION, OIDC
+
+Authenticate = Callable[[str, str], User | None]
+"""The user whom an Authorization header proves, else None; takes the caller's address, too."""
+
+
+def _chosen(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
+    if environment.get(AUTHENTICATION) == OIDC:
+        from authorizer import oidc  # noqa: PLC0415 -- its library is in a layer of its own
+
+        return OIDC, oidc.authenticator(environment)
+    from authorizer import basic  # noqa: PLC0415 -- as above: one of the two is imported
+
+    return "basic", basic.authenticate
+
+
+_method, _authenticate = _chosen(os.environ)
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Takes an authorizer's request of format 2.0, answers a simple response."""
-    about = event["requestContext"]
-    address = about["http"].get("sourceIp", "")
+    address = event["requestContext"]["http"].get("sourceIp", "")
     found: dict[str, Any] = {}
     with capacity.measure():
         try:
-            user = authenticate(headers_of(event).get("authorization", ""), address)
+            user = _authenticate(headers_of(event).get("authorization", ""), address)
         except MlflowError as error:
             # The table cannot be asked: nobody is known, and the function behind will say so.
             logger.warning("authentication failed", extra={"error_code": error.error_code})
             user = None
     if user is not None:
-        found = {"username": user.username, "is_admin": user.is_admin, "method": "basic"}
+        found = {"username": user.username, "is_admin": user.is_admin, "method": _method}
     return {"isAuthorized": True, "context": found}

@@ -26,7 +26,7 @@ _fitting: Final[dict[bytes, None]] = {}
 def authenticate(authorization: str, address: str) -> User | None:
     """The user whom an Authorization header proves, else None.
 
-    A name that nobody has takes as long as a wrong password.
+    A name that nobody has, and a user without a password, take as long as a wrong password.
 
     Args:
         address: of the caller; wrong passwords are counted by it and the name, so that guessing
@@ -37,13 +37,14 @@ def authenticate(authorization: str, address: str) -> User | None:
         return None
     username, password = credentials
     user, failures = logins.find(username, address)
-    hashed = NOBODY if user is None else user.password_hash
+    hashed = (user.password_hash if user is not None else "") or NOBODY
     proof = hmac.digest(_secret, f"{hashed}\0{password}".encode(), hashlib.sha256)
     if proof in _fitting:
         return user
     if failures >= logins.MAXIMUM_FAILURES:
         return None
-    if not check_password(password, hashed) or user is None:
+    fits = check_password(password, hashed)
+    if not fits or user is None or not user.password_hash:
         logins.failed(username, address)
         return None
     if len(_fitting) >= REMEMBERED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore import errors
-from mlcore.auth.passwords import check_password, hash_password
+from mlcore.auth.passwords import NOBODY, check_password, hash_password
 from mlcore.http import Request
 from mlcore.policies import access as policy
 from mlcore.repos import roles, users
@@ -73,7 +73,8 @@ def update_password(message: m.UpdatePassword, request: Request) -> dict[str, An
             raise errors.InvalidParameterValue(
                 "Current password is required when changing your own password."
             )
-        if not check_password(str(current), users.get(username).password_hash):
+        hashed = users.get(username).password_hash or NOBODY
+        if not check_password(str(current), hashed):
             raise errors.InvalidParameterValue("Current password does not match.")
         if password == current:
             raise errors.InvalidParameterValue(

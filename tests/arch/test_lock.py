@@ -9,9 +9,11 @@ import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.arch import project
 
-REQUIREMENTS = project.ROOT / "layers/core/requirements.txt"
+LAYERS = {"mlcore": "core", "tokens": "tokens"}
 
 
 def _uv(*arguments: str) -> str:
@@ -21,12 +23,14 @@ def _uv(*arguments: str) -> str:
     ).stdout
 
 
-def test_layer_requirements_are_what_the_lock_exports() -> None:
+@pytest.mark.parametrize("package", LAYERS)
+def test_layer_requirements_are_what_the_lock_exports(package: str) -> None:
     exported = _uv(
-        *("export", "--quiet", "--frozen", "--offline", "--no-dev", "--package", "mlcore"),
+        *("export", "--quiet", "--frozen", "--offline", "--no-dev", "--package", package),
         *("--no-emit-workspace", "--no-header"),
     )
-    assert REQUIREMENTS.read_text() == exported
+    requirements = project.ROOT / "layers" / LAYERS[package] / "requirements.txt"
+    assert requirements.read_text() == exported
 
 
 def test_lock_names_public_registries_only() -> None:
@@ -43,13 +47,13 @@ def test_layer_declares_the_four_packages_and_graphql() -> None:
 
 def test_the_spellings_of_the_lambda_python_agree() -> None:
     runtime = project.template()["Globals"]["Function"]["Runtime"].removeprefix("python")
-    makefile = (project.ROOT / "layers/core/Makefile").read_text()
+    makefiles = [project.ROOT / "layers" / name / "Makefile" for name in LAYERS.values()]
     layer = tomllib.loads((project.ROOT / "layers/core/pyproject.toml").read_text())
     root = tomllib.loads((project.ROOT / "pyproject.toml").read_text())
-    compatible = project.resources("AWS::Serverless::LayerVersion")["CoreLayer"]
-
-    assert compatible["CompatibleRuntimes"] == [f"python{runtime}"]
-    assert f"PYTHON_VERSION := {runtime}\n" in makefile
+    for declared in project.resources("AWS::Serverless::LayerVersion").values():
+        assert declared["CompatibleRuntimes"] == [f"python{runtime}"]
+    for makefile in makefiles:
+        assert f"PYTHON_VERSION := {runtime}\n" in makefile.read_text()
     assert f"python{runtime}" in (project.ROOT / "Makefile").read_text()
     # The code runs on older versions too; the runtime is the newest of them.
     following = f"3.{int(runtime.split('.')[1]) + 1}"

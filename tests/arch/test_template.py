@@ -159,11 +159,14 @@ OPEN_ROUTES = {
 }
 
 
+KIND_OF_LOGIN = {"Fn::If": ["HasAuthorizer", "CUSTOM", {"Fn::If": ["HasIam", "AWS_IAM", "NONE"]}]}
+
+
 def test_every_route_asks_who_calls() -> None:
     """But those that MLflow answers without a login."""
     asked = {
         route["RouteKey"]
         for route in project.resources("AWS::ApiGatewayV2::Route").values()
-        if route.get("AuthorizationType") == {"Fn::If": ["HasAuthorizer", "CUSTOM", "NONE"]}
+        if route.get("AuthorizationType") == KIND_OF_LOGIN
     }
     assert set(project.routes()) - asked == OPEN_ROUTES

@@ -9,6 +9,11 @@ from typing import Any, NamedTuple
 from tests.differential.rest import AJAX, API, Call, Ref, get, post
 
 V3 = "/api/3.0/mlflow/"
+PLACE = {
+    "type": "MLFLOW_EXPERIMENT",
+    "mlflow_experiment": {"experiment_id": Ref("experiment")},
+}
+"""Where a trace of the scene's experiment is."""
 
 
 class Scene(NamedTuple):
@@ -62,6 +67,8 @@ ALL_SCENES = [
     *(Scene(level, own=False, tier="run") for level in LEVELS),
     *(Scene(level, own=False, tier="registered_model_version") for level in ("EDIT", "DENY")),
     *(Scene(level, own=False, tier="logged_model") for level in ("MANAGE", "DENY")),
+    *(Scene(level, own=False, tier="trace") for level in ("READ", "EDIT", "DENY")),
+    *(Scene(level, own=False, tier="assessment") for level in ("READ", "MANAGE", "DENY")),
 ]
 
 
@@ -69,6 +76,7 @@ _FEW = {
     "anonymous-other",
     *("none-own", "none-other", "READ-other", "EDIT-other", "MANAGE-other", "DENY-other"),
     *("admin-other", "DENY-other-run", "EDIT-other-registered_model_version"),
+    *("EDIT-other-trace", "DENY-other-assessment"),
 }
 SCENES = [
     scene for scene in ALL_SCENES if os.environ.get("AUTH_SCENES") == "all" or str(scene) in _FEW
@@ -88,7 +96,37 @@ def _new(scene: Scene) -> list[Call]:
             {"experiment_id": Ref("experiment"), "name": "model"},
             saves={"model": "model.info.model_id"},
         ),
+        trace_of(f"tr-{scene}"),
+        Call(
+            "POST",
+            f"{V3}traces/tr-{scene}/assessments",
+            assessment_of(f"tr-{scene}"),
+            saves={"assessment": "assessment.assessment_id"},
+        ),
     ]
+
+
+def trace_of(trace_id: str) -> Call:
+    info = {
+        "trace_id": trace_id,
+        "trace_location": PLACE,
+        "request_time": "2026-01-01T00:00:00Z",
+        "execution_duration": "1s",
+        "state": "OK",
+        "trace_metadata": {"mlflow.sourceRun": Ref("run"), "mlflow.modelId": Ref("model")},
+    }
+    return Call("POST", V3 + "traces", {"trace": {"trace_info": info}})
+
+
+def assessment_of(trace_id: str) -> dict[str, Any]:
+    return {
+        "assessment": {
+            "assessment_name": "good",
+            "trace_id": trace_id,
+            "source": {"source_type": "HUMAN", "source_id": "somebody"},
+            "feedback": {"value": True},
+        }
+    }
 
 
 NEW: Callable[[Scene], list[Call]] = _new
@@ -100,6 +138,8 @@ def calls(scene: Scene) -> list[Call]:
         *_experiments(scene),
         *_runs(),
         *_files(),
+        *_proxied(),
+        *_traces(f"tr-{scene}"),
         *_logged_models(),
         *_registry(scene),
         *_users(scene),
@@ -178,11 +218,86 @@ def _files() -> list[Call]:
     ]
 
 
+def _proxied() -> list[Call]:
+    """Paths of the artifact proxy, and what is no path of it."""
+    files = "/api/2.0/mlflow-artifacts/artifacts"
+    inside = [
+        "{{experiment}}",
+        "{{experiment}}/{{run}}",
+        "{{experiment}}/{{run}}/artifacts",
+        "{{experiment}}/models",
+        "{{experiment}}/models/{{model}}/artifacts",
+        "{{experiment}}/traces",
+        "{{experiment}}/other",
+    ]
+    file = "{{experiment}}/{{run}}/artifacts/a.txt"
+    return [
+        Call("GET", files),
+        *(Call("GET", f"{files}?path={path}") for path in inside),
+        *(_put(f"{files}/{path}/x.txt") for path in inside[2:]),
+        Call("GET", f"{files}/{file}"),
+        _put(f"{files}/{file}"),
+        Call("GET", f"{files}/{file}"),
+        Call("DELETE", f"{files}/{file}"),
+        Call("DELETE", f"{files}/{{{{experiment}}}}/traces"),
+        Call("POST", f"/api/2.0/mlflow-artifacts/mpu/abort/{file}", {"path": "a.txt"}),
+    ]
+
+
+def _put(path: str) -> Call:
+    return Call("PUT", path, raw=b"x", content_type="text/plain")
+
+
+def _traces(trace_id: str) -> list[Call]:
+    trace, found = f"{V3}traces/{trace_id}", {"trace_id": trace_id}
+    assessment = f"{trace}/assessments/{{{{assessment}}}}"
+    chosen = {"experiment_id": Ref("experiment"), "request_ids": [trace_id]}
+    return [
+        Call("GET", trace),
+        Call("GET", V3 + "traces/nobody"),
+        Call("GET", V3 + "traces/get", query={**found, "allow_partial": "true"}),
+        Call("GET", V3 + "traces/batchGet", query={"trace_ids": trace_id}),
+        Call("POST", V3 + "traces/batchGetInfos", {"trace_ids": [trace_id]}),
+        Call("POST", V3 + "traces/search", {"locations": [PLACE]}),
+        *(
+            Call("POST", V3 + "traces/search", {"locations": [PLACE], "filter": filter_string})
+            for filter_string in ("feedback.good = 'true'", "attributes.run_id = 'r'")
+        ),
+        Call("PATCH", f"{trace}/tags", {"key": "k", "value": "v"}),
+        Call("DELETE", f"{trace}/tags", {"key": "k"}),
+        trace_of(f"{trace_id}-another"),
+        Call("POST", f"{trace}/assessments", assessment_of(trace_id)),
+        Call("GET", assessment),
+        Call("PATCH", assessment, {**assessment_of(trace_id), "update_mask": "rationale"}),
+        Call("DELETE", assessment),
+        Call("GET", API + f"traces/{trace_id}/info"),
+        Call("GET", API + "traces", query={"experiment_ids": Ref("experiment")}),
+        post("traces", {"experiment_id": Ref("experiment"), "timestamp_ms": 1}),
+        Call("PATCH", API + f"traces/{trace_id}", {"timestamp_ms": 2, "status": "OK"}),
+        Call("PATCH", API + f"traces/{trace_id}/tags", {"key": "k", "value": "v"}),
+        post("traces/link-to-run", {"run_id": Ref("run"), "trace_ids": [trace_id]}),
+        Call("GET", AJAX + "get-trace-artifact", query={"request_id": trace_id}),
+        Call("POST", V3 + "traces/delete-traces", chosen),
+    ]
+
+
 def _logged_models() -> list[Call]:
     metric = {"run_id": Ref("run"), "key": "m", "value": 2, "timestamp": 2}
     return [
         post("logged-models", {"experiment_id": Ref("experiment"), "name": "another"}),
         post("logged-models/search", {"experiment_ids": [Ref("experiment")]}),
+        post(
+            "logged-models/search",
+            {"experiment_ids": [Ref("experiment")], "filter": "source_run_id = 'r'"},
+        ),
+        get("logged-models/{{model}}"),
+        Call(
+            "PATCH",
+            API + "logged-models/{{model}}",
+            {"model_id": Ref("model"), "status": "LOGGED_MODEL_READY"},
+        ),
+        Call("PATCH", API + "logged-models/{{model}}/tags", {"tags": [{"key": "k", "value": "v"}]}),
+        Call("DELETE", API + "logged-models/{{model}}/tags/k"),
         post("runs/log-metric", {**metric, "model_id": Ref("model")}),
         post("runs/log-metric", {**metric, "model_id": "m-" + "0" * 32}),
         post("runs/outputs", {"run_id": Ref("run"), "models": [{"model_id": Ref("model")}]}),
@@ -210,6 +325,7 @@ def _registry(scene: Scene) -> list[Call]:
         get("model-versions/get", name="nothing of that name", version="1"),
         get("model-versions/get-download-uri", **version),
         get("model-versions/search", filter=f"name = 'm-{scene}'"),
+        get("model-versions/search", filter="run_id = 'r'"),
         Call("PATCH", API + "model-versions/update", {**version, "description": "d"}),
         post("model-versions/transition-stage", {**version, "stage": "Staging"}),
         post("model-versions/set-tag", {**version, "key": "k", "value": "v"}),
@@ -254,6 +370,7 @@ def _last(scene: Scene) -> list[Call]:
     experiment, renamed = {"experiment_id": Ref("experiment")}, {"name": f"n-{scene}"}
     old = {"name": f"m-{scene}"}
     return [
+        Call("DELETE", API + "logged-models/{{model}}"),
         post("experiments/delete", experiment),
         post("experiments/restore", experiment),
         post("registered-models/rename", {**old, "new_name": renamed["name"]}),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.differential.auth_calls import NEW, SCENES, Scene, calls
+from tests.differential.auth_links import HIDDEN, linked_reads, linked_things
 from tests.differential.rest import Call, Reply, Side, get, post
 from tests.engines import memory_folder
 from tests.servers import ADMIN, start_product, start_stock_with_login, stopped
@@ -74,6 +75,46 @@ def test_decides_as_stock_does(sides: list[Side], scene: Scene) -> None:
         if _decision(replies[0]) != _decision(replies[1]):
             differences.append((str(call), *(str(reply)[:300] for reply in replies)))
     assert differences == []
+
+
+def _paths(value: object, at: str = "") -> set[str]:
+    """Where an answer has something; a pair is named by its key."""
+    found: set[str] = set()
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            found |= {f"{at}.{name}"} | _paths(inner, f"{at}.{name}")
+    elif isinstance(value, list):
+        for item in value:
+            key = item.get("key") if isinstance(item, dict) else None
+            found |= _paths(item, at if key is None else f"{at}[{key}]")
+    return found
+
+
+@pytest.mark.parametrize("tier", HIDDEN)
+def test_hides_what_is_denied_as_stock_does(sides: list[Side], tier: str) -> None:
+    """What an answer loses, compared with that to an administrator, is the same."""
+    login = (f"without-{tier}", PASSWORD)
+    lost: list[dict[str, list[str]]] = []
+    for side in sides:
+        user = post("users/create", {"username": login[0], "password": PASSWORD})
+        grant = {
+            "username": login[0],
+            "resource_type": tier,
+            "resource_id": "*",
+            "permission": "DENY",
+        }
+        granted = Call("POST", "/api/3.0/mlflow/users/permissions/grant", grant)
+        for call in (user, *linked_things(tier), granted):
+            made = _as(side, ADMIN, call)
+            assert made.status == 200, (call, made)
+        found = {}
+        for call in linked_reads(tier):
+            told, shown = _as(side, ADMIN, call), _as(side, login, call)
+            assert told.status == 200, (call, told)
+            found[str(call)] = sorted(_paths(told.body) - _paths(shown.body))
+        lost.append(found)
+    assert lost[1] == lost[0]
+    assert any(lost[0].values())
 
 
 def test_lists_hold_what_may_be_read(sides: list[Side]) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+AUTHENTICATION: Final = "AUTHENTICATION"
+"""Environment: ``none`` (default); ``basic`` and ``oidc``, which the authorizer understands; or
+``iam``, where API Gateway has checked the signature."""
+OIDC: Final = "oidc"
+IAM: Final = "iam"
 
 
 class Settings(NamedTuple):

@@ -8,9 +8,7 @@ from typing import Any, Final
 from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.http.routes import Route
-
-AUTHENTICATION: Final = "AUTHENTICATION"
-"""Environment: ``none`` (default) or what the authorizer understands."""
+from mlcore.settings import AUTHENTICATION
 
 _TEXT: Final = "text/html; charset=utf-8"
 
@@ -38,10 +36,14 @@ class Gate:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._guard: Any = None
+        self._challenge = _CHALLENGE
         if is_on(environment):
             from mlcore.policies import guard  # noqa: PLC0415 -- 10 ms of a cold start
 
             self._guard = guard
+            if environment.get(AUTHENTICATION) != "basic":
+                bearer = {"www-authenticate": 'Bearer realm="mlflow"'}
+                self._challenge = _CHALLENGE._replace(headers=bearer)
 
     def identify(self, request: Request) -> Request:
         """The request with its caller. Raises Refused: nobody that we know, or a wrong password."""
@@ -50,7 +52,7 @@ class Gate:
         context = request.event["requestContext"]
         access = self._guard.caller(context, request.workspace)
         if access is None:
-            raise Refused(_CHALLENGE)
+            raise Refused(self._challenge)
         return request._replace(access=access)
 
     def check(self, route: Route, request: Request, message: Any) -> None:

@@ -3,12 +3,15 @@ follows when they did."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from mlcore.policies.access import Access
 from mlcore.policies.redactions import REDACTIONS
 from mlcore.policies.routes import AFTERWARDS, POLICIES
+from mlcore.policies.signers import signer
+from mlcore.settings import AUTHENTICATION, IAM
 
 PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health")
 PUBLIC_PATHS = frozenset(
@@ -21,9 +24,12 @@ def caller(context: Mapping[str, Any], workspace: str) -> Access | None:
 
     Args:
         context: ``requestContext`` of the event. API Gateway fills ``authorizer.lambda`` with what
-            our authorizer returned, and nobody else can.
+            our authorizer returned, or ``authorizer.iam`` with who signed; nobody else can.
     """
-    found = (context.get("authorizer") or {}).get("lambda") or {}
+    authorizer = context.get("authorizer") or {}
+    if os.environ.get(AUTHENTICATION) == IAM:
+        return signer(authorizer.get("iam") or {}, workspace)
+    found = authorizer.get("lambda") or {}
     username = found.get("username")
     if not username:
         return None

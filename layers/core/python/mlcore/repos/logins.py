@@ -1,13 +1,20 @@
-"""Wrong passwords, counted for a minute by address and user name."""
+"""Wrong passwords, counted for a minute by address and user name.
+
+Names share 4,096 counters of an address, or somebody who tries many names could fill the table; and
+counters are not asked whether the name exists, or their number would tell.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import time
+from hashlib import sha256
 from typing import Final
 
 from mlcore.db import keys
 from mlcore.db.expression import Update, number, string
 from mlcore.db.failures import ConditionFailed
+from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.ids import now_ms
 from mlcore.repos import users
@@ -19,9 +26,13 @@ MAXIMUM_FAILURES: Final = 20
 WINDOW_SECONDS: Final = 60
 
 
+COUNTERS: Final = 4_096
+"""Of one address."""
+
+
 def find(username: str, address: str) -> tuple[User | None, int]:
     """The user, and the number of wrong passwords in this window; one BatchGetItem."""
-    item, counted = table.batch_get([keys.user(username), keys.login(address, username)])
+    item, counted = table.batch_get([keys.user(username), _counter(username, address)])
     recent = counted is not None and counted["window"]["N"] == str(_window())
     return (
         None if item is None else users.user_in(item),
@@ -31,7 +42,7 @@ def find(username: str, address: str) -> tuple[User | None, int]:
 
 def failed(username: str, address: str) -> None:
     """Counts a wrong password."""
-    place, window = keys.login(address, username), _window()
+    place, window = _counter(username, address), _window()
     again = Update()
     again.add("failures", 1)
     again.require_equal("window", number(window))
@@ -45,6 +56,22 @@ def failed(username: str, address: str) -> None:
         first.set("updated_at", number(now_ms()))
         first.set("ttl", number((window + 2) * WINDOW_SECONDS))
         table.update(place, first)
+
+
+def _counter(username: str, address: str) -> Key:
+    number_of_name = int.from_bytes(sha256(username.encode()).digest()[:4]) % COUNTERS
+    return keys.login(_network(address), f"{number_of_name:03x}")
+
+
+def _network(address: str) -> str:
+    """An address, of IPv6 the half that a caller cannot choose."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 4:
+        return address
+    return str(ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
 
 
 def _window() -> int:

@@ -22,6 +22,7 @@ class User(NamedTuple):
     user_id: int
     username: str
     password_hash: str
+    """Empty when somebody else vouches for the user."""
     is_admin: bool
     role_ids: dict[str, int]
     """By workspace, the number that stands for the user's own grants there."""
@@ -106,6 +107,18 @@ def create(username: str, password_hash: str, is_admin: bool) -> User:
     except TransactionFailed as failed:
         raise UserExists(username) from failed
     return user
+
+
+def ensure(username: str) -> User:
+    """The user of a name, made at first sight without password and grants: for names that somebody
+    else vouches for. One GetItem for a known user."""
+    user = find(username)
+    if user is not None:
+        return user
+    try:
+        return create(username, "", is_admin=False)
+    except UserExists:
+        return get(username)
 
 
 def update(

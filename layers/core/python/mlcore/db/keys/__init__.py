@@ -69,7 +69,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         ROLENAME#<workspace>#<role_name>                    role_name
         ROLEUSER#<role_id>#<username>                       role_user
     LOGIN#<address>
-        LOGIN#<username>                                    login
+        LOGIN#<counter>                                     login
     COUNTERS
         COUNTER#<key>                                       counter
     CONFIG

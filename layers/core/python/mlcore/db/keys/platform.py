@@ -37,9 +37,7 @@ ROLE_NAME = Pattern(
     "role_name", "ROLES", "ROLENAME#<workspace>#<role_name>", "makes the role's name unique"
 )
 ROLE_USER = Pattern("role_user", "ROLES", "ROLEUSER#<role_id>#<username>", "a role has a user")
-LOGIN = Pattern(
-    "login", "LOGIN#<address>", "LOGIN#<username>", "wrong passwords of the last minute"
-)
+LOGIN = Pattern("login", "LOGIN#<address>", "LOGIN#<counter>", "wrong passwords of the last minute")
 COUNTER = Pattern("counter", "COUNTERS", "COUNTER#<key>", "the last number that was given out")
 CONFIG = Pattern("config", "CONFIG", "CFG#<key>", "one setting of the deployment")
 
@@ -134,8 +132,8 @@ def role_user_prefix(role_id: str) -> str:
     return ROLE_USER.sk.prefix(role_id)
 
 
-def login(address: str, username: str) -> Key:
-    return Key(LOGIN.pk.build(address), LOGIN.sk.build(username))
+def login(address: str, counter: str) -> Key:
+    return Key(LOGIN.pk.build(address), LOGIN.sk.build(counter))
 
 
 def counter(name: str) -> Key:

@@ -1,0 +1,100 @@
+"""Guessing passwords: it is stopped, it stops nobody else, and it fills no table."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from authorizer import basic
+from mlcore.auth import passwords
+from mlcore.auth.passwords import check_password, hash_password
+from mlcore.repos import logins, users
+from tests.contract.conftest import Store
+from tests.contract.logins import proves
+
+PASSWORD = "password-of-some-length"
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The passwords that were really tried, and hashes that cost nothing."""
+    found: list[str] = []
+
+    def counted(password: str, hashed: str) -> bool:
+        found.append(password)
+        return check_password(password, hashed)
+
+    monkeypatch.setattr(passwords, "_N", 2)
+    monkeypatch.setattr(basic, "check_password", counted)
+    monkeypatch.setattr(basic, "NOBODY", hash_password("x" * 40))
+    monkeypatch.setattr(logins, "_window", lambda: 42)
+    basic._fitting.clear()
+    return found
+
+
+def test_guesses_of_one_name(store: Store, tried: list[str]) -> None:
+    """After twenty in a minute not even the right password is tried; elsewhere it is."""
+    for name in ("ada", "bob"):
+        users.create(name, hash_password(PASSWORD), is_admin=False)
+    assert not any(proves("ada", f"guess {number}") for number in range(200))
+    assert len(tried) == logins.MAXIMUM_FAILURES
+    assert not proves("ada", PASSWORD)
+    assert proves("ada", PASSWORD, "192.0.2.2")
+    assert proves("bob", PASSWORD)
+
+
+def test_minute_ends(store: Store, tried: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    users.create("ada", hash_password(PASSWORD), is_admin=False)
+    for number in range(30):
+        proves("ada", f"guess {number}")
+    assert not proves("ada", PASSWORD)
+    monkeypatch.setattr(logins, "_window", lambda: 43)
+    assert proves("ada", PASSWORD)
+
+
+def test_who_is_logged_in_stays_so(store: Store, tried: list[str]) -> None:
+    users.create("ada", hash_password(PASSWORD), is_admin=False)
+    assert proves("ada", PASSWORD)
+    for number in range(30):
+        proves("ada", f"guess {number}")
+    assert proves("ada", PASSWORD)
+    users.update("ada", password_hash=hash_password("another" + PASSWORD))
+    assert not proves("ada", PASSWORD)
+
+
+def test_missing_names_look_like_others(store: Store, tried: list[str]) -> None:
+    """As many tries, of the same cost, count as much."""
+    users.create("ada", hash_password(PASSWORD), is_admin=False)
+    for name in ("ada", "nobody"):
+        tried.clear()
+        for number in range(40):
+            proves(name, f"guess {number}")
+        assert len(tried) == logins.MAXIMUM_FAILURES
+
+
+def test_many_names_share_counters(
+    store: Store, tried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logins, "COUNTERS", 16)
+    for number in range(120):
+        proves(f"name {number}", "guess")
+    counted = [item for item in store.items() if item["PK"]["S"].startswith("LOGIN#")]
+    assert len(counted) <= 16
+    assert sum(int(item["failures"]["N"]) for item in counted) == 120
+    assert all("ttl" in item for item in counted)
+
+
+def test_neighbours_in_ipv6_are_one_caller(store: Store, tried: list[str]) -> None:
+    addresses = (f"2001:db8:0:1::{number:x}" for number in itertools.count(1))
+    users.create("ada", hash_password(PASSWORD), is_admin=False)
+    for _ in range(40):
+        proves("ada", "guess", next(addresses))
+    assert len(tried) == logins.MAXIMUM_FAILURES
+    assert proves("ada", PASSWORD, "2001:db8:0:2::1")
+
+
+def test_user_without_a_password_has_none(store: Store, tried: list[str]) -> None:
+    users.ensure("from elsewhere")
+    for password in ("", " ", "None", "$", "x" * 40):
+        assert not proves("from elsewhere", password)

@@ -1,0 +1,220 @@
+"""Users, roles and grants: two at once, killed in the middle, and old names for new people."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from mlcore.auth import passwords
+from mlcore.auth.passwords import hash_password
+from mlcore.auth.permissions import Grant
+from mlcore.repos import grants, roles, users
+from mlcore.repos.users import HeldGrant
+from tests.contract.api import Answer, Api
+from tests.contract.conftest import Store
+from tests.contract.logins import ADMIN, Logins, named, signed
+from tests.doubles.faulty import Fault
+from tests.doubles.fixtures import Doubles
+
+PASSWORD = "password-of-some-length"
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passwords, "_N", 2)
+
+
+def _at_once(number: int, call: Callable[[], Answer]) -> list[Answer]:
+    with ThreadPoolExecutor(number) as pool:
+        return [future.result() for future in [pool.submit(call) for _ in range(number)]]
+
+
+def _new_user() -> str:
+    name = f"user-{next(NUMBERS)}"
+    users.create(name, hash_password(PASSWORD), is_admin=False)
+    return name
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "listing", "things"),
+    [
+        ("2.0/mlflow/users/create", {"username": "one", "password": PASSWORD}, "users", "username"),
+        ("3.0/mlflow/roles/create", {"name": "one", "workspace": "default"}, "roles", "name"),
+    ],
+)
+def test_one_of_many_creators_wins(
+    store: Store, path: str, fields: dict[str, str], listing: str, things: str
+) -> None:
+    users.create("admin", "", is_admin=True)
+    logins = Logins()
+    answers = _at_once(8, lambda: logins.ask(ADMIN, "POST", path, **fields))
+    codes = sorted(answer.code for answer in answers)
+    assert codes == [""] + ["RESOURCE_ALREADY_EXISTS"] * 7, answers
+    where = path.replace("create", "list")
+    query = {"workspace": "default"} if listing == "roles" else {}
+    rows = logins.ask(ADMIN, "GET", where, **query).body[listing]
+    assert [row[things] for row in rows if row[things] == "one"] == ["one"]
+
+
+def test_changes_of_one_role_at_once_all_stay(store: Store) -> None:
+    users.create("admin", "", is_admin=True)
+    logins = Logins()
+    role = roles.create("many", "default", None)
+
+    def add() -> Answer:
+        return logins.ask(
+            ADMIN,
+            "POST",
+            "3.0/mlflow/roles/permissions/add",
+            role_id=role.role_id,
+            resource_type="experiment",
+            resource_pattern=f"e{next(NUMBERS)}",
+            permission="READ",
+        )
+
+    assert [answer.status for answer in _at_once(8, add)] == [200] * 8
+    held = roles.get(role.role_id).permissions
+    assert len({one.permission_id for one in held}) == len({one.grant for one in held}) == 8
+
+
+def test_new_user_inherits_nothing(store: Store) -> None:
+    name = _new_user()
+    first = users.get(name)
+    role = roles.create("a role", "default", None)
+    roles.assign(first, role.role_id)
+    grants.put(first, "default", Grant("experiment", "1", "MANAGE"))
+    users.create("admin", "", is_admin=True)
+    logins = Logins()
+    assert logins.ask(ADMIN, "DELETE", "2.0/mlflow/users/delete", username=name).status == 200
+    made = logins.ask(
+        ADMIN, "POST", "2.0/mlflow/users/create", username=name, password="another" + PASSWORD
+    )
+    assert made.body["user"]["id"] != first.user_id
+    profile = users.find_profile(name)
+    assert profile is not None
+    assert (profile.grants, profile.role_ids) == ((), ())
+    assert grants.holders("default", "experiment", "1") == []
+
+
+@pytest.mark.parametrize("fault", [Fault.DEAD, Fault.DEAD_AFTER])
+def test_killed_while_deleting_a_user(broken: tuple[Api, Doubles], fault: Fault) -> None:
+    """Whatever is left behind, nobody honours it, and a new user of the name starts with nothing
+    and can be granted the same."""
+    _, doubles = broken
+    for nth in itertools.count(1):
+        name = _new_user()
+        user = users.get(name)
+        role = roles.create(f"role of {name}", "default", None)
+        roles.assign(user, role.role_id)
+        grant = Grant("experiment", f"of {name}", "MANAGE")
+        grants.put(user, "default", grant)
+        profile = users.find_profile(name)
+        assert profile is not None
+        doubles.faulty.arm(fault, nth)
+        try:
+            users.delete(profile)
+            done = not doubles.faulty.fired
+        except Exception:
+            done = False
+        doubles.faulty.heal()
+        left = users.find_profile(name)
+        if left is None:
+            again = users.create(name, "", is_admin=False)
+            fresh = users.find_profile(name)
+            assert fresh is not None
+            assert (fresh.grants, fresh.role_ids) == ((), ())
+            grants.create(again, "default", grant)
+            roles.assign(again, role.role_id)
+            both = users.find_profile(name)
+            assert both is not None
+            assert both.grants == (HeldGrant("default", grant),)
+            assert both.role_ids == (role.role_id,)
+        else:
+            assert left == profile
+            users.delete(profile)
+            assert users.find_profile(name) is None
+        if done:
+            break
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.ANSWER_500, Fault.REPEATED])
+def test_lost_answers_inside_change_nothing(broken: tuple[Api, Doubles], fault: Fault) -> None:
+    _, doubles = broken
+    users.create("admin", "", is_admin=True)
+    logins = Logins()
+    for nth in itertools.count(1):
+        name = f"user-{next(NUMBERS)}"
+        doubles.faulty.arm(fault, nth)
+        made = logins.ask(
+            ADMIN, "POST", "2.0/mlflow/users/create", username=name, password=PASSWORD
+        )
+        fired = doubles.faulty.fired
+        doubles.faulty.heal()
+        assert made.status == 200, (nth, made)
+        assert users.get(name).user_id == made.body["user"]["id"]
+        if not fired:
+            break
+
+
+def test_old_and_new_rpcs_read_the_same_grants(store: Store) -> None:
+    users.create("admin", "", is_admin=True)
+    name, logins = _new_user(), Logins()
+    whom = {"username": name, "experiment_id": "7"}
+    path = "2.0/mlflow/experiments/permissions"
+    made = logins.ask(ADMIN, "POST", f"{path}/create", **whom, permission="NO_PERMISSIONS")
+    held = {"experiment_id": "7", "user_id": users.get(name).user_id}
+    expected = {"experiment_permission": {**held, "permission": "NO_PERMISSIONS"}}
+    assert (made.status, made.body) == (200, expected)
+    again = logins.ask(ADMIN, "POST", f"{path}/create", **whom, permission="READ")
+    assert again.code == "RESOURCE_ALREADY_EXISTS"
+    assert logins.ask(ADMIN, "PATCH", f"{path}/update", **whom, permission="EDIT").status == 200
+    got = logins.ask(named(name), "GET", "2.0/mlflow/users/get", username=name)
+    assert got.body["user"]["experiment_permissions"] == [{**held, "permission": "EDIT"}]
+    new = {"username": name, "resource_type": "experiment", "resource_id": "7"}
+    shown = logins.ask(named(name), "GET", "3.0/mlflow/users/permissions/get", **new)
+    assert shown.body == {"allowed": True, "permission": "EDIT"}
+    assert logins.ask(ADMIN, "DELETE", f"{path}/delete", **whom).status == 200
+    assert logins.ask(ADMIN, "GET", f"{path}/get", **whom).code == "RESOURCE_DOES_NOT_EXIST"
+
+
+SESSION = "arn:aws:sts::123456789012:assumed-role/Trainer/i-0123"
+ROLE = "arn:aws:iam::123456789012:role/Trainer"
+
+
+def test_signer_is_called_by_the_arn(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    logins = Logins("iam")
+    monkeypatch.setenv("AUTHENTICATION", "iam")
+    me = logins.ask(signed(SESSION), "GET", "2.0/mlflow/users/current").body
+    assert me["user"]["username"] == SESSION
+    assert (me["user"]["is_admin"], me["is_basic_auth"]) == (False, False)
+    made = logins.ask(signed(SESSION), "POST", "2.0/mlflow/experiments/create", name="mine")
+    assert made.status == 200
+    profile = users.find_profile(SESSION)
+    assert profile is not None
+    assert [held.grant.permission for held in profile.grants] == ["MANAGE"]
+    for nobody in ({}, {"iam": {}}, named("admin", is_admin=True)):
+        assert logins.ask(nobody, "GET", "2.0/mlflow/users/current").status == 401
+
+
+def test_signers_may_be_given_names(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    logins = Logins("iam")
+    monkeypatch.setenv("AUTHENTICATION", "iam")
+    monkeypatch.setenv("IAM_USERS", f"{ROLE}=trainer, x=y")
+    monkeypatch.setenv("IAM_ADMINISTRATORS", "arn:aws:iam::123456789012:user/root")
+    me = logins.ask(signed(SESSION), "GET", "2.0/mlflow/users/current").body
+    assert me["user"]["username"] == "trainer"
+    assert logins.ask(signed(SESSION), "GET", "2.0/mlflow/users/get", username="x").status == 403
+    root = signed("arn:aws:iam::123456789012:user/root")
+    assert (
+        logins.ask(root, "GET", "2.0/mlflow/users/get", username="trainer").body["user"]["id"]
+        == me["user"]["id"]
+    )
+
+
+def test_signatures_count_in_their_mode_only(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTHENTICATION", "basic")
+    assert Logins().ask(signed(SESSION), "GET", "2.0/mlflow/users/current").status == 401

@@ -1,0 +1,95 @@
+"""An OpenID Connect issuer on this machine: it has keys, says so, and signs what it is told to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+Private = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+
+def rsa_key(bits: int = 2_048) -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(65_537, bits)
+
+
+def ec_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+class Issuer:
+    """``public`` is what it publishes, ``asked`` counts how often it was asked for it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.named = url
+        self.answers = True
+        self.asked = 0
+        self.public: dict[str, dict[str, Any]] = {}
+        self.private: dict[str, Private] = {}
+
+    def publish(self, kid: str, key: Private, **more: str) -> None:
+        if isinstance(key, rsa.RSAPrivateKey):
+            told = jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
+        else:
+            told = jwt.algorithms.ECAlgorithm.to_jwk(key.public_key(), as_dict=True)
+        self.public[kid] = {**told, "kid": kid, "use": "sig", **more}
+        self.private[kid] = key
+
+    def token(self, kid: str, key: Any = None, algorithm: str | None = None, **claims: Any) -> str:
+        """A token for an hour; a claim that is None is left out."""
+        now = int(time.time())
+        told = {
+            "iss": self.url,
+            "aud": "mlflow",
+            "exp": now + 3_600,
+            "iat": now,
+            "sub": "1",
+            "email": "ada@example.org",
+            **claims,
+        }
+        kept = {name: value for name, value in told.items() if value is not None}
+        signing = self.private[kid] if key is None else key
+        fitting = "RS256" if isinstance(signing, rsa.RSAPrivateKey) else "ES256"
+        return jwt.encode(kept, signing, algorithm or fitting, headers={"kid": kid})
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Issuer]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            issuer.asked += 1
+            documents: dict[str, Any] = {
+                "/.well-known/openid-configuration": {
+                    "issuer": issuer.named,
+                    "jwks_uri": f"{issuer.url}/keys",
+                },
+                "/keys": {"keys": list(issuer.public.values())},
+            }
+            found = documents.get(self.path) if issuer.answers else None
+            body = json.dumps(found).encode()
+            self.send_response(503 if found is None else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_arguments: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    issuer = Issuer(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield issuer
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
