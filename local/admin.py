@@ -4,6 +4,8 @@
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
     python -m local.admin replay  --queue URL
     python -m local.admin create-admin [--name NAME] [--replace] [--data DIR]
+    python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
+    python -m local.admin compare --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
 
 Works on the engine that AWS_ENDPOINT_URL_DYNAMODB names, such as that of a running runner; else on
 a data folder that no runner uses; with TABLE_NAME and no folder, on that table in AWS, with the
@@ -28,11 +30,21 @@ from local.engine import Engine, EngineFailed
 from local.engine_file import EngineFile
 from local.folder import DataFolder, FolderInUse
 from local.replay import FailureQueue
+from local.table import client, ensure
+from local.template import read
 
-_FUNCTIONS = Path(__file__).resolve().parent.parent / "functions"
+_ROOT = Path(__file__).resolve().parent.parent
+_FUNCTIONS, _TEMPLATE = _ROOT / "functions", _ROOT / "template.yaml"
 
 SHOWN = 100
 """Findings of an experiment that are printed one by one."""
+
+TRANSFERS = {
+    "import": "bring over what another MLflow server has; resumes, and repeats without a change",
+    "compare": "print what another MLflow server has and this one has not; change nothing",
+}
+_STORES = ("ARTIFACT_FOLDER", "ARTIFACT_BUCKET")
+PARTS = ("runs", "models", "traces", "artifacts")
 
 
 class CannotRun(Exception):
@@ -43,11 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 when all is as it should be, 1 when something was wrong or could not be done."""
     given = _parse(arguments)
     try:
-        with _table(given.data):
+        with _table(given.data, new=given.command == "import"):
             if given.command == "create-admin":
                 return create_admin(given.name, replace=given.replace)
             if given.command == "replay":
                 return _replay(given.queue)
+            if given.command in TRANSFERS:
+                return _transfer(given)
             return _run(given.command, given.experiment)
     except (CannotRun, EngineFailed, FolderInUse) as error:
         print(f"local.admin: {error}", file=sys.stderr)
@@ -85,12 +99,37 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     command.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
+    for name, does in TRANSFERS.items():
+        command = commands.add_parser(name, help=does, description=does)
+        command.add_argument(
+            "--from", dest="source", metavar="URL", required=True, help="the other MLflow server"
+        )
+        command.add_argument(
+            "--experiment", action="append", default=[], metavar="NAME", help="only this one"
+        )
+        command.add_argument(
+            "--with",
+            dest="parts",
+            default=",".join(PARTS),
+            metavar="PART,…",
+            help="what besides experiments (%(default)s)",
+        )
+        command.add_argument(
+            "--journal", type=Path, metavar="FILE", help="what was brought over (in --data)"
+        )
+        command.add_argument(
+            "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+        )
     return parser.parse_args(arguments)
 
 
 @contextlib.contextmanager
-def _table(folder: Path | None) -> Iterator[None]:
-    """The environment names a table while the block runs."""
+def _table(folder: Path | None, *, new: bool = False) -> Iterator[None]:
+    """The environment names a table while the block runs.
+
+    Args:
+        new: a data folder may be made.
+    """
     foreign = environment.foreign_engine()
     if foreign:
         environment.prepare((), foreign, own_engine=False)
@@ -101,16 +140,21 @@ def _table(folder: Path | None) -> Iterator[None]:
         yield
         return
     path = (folder or default_data_folder()).expanduser().resolve()
-    if not path.is_dir():
+    if not path.is_dir() and not new:
         raise CannotRun(f"there is no folder {path}; name one with --data")
     with contextlib.ExitStack() as stack:
         place = DataFolder(path)
         stack.callback(place.close)
-        if not place.database.is_file():
+        if not place.database.is_file() and not new:
             raise CannotRun(f"{path} holds no data; name another folder with --data")
         engine = Engine(place)
         stack.callback(engine.stop)
         environment.prepare((), engine.endpoint, own_engine=True)
+        environment.keep_files(place.artifacts)
+        if new:
+            name = environment.table_name()
+            declared = read(_TEMPLATE, name, environment.region(), {}).table
+            ensure(client("dynamodb"), name, declared)
         EngineFile(place.database, environment.table_name()).index_stream()
         yield
 
@@ -188,6 +232,32 @@ def _replay(url: str) -> int:
         return True
 
     return 0 if replay(FailureQueue(url), rebuild, rebuilding.experiment_ids) else 1
+
+
+def _transfer(given: argparse.Namespace) -> int:
+    parts = [part for part in given.parts.split(",") if part]
+    if unknown := set(parts) - set(PARTS):
+        raise CannotRun(f"--with takes {', '.join(PARTS)}, not {sorted(unknown)[0]!r}")
+    if "artifacts" in parts and not any(map(os.environ.get, _STORES)):
+        raise CannotRun(
+            f"where are artifacts kept? Set {' or '.join(_STORES)}, or leave them out (--with)"
+        )
+    _modules()
+    command = import_module("local.transfer.command")
+    journal = given.journal
+    if journal is None and given.command == "import":
+        name = "".join(letter if letter.isalnum() else "-" for letter in given.source)
+        journal = (given.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
+    code: int = command.run(
+        command.Wish(
+            url=given.source,
+            experiments=given.experiment,
+            parts=parts,
+            journal=journal,
+            write=given.command == "import",
+        )
+    )
+    return code
 
 
 def _modules() -> tuple[Any, Any]:

@@ -24,17 +24,17 @@ class NameTaken(Exception):
         self.holder = holder
 
 
-def create(model: RegisteredModel) -> None:
+def create(model: RegisteredModel, *, announced: bool = True) -> None:
     """One transaction: the model, and its own partition as its home.
 
     Raises:
         NameTaken: the name is held by another model.
     """
     incarnation = new_ulid()
-    said = {announcement.ATTRIBUTE: string(announcement.model_created(model))}
     away = keys.separate_home(incarnation)
     attributes, children = document.initial((away,), MAPS, {"tags": model.tags})
-    attributes.update(said)
+    if announced:
+        attributes[announcement.ATTRIBUTE] = string(announcement.model_created(model))
     if children:
         # They are written before it is sure who gets the name, so to a place that is nobody else's.
         table.batch_write(children)

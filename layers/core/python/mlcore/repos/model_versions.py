@@ -177,7 +177,7 @@ def create(model: ModelRecord, draft: ModelVersion) -> ModelVersion:
     for attempt in range(registered_models.WRITE_ATTEMPTS):
         version = draft._replace(version=current.last_version + 1, name=current.model.name)
         try:
-            table.transact(_creation(current, version, creation_id), token=new_ulid())
+            table.transact(creation(current, version, creation_id), token=new_ulid())
         except TransactionFailed as failed:
             made = failed.items.get(1)
             if made is not None and made["creation_id"]["S"] == creation_id:
@@ -195,7 +195,8 @@ def create(model: ModelRecord, draft: ModelVersion) -> ModelVersion:
     raise registered_models.busy()
 
 
-def _creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> list[Operation]:
+def creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> list[Operation]:
+    """The transaction that makes a version under its number, the model's greatest then."""
     place = keys.model_version(model.home, version.version)
     owner = (model.home, str(version.version))
     attributes, children = document.initial(owner, MAPS, {"tags": version.tags})

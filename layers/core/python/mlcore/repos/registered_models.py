@@ -151,15 +151,22 @@ def saying(said: str | None) -> Callable[[Update], None]:
     return complete
 
 
-def set_alias(read: Record, alias: str, version: int, beside: Sequence[Operation]) -> None:
+def set_alias(
+    read: Record,
+    alias: str,
+    version: int,
+    beside: Sequence[Operation],
+    *,
+    announced: bool = True,
+) -> None:
     """One transaction over the model, the alias's item and what else there is.
 
     Raises:
         TransactionFailed: a condition of ``beside`` does not hold.
     """
     item = _alias(keys.model_alias(read.home, alias), alias, str(version))
-    said = saying(announcement.alias_set(read.model, alias, version))
-    write(read, {"aliases": {alias: str(version)}}, (), said, [*beside, Put(item)])
+    said = announcement.alias_set(read.model, alias, version) if announced else None
+    write(read, {"aliases": {alias: str(version)}}, (), saying(said), [*beside, Put(item)])
 
 
 def delete_alias(read: Record, alias: str, *, announced: bool = True) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.entities import Dataset, DatasetInput, ModelOutput, Tag
+from mlcore.entities import Dataset, DatasetInput, ModelOutput, Run, Tag
 from mlcore.models.runs import RunInput, RunLoggedModel, RunMetric, RunParam, RunTag
 from mlcore.repos import datasets, document, points
 
@@ -37,6 +37,26 @@ def input_text(reference: DatasetReference, position: int) -> str:
         ensure_ascii=False,
         separators=(",", ":"),
     )
+
+
+def texts(run: Run) -> dict[str, dict[str, str]]:
+    """What the maps of a run's item hold of it."""
+    return {
+        "metrics": {key: points.latest_text(metric) for key, metric in run.metrics.items()},
+        "params": run.params,
+        "tags": run.tags,
+        "inputs": {
+            input_key(entry.dataset.name, entry.dataset.digest): input_text(
+                DatasetReference(entry.dataset.name, entry.dataset.digest, entry.tags), position
+            )
+            for position, entry in enumerate(run.dataset_inputs)
+        },
+        "model_inputs": {model: str(position) for position, model in enumerate(run.model_inputs)},
+        "model_outputs": {
+            output.model_id: json.dumps({**output._asdict(), "at": position})
+            for position, output in enumerate(run.model_outputs)
+        },
+    }
 
 
 def dataset_inputs(texts: Mapping[str, str]) -> list[DatasetReference]:

@@ -12,10 +12,15 @@ from mlcore.repos import points
 from mlcore.search.fields import RUN_NAME_TAG
 
 
-def of_new(run: Run) -> dict[str, Any]:
-    """By attribute."""
+def of_new(run: Run, primary: str | None) -> dict[str, Any]:
+    """By attribute; ``primary`` is the experiment's primary metric."""
     start = run.start_time or 0
+    latest = run.metrics.get(primary) if primary else None
+    ranked = (
+        {} if latest is None else {"lsi5sk": keys.lsi5_run(latest.key, latest.value, run.run_id)}
+    )
     return {
+        **ranked,
         "lsi1sk": keys.lsi1_run(run.lifecycle_stage, start, run.run_id),
         "lsi2sk": keys.lsi2_run(start, run.run_id),
         "lsi3sk": keys.lsi3_run(run.status, start, run.run_id),

@@ -130,20 +130,21 @@ def create(run: Run, experiment: Experiment) -> None:
     run."""
     place = keys.run(run.experiment_id, run.run_id)
     owner = (run.experiment_id, run.run_id)
-    attributes, children = document.initial(owner, run_children.MAPS, {"tags": run.tags})
+    attributes, children = document.initial(owner, run_children.MAPS, run_children.texts(run))
     gsi1pk, gsi1sk = keys.gsi1_run(run.run_id, run.experiment_id)
     model = RunItem(
         PK=place.pk,
         SK=place.sk,
         gsi1pk=gsi1pk,
         gsi1sk=gsi1sk,
-        **run_keys.of_new(run),
+        **run_keys.of_new(run, experiment.tags.get(PRIMARY_METRIC_TAG)),
         run_id=run.run_id,
         experiment_id=run.experiment_id,
         run_name=run.run_name,
         user_id=run.user_id,
         status=run.status,
         start_time=run.start_time or 0,
+        end_time=run.end_time,
         artifact_uri=run.artifact_uri,
         stage=run.lifecycle_stage,
         epoch=experiment.epoch,

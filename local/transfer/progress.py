@@ -1,0 +1,52 @@
+"""One line that tells how far a transfer is."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+
+SECONDS = 0.2
+QUIET_SECONDS = 10.0
+"""Between lines where nobody sees a line change."""
+WIDTH = 24
+
+
+class Progress:
+    """Counts what has been looked at; prints to stderr."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.written: Counter[str] = Counter()
+        self._place = ""
+        self._total = self._done = 0
+        self._shown = 0.0
+        self._lock = threading.Lock()
+        self._live = sys.stderr.isatty()
+
+    def enter(self, place: str, total: int) -> None:
+        self._place, self._total, self._done = place, total, 0
+
+    def step(self, kind: str, *, wrote: bool) -> None:
+        with self._lock:
+            self._done += 1
+            self.counts[kind] += 1
+            self.written[kind] += wrote
+            now = time.monotonic()
+            if now - self._shown >= (SECONDS if self._live else QUIET_SECONDS):
+                self._shown = now
+                self._print()
+
+    def end(self) -> None:
+        if self._live:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def _print(self) -> None:
+        filled = WIDTH * self._done // max(self._total, 1)
+        bar = "█" * filled + "░" * (WIDTH - filled)
+        line = f"{bar} {self._done}/{self._total} {self._place}"
+        if self._live:
+            print(f"\r\033[K{line[:110]}", end="", file=sys.stderr, flush=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
