@@ -137,7 +137,7 @@ def stopped(server: Server) -> Iterator[Server]:
         server.stop()
 
 
-def followed(server: Server) -> str:
+def followed(server: Server, **more: str) -> str:
     """Waits until the indexer has followed: what ``verify`` says as soon as it finds nothing."""
     engines = re.findall(r"engine +(http\S+)", server.log.read_text())
     command = [sys.executable, "-m", "local.admin", "verify"]
@@ -146,7 +146,7 @@ def followed(server: Server) -> str:
         answer = subprocess.run(
             command,
             cwd=ROOT,
-            env=environment(AWS_ENDPOINT_URL_DYNAMODB=engines[-1]),
+            env=environment(AWS_ENDPOINT_URL_DYNAMODB=engines[-1], **more),
             capture_output=True,
             text=True,
             check=False,

@@ -1,0 +1,191 @@
+"""Fills a stock server with everything that an import has to bring over."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from typing import Any
+
+import pytest
+import urllib3
+
+pytest.importorskip("mlflow")
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import mlflow
+    from mlflow import entities
+    from mlflow.tracing.client import TracingClient
+
+VALUES = (0.5, math.nan, math.inf, -math.inf, -0.0, 1e-300)
+POINTS = 40
+
+
+def fill(url: str, *, runs: int, models: int, traces: int) -> None:
+    """Some of it with the client, most of it by bulk requests."""
+    client = mlflow.MlflowClient(url)
+    first = client.create_experiment("first", tags={"kind": "a", "näme": "ü"})
+    second = client.create_experiment("second/with a path")
+    gone = client.create_experiment("gone", artifact_location="s3://elsewhere/gone")
+    made = [_run(client, (first, second)[number % 2], number) for number in range(runs)]
+    client.delete_run(made[1])
+    client.delete_run(_run(client, gone, 0))
+    client.delete_experiment(gone)
+    _logged_models(client, first, made[0])
+    _registry(client, made, models)
+    _traces(url, client, first, made[0], traces)
+
+
+def call(url: str, path: str, **fields: Any) -> Any:
+    answer = urllib3.request(
+        "POST", f"{url}/api/2.0/mlflow/{path}", json=fields, retries=False, timeout=60
+    )
+    assert answer.status == 200, answer.data
+    return answer.json()
+
+
+def _run(client: Any, experiment: str, number: int) -> str:
+    run = client.create_run(experiment, start_time=1000 + number, run_name=f"run {number}")
+    run_id: str = run.info.run_id
+    points = [
+        entities.Metric(key, VALUES[(step + number) % len(VALUES)], 5000 + step // 3, step % 7)
+        for key in ("loss", "val/accuracy")
+        for step in range(POINTS)
+    ]
+    client.log_batch(
+        run_id,
+        points,
+        [entities.Param(f"p{one}", f"{number}.{one}") for one in range(5)],
+        [entities.RunTag("note", f"né {number}"), entities.RunTag("long", "x" * 3000)],
+    )
+    if number % 4 == 0:
+        dataset = entities.Dataset("rows", f"d{number % 8}", "http", '{"url": "http://data"}')
+        tag = entities.InputTag("mlflow.data.context", "training")
+        client.log_inputs(run_id, [entities.DatasetInput(dataset, [tag])])
+    if number % 10 == 0 and not run.info.artifact_uri.startswith("s3:"):
+        client.log_text(run_id, "words " * number, "texts/a b ü.txt")
+        client.log_text(run_id, "", "empty.txt")
+    if number % 5:
+        status = ("FINISHED", "FAILED", "KILLED")[number % 3]
+        client.set_terminated(run_id, status, end_time=9000 + number)
+    return run_id
+
+
+def _logged_models(client: Any, experiment: str, run_id: str) -> None:
+    for number in range(3):
+        model = client.create_logged_model(
+            experiment,
+            name=f"model-{number}",
+            source_run_id=run_id,
+            params={"depth": str(number)},
+            tags={"a": "b"},
+            model_type="forest",
+        )
+        for step in range(4):
+            client.log_metric(
+                run_id,
+                "acc",
+                step / 3,
+                step=step,
+                timestamp=step,
+                model_id=model.model_id,
+                dataset_name="rows",
+                dataset_digest="d0",
+            )
+        client.log_outputs(run_id, [entities.LoggedModelOutput(model.model_id, number)])
+        client.finalize_logged_model(model.model_id, "READY" if number else "FAILED")
+    client.log_inputs(run_id, models=[entities.LoggedModelInput(model.model_id)])
+
+
+def _registry(client: Any, made: list[str], models: int) -> None:
+    for number in range(models):
+        name = f"model {number}'s"
+        client.create_registered_model(name, {"team": "x"}, f"the {number}th")
+        for run_id in made[:4]:
+            source = f"{client.get_run(run_id).info.artifact_uri}/model"
+            client._get_registry_client().create_model_version(
+                name, source, run_id, tags={"from": run_id}, description=f"of {run_id}"
+            )
+        client.delete_model_version(name, "2")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            client.transition_model_version_stage(name, "1", "Production")
+            client.transition_model_version_stage(name, "3", "Archived")
+        client.set_registered_model_alias(name, "champion", "3")
+        client.set_registered_model_alias(name, "old", "1")
+    client.register_prompt("greeting", "hello {{name}}", tags={"tone": "kind"})
+    client.register_prompt("greeting", "good day {{name}}")
+
+
+def _traces(url: str, client: Any, experiment: str, run_id: str, traces: int) -> None:
+    for number in range(traces):
+        trace_id = f"{number + 1:032x}"
+        spans = [_span(trace_id, one) for one in range(3)]
+        body = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": spans}]}]}
+        answer = urllib3.request(
+            "POST",
+            f"{url}/v1/traces",
+            body=json.dumps(body).encode(),
+            headers={
+                "content-type": "application/json",
+                "x-mlflow-experiment-id": experiment,
+            },
+            timeout=60,
+        )
+        assert answer.status == 200, answer.data
+    tracing = TracingClient(url)
+    for number in range(0, traces, 10):
+        trace_id = f"tr-{number + 1:032x}"
+        client.set_trace_tag(trace_id, "topic", f"t{number}")
+        source = entities.AssessmentSource("HUMAN", "me")
+        made = tracing.log_assessment(
+            trace_id,
+            entities.Feedback(name="good", value=0.5, rationale="so so", source=source),
+        )
+        tracing.log_assessment(
+            trace_id,
+            entities.Feedback(
+                name="good",
+                value=True,
+                source=source,
+                overrides=made.assessment_id,
+                metadata={"mlflow.assessment.sourceRunId": run_id},
+            ),
+        )
+        tracing.log_assessment(
+            trace_id, entities.Expectation(name="facts", value={"a": [1, None]}, source=source)
+        )
+        tracing.log_assessment(
+            trace_id,
+            entities.Feedback(
+                name="broken",
+                error=entities.AssessmentError("TIMEOUT", "too slow", "at line 1"),
+                source=source,
+            ),
+        )
+
+
+def _span(trace_id: str, number: int) -> dict[str, Any]:
+    begin = 1_700_000_000_000_000_000 + int(trace_id, 16) * 1_000_000_007
+    attributes = [
+        {"key": "n", "value": {"intValue": str(number)}},
+        {"key": "mlflow.spanType", "value": {"stringValue": '"LLM"'}},
+        {"key": "x", "value": {"doubleValue": 0.1}},
+        {"key": "list", "value": {"arrayValue": {"values": [{"boolValue": True}]}}},
+        {
+            "key": "mlflow.chat.tokenUsage",
+            "value": {"stringValue": '{"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}'},
+        },
+    ]
+    span = {
+        "traceId": trace_id,
+        "spanId": f"{number + 1:016x}",
+        "name": f"step {number}",
+        "startTimeUnixNano": str(begin + number),
+        "endTimeUnixNano": str(begin + 10_000_000 - number),
+        "attributes": attributes,
+        "status": {"code": "STATUS_CODE_ERROR", "message": "no"} if number == 2 else {},
+        "events": [{"name": "e", "timeUnixNano": str(begin + 5), "attributes": attributes[:1]}],
+    }
+    return {**span, "parentSpanId": f"{1:016x}"} if number else span

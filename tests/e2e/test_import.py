@@ -1,0 +1,189 @@
+"""What a stock server holds is brought over whole, once, however often and however interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.engine import Engine
+from local.folder import DataFolder
+from local.table import client
+from tests.e2e import old_server
+from tests.engines import ROOT
+from tests.servers import Server, environment, followed, start_product, start_stock, stopped
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+TABLE = "mlflow-serverless"
+RUNS = int(os.environ.get("IMPORT_RUNS", "12"))
+MODELS = int(os.environ.get("IMPORT_MODELS", "1"))
+TRACES = int(os.environ.get("IMPORT_TRACES", "12"))
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with stopped(start_stock(tmp_path_factory.mktemp("old"))) as server:
+        old_server.fill(server.url, runs=RUNS, models=MODELS, traces=TRACES)
+        yield server
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "local.admin", *arguments]
+
+
+def clean() -> dict[str, str]:
+    dropped = ("AWS_", "TABLE_NAME", "ARTIFACT_")
+    return {name: text for name, text in environment().items() if not name.startswith(dropped)}
+
+
+def admin(*arguments: str, **more: str) -> str:
+    done = subprocess.run(
+        command(*arguments),
+        cwd=ROOT,
+        env={**clean(), **more},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def written(output: str) -> int:
+    return sum(map(int, re.findall(r"\((\d+) written\)", output)))
+
+
+@contextlib.contextmanager
+def engine_of(data: Path) -> Iterator[Any]:
+    folder = DataFolder(data)
+    engine = Engine(folder)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+            yield client("dynamodb")
+    finally:
+        engine.stop()
+        folder.close()
+
+
+def content(data: Path) -> set[str]:
+    """Every item of the table."""
+    with engine_of(data) as dynamodb:
+        pages = dynamodb.get_paginator("scan").paginate(TableName=TABLE)
+        return {
+            json.dumps(item, sort_keys=True, default=repr)
+            for page in pages
+            for item in page["Items"]
+        }
+
+
+def test_a_repeated_import_writes_nothing(old: Server, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    arguments = (f"--from={old.url}", f"--data={data}")
+    assert written(admin("import", *arguments)) > RUNS + TRACES
+    before = content(data)
+    assert "0 differences" in admin("compare", *arguments)
+    assert written(admin("import", *arguments)) == 0
+    # Without what the journal remembers everything is read again.
+    forgetful = admin("import", *arguments, f"--journal={tmp_path / 'new.jsonl'}")
+    assert written(forgetful) == 0
+    assert content(data) == before
+
+    # Table and data of an import are those of a runner that is told nothing else.
+    with stopped(start_product(tmp_path, "--data", str(data), TABLE_NAME=TABLE)) as product:
+        followed(product, TABLE_NAME=TABLE)
+        _is_served(product, old)
+
+
+def _is_served(product: Server, old: Server) -> None:
+    """The client reads from the product what it reads from the old server."""
+    for path, entries, key in (
+        ("experiments/search", "experiments", "experiment_id"),
+        ("logged-models/search", "models", "info"),
+    ):
+        fields = {"view_type": "ALL"} if key == "experiment_id" else {"experiment_ids": ["1"]}
+        told = [
+            old_server.call(one.url, path, max_results=50, **fields)[entries]
+            for one in (product, old)
+        ]
+        assert sorted(repr(one[key]) for one in told[0]) == sorted(
+            repr(one[key]) for one in told[1]
+        )
+    search = {
+        "experiment_ids": ["1", "2"],
+        "filter": "params.p1 LIKE '%.1' AND tags.note LIKE 'né%'",
+        "run_view_type": "ALL",
+        "order_by": ["metrics.loss DESC"],
+    }
+    runs = [old_server.call(one.url, "runs/search", **search)["runs"] for one in (product, old)]
+    assert [_sorted(run) for run in runs[0]] == [_sorted(run) for run in runs[1]]
+
+
+def _sorted(run: Any) -> Any:
+    for field, entries in run["data"].items():
+        run["data"][field] = sorted(map(repr, entries))
+    return run
+
+
+def test_a_killed_import_goes_on(old: Server, tmp_path: Path) -> None:
+    data, journal = tmp_path / "data", tmp_path / "journal.jsonl"
+    arguments = (f"--from={old.url}", f"--data={data}", f"--journal={journal}")
+    kills = 0
+    for lines in (3, RUNS // 2, RUNS + 1):
+        process = subprocess.Popen(
+            command("import", *arguments),
+            cwd=ROOT,
+            env=clean(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while process.poll() is None:
+            if journal.exists() and journal.read_text().count("item") >= lines:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+                break
+            time.sleep(0.005)
+        process.wait()
+    assert kills
+    admin("import", *arguments)
+    assert "0 differences, 0 failures" in admin("compare", *arguments)
+
+
+def test_what_went_on_meanwhile_follows(old: Server, tmp_path: Path) -> None:
+    with stopped(start_product(tmp_path, TABLE_NAME=TABLE)) as product:
+        engine = re.findall(r"engine +(http\S+)", product.log.read_text())[-1]
+        reached = {"AWS_ENDPOINT_URL_DYNAMODB": engine, "ARTIFACT_FOLDER": str(tmp_path / "files")}
+        # Its own experiment under the same name takes the runs.
+        mine = old_server.call(product.url, "experiments/create", name="first")["experiment_id"]
+        arguments = (f"--from={old.url}", f"--journal={tmp_path / 'j'}", "--experiment=first")
+        admin("import", *arguments, **reached)
+        found = old_server.call(
+            product.url, "runs/search", experiment_ids=[mine], run_view_type="ALL", max_results=1
+        )
+        assert found["runs"]
+        run = old_server.call(old.url, "runs/create", experiment_id="1", start_time=7)["run"]
+        run_id = run["info"]["run_id"]
+        old_server.call(old.url, "runs/log-metric", run_id=run_id, key="k", value=1, timestamp=1)
+        admin("import", *arguments, **reached)
+        old_server.call(old.url, "runs/log-metric", run_id=run_id, key="k", value=2, timestamp=2)
+        old_server.call(old.url, "runs/set-tag", run_id=run_id, key="t", value="v")
+        old_server.call(old.url, "runs/update", run_id=run_id, status="FAILED", end_time=9)
+        old_server.call(old.url, "runs/delete", run_id=run_id)
+        output = admin("import", *arguments, **reached)
+        assert written(output) == 1
+        admin("compare", *arguments, **reached)
+        old_server.call(old.url, "runs/restore", run_id=run_id)
+        admin("import", *arguments, **reached)
+        admin("compare", *arguments, **reached)
+        assert followed(product, TABLE_NAME=TABLE)
