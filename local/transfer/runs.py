@@ -11,6 +11,7 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.entities import ACTIVE, Metric, Run
+from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.repos import datasets, experiments, history, run_children, runs
 from mlcore.repos.points import pack
 from mlcore.repos.runs import Record
@@ -65,7 +66,7 @@ def item(source: Source, run_id: str) -> Item:
 
 def _find(run_id: str) -> Record | None:
     try:
-        return runs.load(run_id)
+        return runs.load(run_id, DEFAULT_WORKSPACE)
     except errors.ResourceDoesNotExist:
         return None
 
@@ -101,10 +102,10 @@ def _write_datasets(run: Run) -> None:
 
 def _update(run: Run) -> None:
     """A run that went on, on the server, since it was brought over. Nothing is taken away."""
-    read = runs.load(run.run_id)
+    read = runs.load(run.run_id, DEFAULT_WORKSPACE)
     if read.stage != ACTIVE:
         runs.set_stage(read, ACTIVE)
-        read = runs.load(run.run_id)
+        read = runs.load(run.run_id, DEFAULT_WORKSPACE)
 
     def decide(current: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         changed = {}
@@ -124,4 +125,4 @@ def _update(run: Run) -> None:
         attributes["end_time"] = number(run.end_time)
     put(keys.run(read.experiment.experiment_id, run.run_id), attributes)
     if run.lifecycle_stage != ACTIVE:
-        runs.set_stage(runs.load(run.run_id), run.lifecycle_stage)
+        runs.set_stage(runs.load(run.run_id, DEFAULT_WORKSPACE), run.lifecycle_stage)
