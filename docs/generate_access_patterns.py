@@ -208,6 +208,7 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "Filter traces by status", "lsi3_trace", ("lsi3_trace_prefix",), "Query, begins_with"
         ),
         Access("Sort traces by name", "lsi4_trace", ("lsi4_trace_prefix",), "Query, begins_with"),
+        Access("Traces of a session", "lsi5_trace", ("lsi5_trace_prefix",), "Query, begins_with"),
         Access("Set trace tag", "trace_tag", ("trace", "trace_tag"), "UpdateItem of the trace"),
         Access("Tags of trace", "trace_tag", ("trace_tag_prefix",), "Query, begins_with"),
         Access(

@@ -1,26 +1,19 @@
-"""Searching traces: newest first, by time and simple filters."""
+"""The rules of searching traces: filter, order, pages."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from mlcore import errors, paging
-from mlcore.db.table import table
 from mlcore.entities import Experiment, Trace
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
-from mlcore.repos import trace_links, trace_pages, traces
-from mlcore.repos.trace_pages import Place
-from traces import filters, responses
+from mlcore.repos import trace_search
+from mlcore.search import trace_match
+from mlcore.search.trace_filter import parse_filter, parse_order_by
 from traces import messages as m
-
-_NEWEST: Final = re.compile(
-    r"\s*(?:attributes?\.|trace\.)?timestamp(?:_ms)?\s+desc\s*", re.IGNORECASE
-)
-READ_TOGETHER: Final = 1000
+from traces import responses
 
 
 class _Page(NamedTuple):
@@ -60,53 +53,23 @@ def _search(
             f"Invalid value {limit} for parameter 'max_results' supplied. "
             "It must be a positive integer"
         )
-    for text in message.order_by:
-        if not _NEWEST.fullmatch(text):
-            raise errors.InvalidParameterValue(f"Invalid order_by clause '{text}'.")
-    wanted = filters.parse(message.filter)
+    ordering = parse_order_by(message.order_by)
+    wanted = parse_filter(message.filter)
     owners = list(dict.fromkeys(map(experiment_id, experiment_ids)))
     query = [sorted(owners), message.filter, list(message.order_by)]
     position = paging.position_of(message.page_token, query)
-    linked = table.parallel([_links(run_id) for run_id in wanted.run_ids])
+    after = None if position is None else trace_match.restore_key(position, ordering)
 
     def accepts(experiment: Experiment) -> bool:
         return experiment.workspace == request.workspace
 
-    def holds(trace: Trace) -> bool:
-        return all(test(trace) for test in wanted.tests) and all(
-            filters.of_run(trace, run_id, ids)
-            for run_id, ids in zip(wanted.run_ids, linked, strict=True)
-        )
-
-    selective = bool(wanted.tests or wanted.run_ids)
-    rows = trace_pages.newest_first(
-        owners,
-        accepts,
-        wanted.window,
-        _place(position),
-        READ_TOGETHER if selective else min(limit, READ_TOGETHER),
-    )
-    found = list(islice(filter(holds, map(traces.entity, rows)), limit))
-    page = paging.fitting(found, _weight)
+    found = trace_search.find(owners, accepts, trace_search.Query(wanted, ordering, after, limit))
+    page = paging.fitting([trace for _, trace in found], _weight)
     # As on MLflow's server a full page has a token, whether or not more follows.
     token = None
     if page and (len(page) < len(found) or len(page) == limit):
-        last = page[-1]
-        token = paging.token([last.request_time, last.trace_id], query)
+        token = paging.token(found[len(page) - 1][0], query)
     return _Page(page, token)
-
-
-def _links(run_id: str) -> Any:
-    return lambda: trace_links.traces_of(run_id)
-
-
-def _place(position: Sequence[object] | None) -> Place | None:
-    if position is None:
-        return None
-    match position:
-        case [int(time), str(trace_id)]:
-            return Place(time, trace_id)
-    raise errors.InvalidParameterValue("Invalid page token")
 
 
 def _weight(trace: Trace) -> int:

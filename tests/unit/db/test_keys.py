@@ -159,6 +159,11 @@ LOCAL_CASES = {
         keys.lsi5_logged_model_prefix("r"),
         f"LM#r#{TIME}#nm~",
     ),
+    "lsi5_trace": (
+        keys.lsi5_trace("s#", 5, "01"),
+        keys.lsi5_trace_prefix("s#"),
+        f"T#s$23#{TIME}#nm~",
+    ),
     "lsi4_trace": (keys.lsi4_trace("t", "01"), keys.lsi4_trace_prefix(), "T#t#01"),
     "lsi3_model_version": (
         keys.lsi3_model_version("None", 3),
@@ -339,4 +344,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "b7e10e37b3676c7f"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "4b33ed8f0338c2fd"

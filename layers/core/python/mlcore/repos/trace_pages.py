@@ -7,11 +7,11 @@ batches, and the first page of keys is asked for together with the experiments.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from mlcore.db import keys
+from mlcore.db import keys, sortable
 from mlcore.db.expression import Raw
 from mlcore.db.table import Page, table
 from mlcore.entities import Experiment
@@ -38,12 +38,34 @@ class Window(NamedTuple):
     latest: int = LATEST
 
 
+class Through(NamedTuple):
+    """An index, and what keys begin with there that end in request time and inverted id."""
+
+    name: str
+    begin: Callable[[int], str]
+    """With this request time."""
+    key: Callable[[int, str], str]
+
+
+BY_TIME = Through("LSI2", keys.lsi2_trace_from, keys.lsi2_trace)
+
+
+def of_state(state: str) -> Through:
+    return Through("LSI3", partial(keys.lsi3_trace_from, state), partial(keys.lsi3_trace, state))
+
+
+def of_session(session: str) -> Through:
+    begin, key = partial(keys.lsi5_trace_from, session), partial(keys.lsi5_trace, session)
+    return Through("LSI5", begin, key)
+
+
 def newest_first(
     experiment_ids: Sequence[str],
     accepts: Callable[[Experiment], bool],
     window: Window,
     after: Place | None = None,
     page_items: int = PAGE_ITEMS,
+    through: Through = BY_TIME,
 ) -> Iterator[Record]:
     """Traces by request time descending, then id. All reads are strongly consistent.
 
@@ -53,8 +75,9 @@ def newest_first(
         accepts: which of the experiments count; those that do not exist never do.
         after: begin with the trace that follows this place.
         page_items: how many traces to read at a time.
+        through: an index that holds all that are wanted.
     """
-    bounds = _bounds(window, after)
+    bounds = _bounds(through, window, after)
     if bounds is None:
         return iter(())
     first: dict[str, Page] = {}
@@ -64,13 +87,16 @@ def newest_first(
         found.extend(experiments.find_many(experiment_ids))
 
     def read_keys(experiment_id: str) -> None:
-        first[experiment_id] = _keys(experiment_id, bounds, page_items, None)
+        first[experiment_id] = page_of(experiment_id, None)
+
+    def page_of(experiment_id: str, start: Raw | None) -> Page:
+        return _keys(experiment_id, through.name, bounds, page_items, start)
 
     calls: list[Callable[[], None]] = [read_experiments]
     calls += [partial(read_keys, experiment_id) for experiment_id in experiment_ids[:PAGES_AHEAD]]
     table.parallel(calls)
     streams = [
-        _of_one(experiment, bounds, page_items, first.get(experiment.experiment_id), after)
+        _of_one(experiment, page_of, first.get(experiment.experiment_id), after)
         for experiment in found
         if experiment is not None and accepts(experiment)
     ]
@@ -80,7 +106,7 @@ def newest_first(
 def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Record]:
     """The traces of up to a request time; of more than ``most`` the oldest, by time and id."""
     pk = keys.experiment(experiment.experiment_id).pk
-    bounds = _bounds(Window(latest=latest), None)
+    bounds = _bounds(BY_TIME, Window(latest=latest), None)
     places: list[tuple[str, keys.Key]] = []
     for entry in table.query_all(
         pk, index="LSI2", between=bounds, attributes=["PK", "SK", "lsi2sk"]
@@ -93,23 +119,66 @@ def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Record
     return [traces.record(item, experiment) for item in table.batch_get(chosen) if item is not None]
 
 
-def _bounds(window: Window, after: Place | None) -> tuple[str, str] | None:
+def of_sessions(
+    experiments: Iterable[Experiment], sessions: Sequence[str]
+) -> dict[str, list[Record]]:
+    """All traces of sessions in experiments, by session; two round trips."""
+    places = [(experiment, session) for experiment in experiments for session in sessions]
+
+    def read(experiment: Experiment, session: str) -> list[keys.Key]:
+        found = table.query_all(
+            keys.experiment(experiment.experiment_id).pk,
+            index="LSI5",
+            prefix=keys.lsi5_trace_prefix(session),
+            attributes=["PK", "SK"],
+        )
+        return [keys.Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in found]
+
+    located = table.parallel([partial(read, *place) for place in places])
+    items = iter(table.batch_get([key for found in located for key in found]))
+    records: dict[str, list[Record]] = {session: [] for session in sessions}
+    for (experiment, session), found in zip(places, located, strict=True):
+        for _ in found:
+            item = next(items)
+            if item is not None:
+                records[session].append(traces.record(item, experiment))
+    return records
+
+
+def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Iterator[int]:
+    """The request times of traces, latest first, from the index alone."""
+    bounds = _bounds(through, window, None)
+    if bounds is None:
+        return
+    attribute = through.name.lower() + "sk"
+    for entry in table.query_all(
+        keys.experiment(experiment_id).pk,
+        index=through.name,
+        between=bounds,
+        descending=True,
+        attributes=[attribute],
+    ):
+        yield sortable.parse_integer(entry[attribute]["S"].rsplit("#", 2)[1])
+
+
+def _bounds(through: Through, window: Window, after: Place | None) -> tuple[str, str] | None:
     """The range of the index; None for an empty one."""
-    low = keys.lsi2_trace_from(max(window.earliest, -(2**63)))
-    high = keys.lsi2_trace_to(min(window.latest, LATEST))
+    if window.earliest > window.latest:
+        return None
+    low = through.begin(max(window.earliest, -(2**63)))
+    high = through.begin(min(window.latest, LATEST)) + keys.LAST
     if after is not None:
-        high = min(high, keys.lsi2_trace(*after))
+        high = min(high, through.key(*after))
     return None if low > high else (low, high)
 
 
 def _of_one(
     experiment: Experiment,
-    bounds: tuple[str, str],
-    page_items: int,
+    page_of: Callable[[str, Raw | None], Page],
     first: Page | None,
     after: Place | None,
 ) -> Iterator[Record]:
-    page = first or _keys(experiment.experiment_id, bounds, page_items, None)
+    page = first or page_of(experiment.experiment_id, None)
     while True:
         places = [keys.Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in page.items]
         for item in table.batch_get(places):
@@ -120,13 +189,15 @@ def _of_one(
                 yield read
         if page.last_key is None:
             return
-        page = _keys(experiment.experiment_id, bounds, page_items, page.last_key)
+        page = page_of(experiment.experiment_id, page.last_key)
 
 
-def _keys(experiment_id: str, bounds: tuple[str, str], page_items: int, start: Raw | None) -> Page:
+def _keys(
+    experiment_id: str, index: str, bounds: tuple[str, str], page_items: int, start: Raw | None
+) -> Page:
     return table.query(
         keys.experiment(experiment_id).pk,
-        index="LSI2",
+        index=index,
         between=bounds,
         descending=True,
         limit=page_items,

@@ -25,6 +25,7 @@ from mlcore.repos import document, experiments, trace_assessments, trace_childre
 from mlcore.repos.document import Document
 
 TRACE_NAME_TAG = "mlflow.traceName"
+SESSION = "mlflow.trace.session"
 WRITE_ATTEMPTS = 60
 LOCATIONS_KEPT = 20_000
 
@@ -160,7 +161,9 @@ def create(
     )
     item = {**model.serialize(), **attributes}
     name = maps.get("tags", {}).get(TRACE_NAME_TAG)
-    item.update({key: value for key, value in _attributes(trace_id, info, name).items() if value})
+    session = maps.get("trace_metadata", {}).get(SESSION)
+    shown = _attributes(trace_id, info, name, session)
+    item.update({key: value for key, value in shown.items() if value})
     reference = keys.trace_ref(trace_id)
     location = TraceReference(
         PK=reference.pk,
@@ -273,14 +276,12 @@ def shown(
 
 def _send(read: Record, change: Change) -> None:
     """Raises ConditionFailed."""
-    name = read.document.texts("tags").get(TRACE_NAME_TAG)
-    if ("tags", TRACE_NAME_TAG) in change.removals:
-        name = None
-    name = change.sets.get("tags", {}).get(TRACE_NAME_TAG, name)
+    name = _after(read, change, "tags", TRACE_NAME_TAG)
+    session = _after(read, change, "trace_metadata", SESSION)
 
     def complete(update: Update) -> None:
         item = read.document.item
-        for attribute, value in _attributes(read.trace_id, change.info, name).items():
+        for attribute, value in _attributes(read.trace_id, change.info, name, session).items():
             if value is not None:
                 if value != item.get(attribute):
                     update.set(attribute, value)
@@ -291,8 +292,16 @@ def _send(read: Record, change: Change) -> None:
     document.write(read.document, change.sets, change.removals, complete)
 
 
-def _attributes(trace_id: str, info: Info, name: str | None) -> dict[str, Raw | None]:
-    """What the info and the name of a trace are on its item; None for what is not there."""
+def _after(read: Record, change: Change, name: str, key: str) -> str | None:
+    """What a map holds after the write."""
+    present = None if (name, key) in change.removals else read.document.texts(name).get(key)
+    return change.sets.get(name, {}).get(key, present)
+
+
+def _attributes(
+    trace_id: str, info: Info, name: str | None, session: str | None
+) -> dict[str, Raw | None]:
+    """What a trace's info, name and session are on its item; None for what is not there."""
 
     def text(value: str | None) -> Raw | None:
         return None if value is None else string(value)
@@ -313,6 +322,11 @@ def _attributes(trace_id: str, info: Info, name: str | None) -> dict[str, Raw | 
         "lsi2sk": string(keys.lsi2_trace(info.request_time, trace_id)),
         "lsi3sk": string(keys.lsi3_trace(info.state, info.request_time, trace_id)),
         "lsi4sk": None if name is None else string(keys.lsi4_trace(name, trace_id)),
+        "lsi5sk": (
+            None
+            if session is None
+            else string(keys.lsi5_trace(session, info.request_time, trace_id))
+        ),
     }
 
 

@@ -54,8 +54,15 @@ class OrderBy(NamedTuple):
 
 def parse_filter(text: str | None, entity: Entity) -> tuple[Comparison, ...]:
     """The comparisons of a filter, all of which must hold; none for an absent or empty filter."""
+    # MLflow reads all clauses before it checks the first operator: the same refusal must win.
+    clauses = [_clause(item, entity) for item in conditions_of(text, entity.clause)]
+    return tuple(_checked(comparison, operators) for comparison, operators in clauses)
+
+
+def conditions_of(text: str | None, clause: str) -> list[Item]:
+    """The COMPARISON and NULL_CHECK items of a filter; ``clause`` shows what is neither."""
     if not text:
-        return ()
+        return []
     tokens = t.tokenize(text)
     if len(tokens) > t.MAX_TOKENS:
         raise InvalidParameterValue(f"Error on parsing filter '{text}'")
@@ -64,11 +71,9 @@ def parse_filter(text: str | None, entity: Entity) -> tuple[Comparison, ...]:
     items = clauses_of(text, tokens)
     strays = [item.text for item in items if item.kind not in (COMPARISON, NULL_CHECK)]
     if strays:
-        shown = ", ".join(entity.clause.format(found=stray) for stray in strays)
+        shown = ", ".join(clause.format(found=stray) for stray in strays)
         raise InvalidParameterValue(f"Invalid clause(s) in filter string: {shown}")
-    # MLflow reads all clauses before it checks the first operator: the same refusal must win.
-    clauses = [_clause(item, entity) for item in items]
-    return tuple(_checked(comparison, operators) for comparison, operators in clauses)
+    return items
 
 
 def parse_order_by(texts: Sequence[str], entity: Entity) -> tuple[OrderBy, ...]:
@@ -114,11 +119,11 @@ def _field(text: str, entity: Entity, attributes: dict[str, Attribute]) -> tuple
     if not dot:
         word, key = ATTRIBUTE, text
     if entity.quoted_kinds:
-        word = _without_quotes(word, "`")
+        word = without_quotes(word, "`")
     if word not in entity.kinds:
         raise InvalidParameterValue(entity.unknown_kind.format(found=word))
     kind = entity.kinds[word]
-    key = _without_quotes(_without_quotes(key, "'\""), "`")
+    key = without_quotes(without_quotes(key, "'\""), "`")
     if kind.name == ATTRIBUTE and key not in attributes:
         raise InvalidParameterValue(
             entity.unknown_attribute.format(key=key, valid=valid_keys(attributes))
@@ -133,9 +138,9 @@ def _kind_value(kind: Kind, right: Item) -> Value:
         if right.kind in (t.INTEGER, t.FLOAT):
             return float(right.text)
     elif right.kind in (t.STRING, IDENTIFIER):
-        return _quoted(right.text)
+        return quoted(right.text)
     elif kind.lists and right.kind == PARENTHESIS:
-        return _list(right.text)
+        return list_of(right.text)
     raise InvalidParameterValue(kind.expects.format(label=kind.label, found=right.text))
 
 
@@ -147,14 +152,14 @@ def _attribute_value(
     if attribute.type == NUMBER and right.kind != PARENTHESIS:
         return _quoted_number(key, right)
     if right.kind in (t.STRING, IDENTIFIER):
-        return _quoted(right.text)
+        return quoted(right.text)
     if right.kind == PARENTHESIS:
         if key not in entity.list_attributes:
             raise InvalidParameterValue(
                 f"Only {sorted(entity.list_attributes)} attributes support comparison with a list"
                 " of quoted string values."
             )
-        return _list(right.text)
+        return list_of(right.text)
     if entity.numbers_for and right.kind in (t.INTEGER, t.FLOAT):
         raise InvalidParameterValue(
             f"Only the '{valid_keys(entity.numbers_for)}' attributes support comparison with "
@@ -164,7 +169,7 @@ def _attribute_value(
 
 
 def _quoted_number(key: str, right: Item) -> int:
-    text = _quoted(right.text)
+    text = quoted(right.text)
     try:
         value = int(text)
     except ValueError:
@@ -194,8 +199,8 @@ def _number(key: str, right: Item, integers_only: bool) -> int | float:
     return number
 
 
-def _quoted(text: str) -> str:
-    inner = _without_quotes(text, "'\"")
+def quoted(text: str) -> str:
+    inner = without_quotes(text, "'\"")
     if inner is text:
         raise InvalidParameterValue(
             "Parameter value is either not quoted or unidentified quote types used for string value"
@@ -204,14 +209,14 @@ def _quoted(text: str) -> str:
     return inner
 
 
-def _without_quotes(text: str, quotes: str) -> str:
+def without_quotes(text: str, quotes: str) -> str:
     """The same object if there are no quotes; those inside, doubled or escaped, stay."""
     if len(text) >= 2 and text[0] in quotes and text[0] == text[-1]:
         return text[1:-1]
     return text
 
 
-def _list(text: str) -> tuple[str, ...]:
+def list_of(text: str) -> tuple[str, ...]:
     """The texts of a parenthesised list, which MLflow reads as a Python literal."""
     about = "While parsing a list in the query, expected "
     try:
@@ -231,7 +236,8 @@ def _list(text: str) -> tuple[str, ...]:
     return values
 
 
-def _order(text: str, entity: Entity) -> OrderBy:
+def direction_of(text: str) -> tuple[str, bool]:
+    """The field of an order, and whether it ascends."""
     unreadable = f"Invalid order_by clause '{text}'. Could not be parsed."
     items = join_aliases(text, Reader(text, t.tokenize(text)).items())
     if len(items) != 1 or items[0].kind != IDENTIFIER or items[0].text != text:
@@ -248,7 +254,12 @@ def _order(text: str, entity: Entity) -> OrderBy:
         if direction not in ("asc", "desc"):
             raise InvalidParameterValue(f"Invalid ordering key in order_by clause '{text}'.")
         ascending = direction == "asc"
-    kind, key = _field(field.strip(), entity, entity.sortable)
+    return field.strip(), ascending
+
+
+def _order(text: str, entity: Entity) -> OrderBy:
+    field, ascending = direction_of(text)
+    kind, key = _field(field, entity, entity.sortable)
     if not kind.sortable:
         raise InvalidParameterValue(entity.unsortable.format(label=kind.label, key=key))
     if kind.name == ATTRIBUTE:

@@ -40,6 +40,9 @@ LSI3_TRACE = _local(
     3, "trace", "<status>#T#<time>#<inv_trace_id>", "traces of a status by request time"
 )
 LSI4_TRACE = _local(4, "trace", "T#<trace_name>#<trace_id>", "traces by name")
+LSI5_TRACE = _local(
+    5, "trace", "T#<session>#<time>#<inv_trace_id>", "traces of a session by request time"
+)
 LSI3_MODEL_VERSION = Pattern(
     "lsi3_model_version",
     "RM#<model_name>",
@@ -111,6 +114,7 @@ INDEX_PATTERNS = (
     LSI2_TRACE,
     LSI3_TRACE,
     LSI4_TRACE,
+    LSI5_TRACE,
     LSI3_MODEL_VERSION,
     LSI1_LOGGED_MODEL,
     LSI4_LOGGED_MODEL,
@@ -211,12 +215,33 @@ def lsi3_trace_prefix(status: str) -> str:
     return LSI3_TRACE.sk.prefix(status)
 
 
+def lsi3_trace_from(status: str, request_time: int) -> str:
+    return LSI3_TRACE.sk.prefix(status, request_time)
+
+
 def lsi4_trace(trace_name: str, trace_id: str) -> str:
     return LSI4_TRACE.sk.build(trace_name, trace_id)
 
 
 def lsi4_trace_prefix() -> str:
     return LSI4_TRACE.sk.prefix()
+
+
+def lsi4_trace_name_prefix(trace_name: str) -> str:
+    """Of the traces with exactly this name."""
+    return LSI4_TRACE.sk.prefix(trace_name)
+
+
+def lsi5_trace(session: str, request_time: int, trace_id: str) -> str:
+    return LSI5_TRACE.sk.build(session, request_time, trace_id)
+
+
+def lsi5_trace_prefix(session: str) -> str:
+    return LSI5_TRACE.sk.prefix(session)
+
+
+def lsi5_trace_from(session: str, request_time: int) -> str:
+    return LSI5_TRACE.sk.prefix(session, request_time)
 
 
 def lsi3_model_version(stage: str, version: int) -> str:

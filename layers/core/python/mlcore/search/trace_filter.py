@@ -1,0 +1,362 @@
+"""Filters and orders of traces: text in, conditions out; owns what is accepted and never looks at
+a trace.
+
+MLflow refuses in two steps: first it reads all clauses, then it looks at the operator of each. The
+texts of refusals are MLflow's; the sets in them are in a stable order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from mlcore.errors import InvalidParameterValue
+from mlcore.search import tokens as t
+from mlcore.search.clauses import IDENTIFIER, NULL_CHECK, PARENTHESIS, Item
+from mlcore.search.grammar import conditions_of, direction_of, list_of, quoted, without_quotes
+
+ATTRIBUTE: Final = "attribute"
+TAG: Final = "tag"
+METADATA: Final = "request_metadata"
+SPAN: Final = "span"
+FEEDBACK: Final = "feedback"
+EXPECTATION: Final = "expectation"
+ISSUE: Final = "issue"
+_KINDS: Final = {
+    **{kind: kind for kind in (ATTRIBUTE, TAG, METADATA, SPAN, FEEDBACK, EXPECTATION, ISSUE)},
+    "attributes": ATTRIBUTE,
+    "trace": ATTRIBUTE,
+    "tags": TAG,
+    "metadata": METADATA,
+}
+ASSESSED: Final = (FEEDBACK, EXPECTATION)
+
+NAME_TAG: Final = "mlflow.traceName"
+PROMPTS_TAG: Final = "mlflow.linkedPrompts"
+SOURCE_RUN: Final = "mlflow.sourceRun"
+SESSION: Final = "mlflow.trace.session"
+AMOUNTS: Final = ("mlflow.trace.tokenUsage", "mlflow.trace.cost")
+"""Metadata that MLflow keeps as numbers."""
+CONTENT: Final = "content"
+SPAN_ATTRIBUTE: Final = "attributes."
+
+_NUMBERS: Final = {
+    "timestamp": "timestamp_ms",
+    "timestamp_ms": "timestamp_ms",
+    "execution_time": "execution_time_ms",
+    "execution_time_ms": "execution_time_ms",
+    "end_time": "end_time_ms",
+    "end_time_ms": "end_time_ms",
+}
+_SEARCHABLE: Final = (
+    *_NUMBERS,
+    *("request_id", "status", "client_request_id", "name", "run_id", "prompt", "text"),
+)
+_SORTABLE: Final = (*_NUMBERS, "experiment_id", "status", "request_id", "name", "run_id")
+_LISTS: Final = ("name", "status", "request_id", "run_id", "client_request_id")
+_TEXT: Final = ("=", "!=", "LIKE", "ILIKE", "RLIKE")
+_LIST: Final = (*_TEXT, "IN", "NOT IN")
+_NULLABLE: Final = (*_TEXT, "IS NULL", "IS NOT NULL")
+_ORDERED: Final = ("<", "<=", ">", ">=")
+_NUMERIC: Final = ("=", "!=", *_ORDERED)
+_SPAN_KEYS: Final = ("name", "status", "type")
+_LATEST: Final = 2**63 - 1
+SPAN_TOLERANCE: Final = 10_000
+"""Milliseconds by which a span may begin before the least time that a filter asks for."""
+
+Value = str | int | float | tuple[str, ...] | None
+
+
+class Condition(NamedTuple):
+    """One condition. ``key`` has no alias any more: a trace's name is a tag, its run metadata."""
+
+    kind: str
+    key: str
+    operator: str
+    value: Value
+
+
+class OrderBy(NamedTuple):
+    kind: str
+    key: str
+    ascending: bool
+
+
+class Filter(NamedTuple):
+    """The conditions of a filter by what must be read to decide them; all must hold."""
+
+    own: tuple[Condition, ...] = ()
+    """About the trace itself."""
+    runs: tuple[str, ...] = ()
+    """Runs that the trace must be of, or linked to."""
+    assessed: tuple[Condition, ...] = ()
+    """About its assessments, or those of its session."""
+    spans: tuple[Condition, ...] = ()
+    """About one and the same span."""
+    earliest: int = -(2**63)
+    latest: int = _LATEST
+    """Bounds of the request time that follow from the rest."""
+    spans_from: int | None = None
+    """Nanoseconds before which no span counts."""
+
+    @property
+    def everything(self) -> bool:
+        return self == Filter()
+
+
+def parse_filter(text: str) -> Filter:
+    """Raises InvalidParameterValue."""
+    conditions = [_renamed(_condition(item)) for item in conditions_of(text, "'{found}'")]
+    for condition in conditions:
+        _check(condition)
+    return _sorted_out(conditions)
+
+
+def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
+    """The orders, most significant first; a field named twice counts where it stands first."""
+    orders: dict[tuple[str, str], OrderBy] = {}
+    for text in texts:
+        field, ascending = direction_of(text)
+        kind, key, _, _ = _renamed(Condition(*_field(field, _SORTABLE), "", None))
+        if kind == METADATA and key in AMOUNTS:
+            raise InvalidParameterValue(
+                f"Ordering by reserved metadata '{key}' is not supported because it is represented "
+                "by multiple columns."
+            )
+        if kind not in (ATTRIBUTE, TAG, METADATA):
+            raise InvalidParameterValue(f"Invalid identifier type '{kind}'")
+        orders.setdefault((kind, key), OrderBy(kind, key, ascending))
+    return tuple(orders.values())
+
+
+def _sorted_out(conditions: Sequence[Condition]) -> Filter:
+    earliest, latest, spans_from = -(2**63), _LATEST, None
+    for kind, key, sign, value in conditions:
+        if (kind, key) != (ATTRIBUTE, "timestamp_ms") or not isinstance(value, int | float):
+            continue
+        if sign in (">", ">="):
+            spans_from = value if spans_from is None else max(spans_from, value)
+        low, high = _bounds(sign, value)
+        earliest, latest = max(earliest, low), min(latest, high)
+    runs = [one for one in conditions if _of_run(one)]
+    return Filter(
+        tuple(
+            one
+            for one in conditions
+            if one.kind in (ATTRIBUTE, TAG, METADATA, ISSUE) and not _of_run(one)
+        ),
+        tuple(str(one.value) for one in runs),
+        tuple(one for one in conditions if one.kind in ASSESSED),
+        tuple(one for one in conditions if one.kind == SPAN),
+        earliest,
+        latest,
+        None
+        if spans_from is None
+        else int(max(-(2**64), min(2**64, spans_from)) - SPAN_TOLERANCE) * 1_000_000,
+    )
+
+
+def _bounds(sign: str, value: float) -> tuple[int, int]:
+    """The whole numbers that a comparison accepts."""
+    value = max(-(2**64), min(2**64, value))
+    low = math.floor(value) + 1 if sign == ">" else math.ceil(value)
+    high = math.ceil(value) - 1 if sign == "<" else math.floor(value)
+    return (
+        low if sign in ("=", ">", ">=") else -(2**63),
+        high if sign in ("=", "<", "<=") else _LATEST,
+    )
+
+
+def _of_run(condition: Condition) -> bool:
+    return condition[:3] == (METADATA, SOURCE_RUN, "=")
+
+
+def _condition(item: Item) -> Condition:
+    left, sign, right = item.parts
+    if left.kind != IDENTIFIER:
+        raise InvalidParameterValue(
+            f"Invalid comparison clause. Expected 'Identifier' found '{left.text}'"
+        )
+    _refuse_type_names(left, sign, right)
+    kind, key = _field(left.text, _SEARCHABLE)
+    if item.kind == NULL_CHECK:
+        return Condition(kind, key, sign.text, None)
+    if kind in ASSESSED:
+        _check_assessed(kind, sign.text, right)
+    value = _value(kind, key, right)
+    if kind == SPAN:
+        # Here alone the case of an operator counts.
+        _check_span(key, sign.text)
+    return Condition(kind, key, sign.text.upper(), value)
+
+
+def _refuse_type_names(left: Item, sign: Item, right: Item) -> None:
+    """To MLflow's parser the bare words ``text`` and ``timestamp`` are SQL types."""
+    refused = left.text.lower() == "text" or (
+        left.text == "timestamp" and (right.kind != t.INTEGER or sign.text not in _NUMERIC)
+    )
+    if refused:
+        raise InvalidParameterValue(
+            f"Invalid clause(s) in filter string: '{left.text}', '{sign.text}', '{right.text}'"
+        )
+
+
+def _field(text: str, attributes: Sequence[str]) -> tuple[str, str]:
+    word, dot, key = text.partition(".")
+    if not dot:
+        word, key = ATTRIBUTE, text
+    word = without_quotes(word, "`")
+    if word not in _KINDS:
+        raise InvalidParameterValue(
+            f"Invalid entity type '{word}'. Valid values are {_shown(_KINDS)}"
+        )
+    kind = _KINDS[word]
+    key = without_quotes(without_quotes(key, "'\""), "`")
+    if kind == ATTRIBUTE and key not in attributes:
+        raise InvalidParameterValue(
+            f"Invalid attribute key '{key}' specified. Valid keys are '{_shown(attributes)}'"
+        )
+    return kind, key
+
+
+def _value(kind: str, key: str, right: Item) -> Value:
+    if right.kind in (t.STRING, IDENTIFIER):
+        return quoted(right.text)
+    if right.kind == PARENTHESIS and kind in (ATTRIBUTE, TAG, SPAN):
+        if kind == ATTRIBUTE and key not in _LISTS:
+            raise InvalidParameterValue(
+                f"Only attributes in {_shown(_LISTS)} supports comparison with a list of quoted "
+                "string values."
+            )
+        return list_of(right.text)
+    if right.kind in (t.INTEGER, t.FLOAT) and kind in (ATTRIBUTE, *ASSESSED):
+        if kind == ATTRIBUTE and key not in _NUMBERS:
+            raise InvalidParameterValue(
+                f"Only the '{_shown(_NUMBERS)}' attributes support comparison with numeric values."
+            )
+        # What no int64 can hold is as good as infinite.
+        whole = right.kind == t.INTEGER and len(right.text) < 100
+        return int(right.text) if whole else float(right.text)
+    if kind == ATTRIBUTE:
+        raise InvalidParameterValue(
+            "Expected a quoted string value or a list of quoted string values for attributes. "
+            f"Got value {right.text}"
+        )
+    if kind in ASSESSED:
+        raise InvalidParameterValue(
+            f"Expected a quoted string value or numeric value for {kind} (e.g. 'my-value' or 0.8). "
+            f"Got value {right.text}"
+        )
+    raise InvalidParameterValue(
+        f"Expected a quoted string value for {kind} (e.g. 'my-value'). Got value {right.text}"
+    )
+
+
+def _check_assessed(kind: str, sign: str, right: Item) -> None:
+    numeric = sign in _ORDERED
+    if right.kind in ((t.INTEGER, t.FLOAT) if numeric else (t.STRING, IDENTIFIER)):
+        return
+    if numeric:
+        raise InvalidParameterValue(
+            f"Expected a numeric value for {kind} when using comparator '{sign}'. "
+            f"Got value {right.text}"
+        )
+    raise InvalidParameterValue(
+        f"Expected a quoted string value for {kind} (e.g. 'my-value'). Got value {right.text}"
+    )
+
+
+def _renamed(condition: Condition) -> Condition:
+    """MLflow resolves the names of attributes for all kinds but spans: ``tags.name`` is the trace's
+    name, and so on."""
+    if condition.kind == SPAN:
+        return condition
+    word = condition.key.lower()
+    if word in ("name", "prompt"):
+        return condition._replace(kind=TAG, key=NAME_TAG if word == "name" else PROMPTS_TAG)
+    if word == "run_id":
+        return condition._replace(kind=METADATA, key=SOURCE_RUN)
+    if word == "text":
+        return condition._replace(kind=SPAN, key=CONTENT)
+    return condition._replace(key=_NUMBERS.get(word, condition.key))
+
+
+def _check(condition: Condition) -> None:
+    kind, key, sign, value = condition
+    if kind == ISSUE:
+        if key != "id":
+            raise InvalidParameterValue(
+                f"Invalid issue attribute '{key}'. Supported attributes: id"
+            )
+        _require(sign, ("=",), f"issue.{key} comparator '{sign}' ")
+    elif kind == ATTRIBUTE and key in _NUMBERS:
+        if sign not in _NUMERIC:
+            # The set that MLflow shows is another one.
+            raise InvalidParameterValue(f"Invalid comparator '{sign}' not one of '{_shown(_LIST)}")
+    elif kind == ATTRIBUTE:
+        _require(sign, _LIST, f"Invalid comparator '{sign}' ")
+    elif kind in (TAG, METADATA):
+        _check_text(condition)
+    elif kind == SPAN:
+        _check_span(key, sign)
+    else:
+        if not key:
+            raise InvalidParameterValue("Assessment field name cannot be empty")
+        _require(sign, (*_NULLABLE, *_ORDERED), f"assessment.{key} comparator '{sign}' ")
+    if isinstance(value, tuple) != (sign in ("IN", "NOT IN")):
+        raise InvalidParameterValue(f"Invalid comparator '{sign}' for value {value!r}")
+
+
+def _check_text(condition: Condition) -> None:
+    kind, key, sign, value = condition
+    if kind == TAG:
+        if sign not in _NULLABLE:
+            raise InvalidParameterValue(
+                f"Invalid comparator '{sign}' not one of '{_shown(_NULLABLE)}"
+            )
+        if key == PROMPTS_TAG:
+            _check_prompt(sign, value)
+        return
+    _require(sign, _NULLABLE, f"Invalid comparator '{sign}' ")
+    if key in AMOUNTS and sign not in ("=", "!=", "IS NULL", "IS NOT NULL"):
+        raise InvalidParameterValue(
+            f"Comparator '{sign}' is not supported for reserved metadata '{key}'. "
+            "Only '=', '!=', 'IS NULL', and 'IS NOT NULL' are supported."
+        )
+
+
+def _check_span(key: str, sign: str) -> None:
+    if key == SPAN_ATTRIBUTE:
+        raise InvalidParameterValue("Span attribute name cannot be empty after 'attributes.'")
+    if key == CONTENT:
+        _require(sign, ("ILIKE", "LIKE"), f"span.{key} comparator '{sign}' ")
+    elif key in _SPAN_KEYS or key.startswith(SPAN_ATTRIBUTE):
+        _require(sign, _LIST, f"span.{key} comparator '{sign}' ")
+    else:
+        raise InvalidParameterValue(
+            f"Invalid span attribute '{key}'. "
+            f"Supported attributes: {', '.join(_SPAN_KEYS)}, attributes.<attribute_name>."
+        )
+
+
+def _check_prompt(sign: str, value: Value) -> None:
+    if sign != "=":
+        raise InvalidParameterValue(
+            f"Invalid comparator '{sign}' for prompts filter. "
+            "Only '=' is supported with format: prompt = \"name/version\""
+        )
+    if str(value).count("/") != 1:
+        raise InvalidParameterValue(
+            f"Invalid prompts filter value '{value}'. Expected format: prompt = \"name/version\""
+        )
+
+
+def _require(sign: str, allowed: Sequence[str], about: str) -> None:
+    if sign not in allowed:
+        raise InvalidParameterValue(f"{about}not one of '{_shown(allowed)}'")
+
+
+def _shown(words: Sequence[str] | dict[str, str]) -> str:
+    """A set as MLflow prints it."""
+    return "{" + ", ".join(repr(word) for word in sorted(words)) + "}"
