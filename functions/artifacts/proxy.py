@@ -10,6 +10,7 @@ from mlcore import errors
 from mlcore.artifacts import safe_path, store
 from mlcore.artifacts.paths import is_hidden, scoped
 from mlcore.http import Request, Response
+from mlcore.queries.artifacts import listing
 
 UPLOAD_SECONDS = 43_200
 """How long the URLs of an upload work; in AWS not beyond the credentials that signed them."""
@@ -47,7 +48,7 @@ def upload(request: Request) -> Response:
 def list_artifacts(message: m.ListProxiedArtifacts, request: Request) -> dict[str, Any]:
     key = key_of(message.path, request)
     entries = [entry for entry in store().list(key) if not is_hidden(key, entry.name)]
-    return responses.listing(entries, "")
+    return listing(entries, "")
 
 
 def delete_artifact(message: m.DeleteArtifact, request: Request) -> dict[str, Any]:

@@ -1,13 +1,13 @@
-"""Files and listings as responses."""
+"""Files as responses."""
 
 from __future__ import annotations
 
 import os
 from email.utils import formatdate
-from typing import Any, Final
+from typing import Final
 
 from mlcore import errors
-from mlcore.artifacts import Entry, Opened, store
+from mlcore.artifacts import Opened, store
 from mlcore.artifacts.content import attachment, content_type
 from mlcore.http import Request, Response
 
@@ -75,21 +75,3 @@ def download_url(key: str, seconds: int, request: Request) -> str:
         disposition=attachment(name),
         origin=origin(request),
     )
-
-
-def file_info(entry: Entry, directory: str) -> dict[str, Any]:
-    """MLflow leaves the size of an empty file out."""
-    info: dict[str, Any] = {
-        "path": f"{directory}/{entry.name}" if directory else entry.name,
-        "is_dir": entry.size is None,
-    }
-    if entry.size:
-        info["file_size"] = entry.size
-    return info
-
-
-def listing(entries: list[Entry], directory: str, **more: str) -> dict[str, Any]:
-    """``directory`` goes in front of the names."""
-    if not entries:
-        return {**more}
-    return {**more, "files": [file_info(entry, directory) for entry in entries]}

@@ -5,16 +5,15 @@ from __future__ import annotations
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.model_sources import is_model_uri, model_uri
-from mlcore.repos import logged_models, model_versions, runs
+from mlcore.queries import artifacts
+from mlcore.repos import logged_models, model_versions
 
 _RUNS = "runs:/"
 
 
 def of_run(run_id: str, request: Request) -> str:
     """Raises ResourceDoesNotExist, also for a run of another workspace."""
-    read = runs.load(run_id, request.workspace)
-    location: str = read.document.item["artifact_uri"]["S"]
-    return location
+    return artifacts.root_of_run(run_id, request.workspace)
 
 
 def of_logged_model(model_id: str, request: Request) -> str:

@@ -9,25 +9,21 @@ from artifacts import responses, roots
 from mlcore import errors
 from mlcore.artifacts import locate, safe_path, store
 from mlcore.http import Request, Response
+from mlcore.queries import artifacts as queries
 
 MOST_UPLOADED_BYTES: Final = 10 * 1024 * 1024
 
 
 def list_artifacts(message: m.ListArtifacts, request: Request) -> dict[str, Any]:
-    path = safe_path(message.path)
-    return _listing(roots.of_run(message.run_id or message.run_uuid, request), path, request)
+    return queries.of_run(message.run_id or message.run_uuid, message.path, request.workspace)
 
 
 def list_logged_model_artifacts(
     message: m.ListLoggedModelArtifacts, request: Request
 ) -> dict[str, Any]:
     path = safe_path(message.artifact_directory_path)
-    return _listing(roots.of_logged_model(message.model_id, request), path, request)
-
-
-def _listing(root: str, path: str, request: Request) -> dict[str, Any]:
-    entries = store().list(locate(root, request.workspace, path))
-    return responses.listing(entries, path, root_uri=root)
+    root = roots.of_logged_model(message.model_id, request)
+    return queries.below(root, path, request.workspace)
 
 
 def get_artifact(request: Request) -> Response:

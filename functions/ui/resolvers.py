@@ -11,7 +11,7 @@ from mlcore import errors
 from mlcore.auth.permissions import PROMPT_VERSION, REGISTERED_MODEL_VERSION, RUN
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
-from mlcore.queries import datasets, metrics, model_versions
+from mlcore.queries import artifacts, datasets, metrics, model_versions
 from mlcore.queries import runs as run_queries
 from mlcore.repos import experiments, runs
 from mlcore.responses import experiments as experiment_responses
@@ -100,8 +100,12 @@ def search_datasets(_root: None, info: GraphQLResolveInfo, input: Input = None) 
     return datasets.search(_request(info).workspace, wanted, _request(info).may_read(RUN))
 
 
-def list_artifacts(_root: None, _info: GraphQLResolveInfo, input: Input = None) -> Json:
-    raise errors.NotImplementedRpc("Artifacts are listed by GET /api/2.0/mlflow/artifacts/list.")
+def list_artifacts(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json | None:
+    given = _given(input)
+    run_id = given.get("runId") or given.get("runUuid") or ""
+    if not rights.may_read_runs(_request(info), [run_id]):
+        return None
+    return artifacts.of_run(run_id, given.get("path") or "", _request(info).workspace)
 
 
 def search_model_versions(

@@ -101,6 +101,13 @@ query Versions($data: MlflowSearchModelVersionsInput!) {
   }
 }
 """
+FILES = """
+query Files($data: MlflowListArtifactsInput!) {
+  mlflowListArtifacts(input: $data) {
+    apiError { code } rootUri nextPageToken files { path isDir fileSize __typename } __typename
+  }
+}
+"""
 DATASET = {"name": "d", "digest": "1", "source_type": "s", "source": "x", "schema": "c"}
 STORY = [
     experiment(),
@@ -213,6 +220,24 @@ def test_ui_queries(both: Pair) -> None:
     found = same(both, ask(DATASETS, {"data": {"experimentIds": [E]}}))
     assert len(found.body["data_of"]["mlflow_search_datasets"]["dataset_summaries"]) == 1
     same(both, ask(DATASETS, {"data": {"experimentIds": []}}))
+
+
+def test_files(both: Pair) -> None:
+    both.send_all([experiment(), run("files")])
+    proxy = "/api/2.0/mlflow-artifacts/artifacts/{{experiment}}/{{files}}/artifacts"
+    for path in ("a.txt", "model/MLmodel", "model/data/w.bin"):
+        both.send(Call("PUT", f"{proxy}/{path}", raw=b"12345", content_type=None))
+    counts = []
+    for folder in (None, "", "model", "a.txt", "nothing", "model/data"):
+        wanted = {"runId": Ref("files")} | ({} if folder is None else {"path": folder})
+        listed = same(both, ask(FILES, {"data": wanted})).body["data_of"]["mlflow_list_artifacts"]
+        counts.append(len(listed["files"]))
+    assert counts == [2, 2, 2, 0, 0, 1]
+    same(both, ask(FILES, {"data": {"runUuid": Ref("files"), "path": "model"}}))
+    for path in ("..", "../x", "/etc", "%2e%2e/x", "a#b"):
+        same(both, ask(FILES, {"data": {"runId": Ref("files"), "path": path}}))
+    same(both, ask(FILES, {"data": {"runId": "0" * 32}}))
+    same(both, ask(FILES, {"data": {}}))
 
 
 TEST = 'query A($s: String = "d", $on: Boolean = true) { one: test(inputString: $s) { output } '

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from mlcore import paging
+from mlcore import errors, paging
 from mlcore.db.table import table
 from mlcore.limits.text import check_max_results
 from mlcore.queries import registered_models as models
@@ -36,6 +36,10 @@ def search(
 ) -> dict[str, Any]:
     """Of a model that is named, or of a run, nothing lags; the names of other models come from
     GSI5, which may lag by seconds."""
+    if limit < 1:
+        raise errors.InvalidParameterValue(
+            f"Invalid value for max_results. It must be a positive integer, but got {limit}"
+        )
     check_max_results(limit, MOST_RESULTS)
     asked = grammar.parse_filter(filter_string, MODEL_VERSION)
     prompts, comparisons = models.without_prompt_filter(asked)
