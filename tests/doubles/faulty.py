@@ -31,11 +31,11 @@ class FaultyCalls:
     """A stage of the proxy that is healthy until ``arm`` chooses a call.
 
     ``seen`` counts the calls since then, so a test breaks the first, second, … call in turn until
-    ``fired`` stays false.
+    ``fired`` stays false; ``total`` counts all calls, so a test may count them beforehand.
     """
 
     def __init__(self) -> None:
-        self.seen = 0
+        self.seen = self.total = 0
         self.fired = False
         self._fault: Fault | None = None
         self._nth = 0
@@ -53,6 +53,7 @@ class FaultyCalls:
         if call.operation not in self._operations:
             return await forward(call)
         self.seen += 1
+        self.total += 1
         if self._fault in {Fault.DEAD, Fault.DEAD_AFTER} and self.seen > self._nth:
             return NO_ANSWER
         if self._fault is None or self.seen != self._nth:
