@@ -76,7 +76,11 @@ class Application:
             return
         withheld = self._storage is not None and method == "PUT" and _length(scope) > WITHHELD_BYTES
         body = b"" if withheld else await _body(receive)
-        if self._website and self._website.owns(method, raw_path):
+        if (
+            self._website
+            and self._website.owns(method, raw_path)
+            and not await self._is_refused(scope, method, raw_path)
+        ):
             status = await self._website.respond(method, raw_path, scope["headers"], send)
             self._log.write(method, raw_path, status, time.perf_counter() - started, None)
             return
@@ -90,6 +94,15 @@ class Application:
         await send({"type": "http.response.body", "body": response.body})
         self._answered = time.monotonic()
         self._log.write(method, raw_path, response.status, time.perf_counter() - started, requests)
+
+    async def _is_refused(self, scope: dict[str, Any], method: str, raw_path: str) -> bool:
+        """Whether a page needs a login that is missing; then the function behind answers, with the
+        challenge that makes a browser ask. Scripts and pictures are open, as on MLflow's server."""
+        match = self._router.match(method, raw_path)
+        if match is None or match.authorizer is None or raw_path != "/":
+            return False
+        response, _ = await self._respond(scope, method, raw_path, b"")
+        return response.status == 401
 
     async def _forward(self, response: HttpResponse, body: Body) -> HttpResponse:
         """Sends a body that the function has not seen to where the function says, so that files of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from mlcore.http import delete, get, lambda_handler, patch, post
+from mlcore.http import PlainRoute, delete, get, lambda_handler, patch, post
 from mlcore.http.gate import is_on
 from users import messages as m
-from users import named_permissions, permissions, roles, service
+from users import named_permissions, permissions, roles, service, signup
 
 RPCS = (
     post("/mlflow/users/create", m.CreateUser, service.create_user),
@@ -117,5 +117,10 @@ RPCS = (
     ),
 )
 
+PLAIN_ROUTES = (
+    PlainRoute("GET", "/signup", signup.show_form),
+    PlainRoute("POST", "/api/2.0/mlflow/users/create-ui", signup.create_user),
+)
+
 # Where nobody logs in the paths are unknown, by which the UI knows that there are no accounts.
-handler = lambda_handler(RPCS if is_on(os.environ) else ())
+handler = lambda_handler(RPCS, PLAIN_ROUTES) if is_on(os.environ) else lambda_handler(())

@@ -22,7 +22,7 @@ def create_user(message: m.CreateUser, request: Request) -> dict[str, Any]:
     if not username or not password:
         raise errors.InvalidParameterValue("Username and password cannot be empty.")
     try:
-        made = users.create(username, hash_password(_long_enough(password)), is_admin=False)
+        made = users.create(username, hash_password(checked_password(password)), is_admin=False)
     except UserExists:
         raise errors.ResourceAlreadyExists(f"User (username={username}) already exists.") from None
     created = responses.user(made)
@@ -81,7 +81,7 @@ def update_password(message: m.UpdatePassword, request: Request) -> dict[str, An
                 "New password must differ from the current password."
             )
     users.get(username)
-    users.update(username, password_hash=hash_password(_long_enough(password)))
+    users.update(username, password_hash=hash_password(checked_password(password)))
     return {}
 
 
@@ -108,7 +108,8 @@ def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
     return {}
 
 
-def _long_enough(password: Any) -> str:
+def checked_password(password: Any) -> str:
+    """Raises InvalidParameterValue."""
     if not isinstance(password, str) or len(password) < MINIMUM_PASSWORD_LENGTH:
         raise errors.InvalidParameterValue(
             f"Password must be at least {MINIMUM_PASSWORD_LENGTH} characters."

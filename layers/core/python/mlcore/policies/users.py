@@ -127,6 +127,8 @@ _MODELS = "/2.0/mlflow/registered-models/permissions"
 
 POLICIES: dict[Route, Policy] = {
     ("POST", "/2.0/mlflow/users/create"): create_user,
+    ("GET", "/signup"): create_user,
+    ("POST", "/api/2.0/mlflow/users/create-ui"): create_user,
     ("GET", "/2.0/mlflow/users/get"): oneself,
     ("GET", "/2.0/mlflow/users/list"): list_users,
     ("GET", "/2.0/mlflow/users/current"): anybody,
