@@ -5,7 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from mlcore.http import PlainRoute, delete, get, lambda_handler, patch, post
-from traces import assessments, exports, legacy, links, reading, search, service
+from traces import (
+    assessments,
+    correlation,
+    exports,
+    legacy,
+    links,
+    metrics,
+    reading,
+    search,
+    service,
+)
 from traces import messages as m
 
 _get, _post, _patch, _delete = (
@@ -20,6 +30,12 @@ RPCS = (
     _post("/mlflow/traces/batchGetInfos", m.BatchGetTraceInfos, reading.batch_get_trace_infos),
     _get("/mlflow/traces/{trace_id}", m.GetTraceInfoV3, service.get_trace_info),
     _post("/mlflow/traces/search", m.SearchTracesV3, search.search_traces),
+    _post("/mlflow/traces/metrics", m.QueryTraceMetrics, metrics.query_trace_metrics),
+    _post(
+        "/mlflow/traces/calculate-filter-correlation",
+        m.CalculateTraceFilterCorrelation,
+        correlation.calculate_trace_filter_correlation,
+    ),
     _post("/mlflow/traces/delete-traces", m.DeleteTraces, service.delete_traces),
     _patch("/mlflow/traces/{trace_id}/tags", m.SetTraceTagV3, service.set_tag_v3),
     _delete("/mlflow/traces/{trace_id}/tags", m.DeleteTraceTagV3, service.delete_tag_v3),

@@ -25,6 +25,8 @@ Status = Annotated[str | None, enum(TRACE_STATUS_UNSPECIFIED=0, OK=1, ERROR=2, I
 LocationType = Annotated[
     str | None, enum(TRACE_LOCATION_TYPE_UNSPECIFIED=0, MLFLOW_EXPERIMENT=1, INFERENCE_TABLE=2)
 ]
+MetricViewType = Annotated[str | None, enum(TRACES=1, SPANS=2, ASSESSMENTS=3)]
+AggregationType = Annotated[str | None, enum(COUNT=1, SUM=2, AVG=3, PERCENTILE=4, MIN=5, MAX=6)]
 SourceType = Annotated[str | None, enum(SOURCE_TYPE_UNSPECIFIED=0, HUMAN=1, LLM_JUDGE=2, CODE=3)]
 
 
@@ -175,6 +177,51 @@ class SearchTraces(Message):
         "max_results": (intlike, at_most(MAX_SEARCH_RESULTS)),
         "order_by": (array, item_type_string),
         "page_token": (string,),
+    }
+
+
+class MetricAggregation(Message):
+    aggregation_type: AggregationType
+    percentile_value: float
+
+
+class QueryTraceMetrics(Message):
+    experiment_ids: list[str]
+    view_type: MetricViewType
+    metric_name: str
+    aggregations: list[MetricAggregation]
+    dimensions: list[str]
+    filters: list[str]
+    time_interval_seconds: int
+    start_time_ms: int
+    end_time_ms: int
+    max_results: Int32
+    page_token: str
+    checks = {
+        "experiment_ids": (array, required, item_type_string),
+        "view_type": (required,),
+        "metric_name": (string, required),
+        "aggregations": (array, required),
+        "dimensions": (array, item_type_string),
+        "filters": (array, item_type_string),
+        "time_interval_seconds": (intlike,),
+        "start_time_ms": (intlike,),
+        "end_time_ms": (intlike,),
+        "max_results": (intlike,),
+        "page_token": (string,),
+    }
+
+
+class CalculateTraceFilterCorrelation(Message):
+    experiment_ids: list[str]
+    filter_string1: str
+    filter_string2: str
+    base_filter: str
+    checks = {
+        "experiment_ids": (array, required, item_type_string),
+        "filter_string1": (string, required),
+        "filter_string2": (string, required),
+        "base_filter": (string,),
     }
 
 

@@ -81,6 +81,21 @@ def search_v3(access: Access, message: Any) -> bool:
     return _search(access, filter(None, experiment_ids), [message.filter, *message.order_by])
 
 
+def correlation(access: Access, message: Any) -> bool:
+    texts = [message.filter_string1, message.filter_string2, message.base_filter]
+    return _search(access, message.experiment_ids, texts)
+
+
+def metrics(access: Access, message: Any) -> bool:
+    """Points of assessments tell of assessments."""
+    distinct = list(dict.fromkeys(message.experiment_ids))
+    requirements = across(distinct, TRACE, "read")
+    if requirements is None or not _search(access, distinct, message.filters):
+        return False
+    told = distinct if message.view_type == "ASSESSMENTS" else ()
+    return access.allows(*requirements, *(inherited(each, ASSESSMENT, "read") for each in told))
+
+
 def _search(access: Access, experiment_ids: Iterable[str], texts: Iterable[str]) -> bool:
     distinct = list(dict.fromkeys(experiment_ids))
     requirements = across(distinct, TRACE, "read")
@@ -165,6 +180,8 @@ POLICIES: dict[Route, Policy] = {
     ("POST", f"{_V3}/batchGetInfos"): read_many,
     ("GET", f"{_V3}/{{trace_id}}"): _read,
     ("POST", f"{_V3}/search"): search_v3,
+    ("POST", f"{_V3}/metrics"): metrics,
+    ("POST", f"{_V3}/calculate-filter-correlation"): correlation,
     ("POST", f"{_V3}/delete-traces"): delete,
     ("PATCH", f"{_V3}/{{trace_id}}/tags"): _update,
     ("DELETE", f"{_V3}/{{trace_id}}/tags"): _update,
