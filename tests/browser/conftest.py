@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tests.browser import chromium
+from tests.browser import chromium, traced
 from tests.browser.visitor import SCREENSHOTS, Visitor
 from tests.differential.rest import Call, Side, get, post
 from tests.engines import ROOT
@@ -37,6 +38,14 @@ class Data(NamedTuple):
         reply = self.api.send(call)
         assert reply.status == 200, reply
         return reply.body
+
+
+class Traces(NamedTuple):
+    """What the agent left behind; the trace of each question, and of the one that failed."""
+
+    experiment: str
+    made: list[str]
+    failed: str
 
 
 @pytest.fixture(scope="session")
@@ -67,8 +76,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
 
 
 def _train(url: str, folder: Path) -> None:
+    _ran(ROOT / "examples" / "train.py", url, folder)
+
+
+def _ran(program: Path, url: str, folder: Path) -> str:
+    """What a program that uses the real client printed."""
     run = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "train.py")],
+        [sys.executable, str(program)],
         check=False,
         capture_output=True,
         text=True,
@@ -77,13 +91,22 @@ def _train(url: str, folder: Path) -> None:
         env=environment(MLFLOW_TRACKING_URI=url),
     )
     assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+@pytest.fixture(scope="session")
+def traces(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Traces:
+    """The agent of traced.py has answered."""
+    printed = _ran(Path(traced.__file__), data.url, tmp_path_factory.mktemp("traces"))
+    return Traces(**json.loads(printed))
 
 
 @pytest.fixture
 def visitor(browser: Any, data: Data) -> Iterator[Visitor]:
     """A new profile: nothing remembered but that the assistant, which opens by itself on a server
     of this machine, was closed."""
-    context = browser.new_context(viewport={"width": 1500, "height": 950})
+    # The language of a machine without one is none that JavaScript knows.
+    context = browser.new_context(viewport={"width": 1500, "height": 950}, locale="en-US")
     context.add_init_script(CLOSED_ASSISTANT)
     page = context.new_page()
     page.set_default_timeout(15_000)

@@ -1,0 +1,68 @@
+"""The pages about traces and about models, with those of the real client."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.conftest import Data, Traces
+from tests.browser.visitor import Visitor
+from tests.differential.rest import post
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("browser"),
+]
+
+
+def test_traces(visitor: Visitor, traces: Traces) -> None:
+    visitor.open(f"/experiments/{traces.experiment}/traces")
+    visitor.looks("traces", "An answer to: Who wrote Faust?", "talk-2", "OK", "Error")
+    assert visitor.page.get_by_text("An answer to").count() == len(traces.made)
+    visitor.open(f"/experiments/{traces.experiment}/traces?groupBy=session")
+    visitor.looks("traces-of-sessions", "talk-1", "talk-2")
+
+
+def test_trace(visitor: Visitor, traces: Traces) -> None:
+    page = visitor.page
+    visitor.open(f"/experiments/{traces.experiment}/traces/{traces.made[0]}")
+    visitor.looks("trace", "answer", "look_up", "complete", "Success", "18 tokens")
+    page.get_by_text("look_up").first.click()
+    visitor.looks("trace-span", "what the atlas says: Where is Oslo?")
+    visitor.open(f"/experiments/{traces.experiment}/traces/{traces.failed}")
+    page.get_by_text("look_up").first.click()
+    visitor.looks("trace-failed", "Events")
+    page.get_by_role("tab", name="Events").click()
+    visitor.looks("trace-error", "nothing found", "LookupError")
+
+
+def test_session(visitor: Visitor, traces: Traces) -> None:
+    visitor.open(f"/experiments/{traces.experiment}/chat-sessions")
+    visitor.looks("sessions", "View Sessions in Traces tab")
+    visitor.open(f"/experiments/{traces.experiment}/chat-sessions/talk-1")
+    visitor.looks("session", "talk-1", "Where is Oslo?", "An answer to: How cold is it there?")
+    visitor.looks("session-assessments", "helpful", "in the sout")
+
+
+def test_logged_model(visitor: Visitor, data: Data) -> None:
+    model = data.ask(post("logged-models/search", {"experiment_ids": [data.experiment]}))
+    model_id = model["models"][0]["info"]["model_id"]
+    visitor.open(f"/experiments/{data.experiment}/models")
+    visitor.looks("logged-models", "regressor", "Ready", "learning_rate=")
+    place = f"/experiments/{data.experiment}/models/{model_id}"
+    visitor.open(place)
+    visitor.looks("logged-model", model_id[:16], "final_mse", "max_depth", "Parameters (21)")
+    visitor.open(f"{place}/artifacts")
+    visitor.page.get_by_text("MLmodel").first.click()
+    visitor.looks("logged-model-file", "model.pkl", "python_function")
+
+
+def test_model_version(visitor: Visitor, data: Data) -> None:
+    model = data.ask(post("logged-models/search", {"experiment_ids": [data.experiment]}))
+    model_id = model["models"][0]["info"]["model_id"]
+    name = "regressor"
+    data.ask(post("registered-models/create", {"name": name}))
+    version = {"name": name, "source": f"models:/{model_id}", "model_id": model_id}
+    data.ask(post("model-versions/create", version))
+    visitor.open(f"/models/{name}/versions/1")
+    visitor.looks("model-version", "Version 1", "Source Model", "Inputs (1)", "Outputs (1)")
