@@ -24,7 +24,7 @@ def names(text: str) -> list[str]:
         ("tags.owner LIKE '%an%'", []),
         ("tags.owner != 'ann'", []),
         ("tags.owner IS NULL", []),
-        ("run_name LIKE 'ann%'", ["NamePrefix", "Text"]),
+        ("run_name LIKE 'ann%'", ["NamePrefix"]),
         ("run_name LIKE '%ann'", ["Text"]),
         ("run_name LIKE '_'", []),
         ("params.p LIKE '%ann%'", ["ParamTexts", "Text"]),

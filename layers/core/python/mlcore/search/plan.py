@@ -106,6 +106,9 @@ def _accesses(comparison: Comparison) -> Iterator[Access]:
         yield Status(value)
     elif kind == ATTRIBUTE and key == "run_name" and isinstance(value, str):
         yield from _name(operator, value)
+        if operator == "=" or value.rstrip("%") == literal_begin(value):
+            # The index of names holds just these, and its tokens would only be read beside it.
+            return
     field = text_fields.field_of(comparison)
     if field is not None and isinstance(value, str):
         tokens = text.guaranteed(operator, value)
