@@ -6,6 +6,8 @@
     python -m local.admin create-admin [--name NAME] [--replace] [--data DIR]
     python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin compare --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
+    python -m local.admin config  list | get KEY | set KEY JSON | unset KEY [--data DIR]
+    python -m local.admin gc      [--older-than 30d] [--experiment ID] [--data DIR]
 
 Works on the engine that AWS_ENDPOINT_URL_DYNAMODB names, such as that of a running runner; else on
 a data folder that no runner uses; with TABLE_NAME and no folder, on that table in AWS, with the
@@ -24,7 +26,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from local import environment
+from local import deployment_settings, environment, garbage
 from local.command_line import default_data_folder
 from local.engine import Engine, EngineFailed
 from local.engine_file import EngineFile
@@ -62,6 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _replay(given.queue)
             if given.command in TRANSFERS:
                 return _transfer(given)
+            if given.command == "config":
+                _modules()
+                return deployment_settings.run(given.action, given.key, given.value)
+            if given.command == "gc":
+                _modules()
+                return garbage.run(given.older_than, given.experiment)
             return _run(given.command, given.experiment)
     except (CannotRun, EngineFailed, FolderInUse) as error:
         print(f"local.admin: {error}", file=sys.stderr)
@@ -120,7 +128,44 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         command.add_argument(
             "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
         )
+    _add_config(commands)
+    _add_gc(commands)
     return parser.parse_args(arguments)
+
+
+def _add_config(commands: Any) -> None:
+    does = "read and write settings: ttl_policy, fts_fields"
+    actions = commands.add_parser("config", help=does, description=does).add_subparsers(
+        dest="action", required=True
+    )
+    for action, words in (
+        ("list", ()),
+        ("get", ("key",)),
+        ("set", ("key", "value")),
+        ("unset", ("key",)),
+    ):
+        one = actions.add_parser(action)
+        for word in words:
+            one.add_argument(word, metavar=word.upper() if word == "key" else "JSON")
+        one.add_argument("--data", type=Path, metavar="DIR", help="data folder")
+        one.set_defaults(**{word: None for word in ("key", "value") if word not in words})
+
+
+def _add_gc(commands: Any) -> None:
+    does = "remove deleted experiments, runs and logged models for good, with their files"
+    command = commands.add_parser("gc", help=does, description=does)
+    command.add_argument("--older-than", type=_duration, default=0, metavar="30d")
+    command.add_argument("--experiment", metavar="ID", help="one experiment, or what is in it")
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
+
+
+def _duration(text: str) -> int:
+    try:
+        return garbage.seconds_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 @contextlib.contextmanager

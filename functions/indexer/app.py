@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from indexer import experiment_items, history_items, run_items, webhook_events
+from indexer import experiment_items, expiry, history_items, run_items, webhook_events
 from mlcore.db.expression import Raw
 from mlcore.observability import logger
 
@@ -25,6 +25,9 @@ _PROJECTORS: Mapping[str, Projector] = {
     "run_metric_batch": history_items.project,
     "experiment": experiment_items.project,
 }
+
+EXPIRING = ("run", "experiment", "trace")
+"""Types of items that expire or are removed with what belongs to them."""
 
 ANNOUNCING = ("registered_model", "model_version")
 """Types of items whose writes webhooks may want to hear of."""
@@ -41,12 +44,18 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 def index(records: Sequence[Record]) -> str | None:
     """The sequence number of the record to start again from, or None."""
     handled_by: dict[Projector, list[int]] = {}
+    expiring: list[int] = []
     for position, record in enumerate(records):
         projector = _PROJECTORS.get(_type(record))
         if projector is not None:
             handled_by.setdefault(projector, []).append(position)
+        if _type(record) in EXPIRING:
+            expiring.append(position)
         if webhook_events.announces(record["dynamodb"]):
             handled_by.setdefault(webhook_events.project, []).append(position)
+    if expiring:
+        # After those that put the children which are to expire.
+        handled_by[expiry.project] = expiring
     failed: list[int] = []
     for project, positions in handled_by.items():
         try:

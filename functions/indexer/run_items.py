@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from indexer import index_items, markers, projections, text_items, writes
+from indexer import index_items, markers, projections, retention, text_items, writes
 from indexer.index_items import INDEXES
 from indexer.projections import Changes, Writes
 from indexer.text_items import Entity, Posting
@@ -100,7 +100,8 @@ def _derive(seen: Mapping[Owner, _Seen], derive_whole: set[Owner]) -> list[Write
         one = seen[run]
         if item is not None and run in derive_whole:
             _suspect_everything(one, item)
-        made.append(projections.children(item, run, run_children.MAPS, one.changed))
+        children = projections.children(item, run, run_children.MAPS, one.changed)
+        made.append(retention.with_end(children, item))
         made.append(_index(run, one.inside, _texts(item), _version(item)))
         if run[0] in experiments:
             made.append(_full_text(run, one, item, experiments[run[0]]))

@@ -1,12 +1,14 @@
-"""The RPCs of workspaces: worlds of their own for experiments, models and webhooks."""
+"""The RPCs of workspaces, worlds of their own for experiments, models and webhooks; and of the
+deployment's settings."""
 
 from __future__ import annotations
 
-from mlcore.http import delete, get, lambda_handler, patch, post
+from mlcore.http import delete, get, lambda_handler, patch, post, put
+from workspaces import config, removal, service
 from workspaces import messages as m
-from workspaces import removal, service
 
 _ONE = "/mlflow/workspaces/{workspace_name}"
+_CONFIG = "/mlflow-serverless/config"
 
 RPCS = (
     get("/mlflow/workspaces", m.ListWorkspaces, service.list_workspaces, "3.0"),
@@ -14,6 +16,10 @@ RPCS = (
     get(_ONE, m.GetWorkspace, service.get_workspace, "3.0"),
     patch(_ONE, m.UpdateWorkspace, service.update_workspace, "3.0"),
     delete(_ONE, m.DeleteWorkspace, removal.delete_workspace, "3.0", status=204),
+    get(_CONFIG, m.ListConfig, config.list_config, "3.0"),
+    get(f"{_CONFIG}/{{key}}", m.GetConfig, config.get_config, "3.0"),
+    put(f"{_CONFIG}/{{key}}", m.PutConfig, config.put_config, "3.0"),
+    delete(f"{_CONFIG}/{{key}}", m.GetConfig, config.delete_config, "3.0"),
 )
 
 handler = lambda_handler(RPCS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mlcore.wire import Message, required, string
 
 
@@ -41,3 +43,17 @@ class UpdateWorkspace(Message):
 
 class DeleteWorkspace(Message):
     workspace_name: str
+
+
+class ListConfig(Message):
+    """Takes no arguments."""
+
+
+class GetConfig(Message):
+    key: str
+
+
+class PutConfig(Message):
+    key: str
+    value: Any
+    checks = {"value": (required,)}

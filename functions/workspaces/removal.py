@@ -27,6 +27,7 @@ from mlcore.repos import (
     moving,
     purging,
     registered_models,
+    remains,
     roles,
     users,
     webhooks,
@@ -34,7 +35,7 @@ from mlcore.repos import (
 )
 from mlcore.repos.experiments import Conflict
 from mlcore.repos.moving import NameTaken
-from mlcore.repos.purging import OutOfTime
+from mlcore.repos.remains import OutOfTime
 from workspaces import messages as m
 from workspaces.service import check_enabled
 
@@ -132,10 +133,10 @@ def _move(name: str, deadline: float) -> None:
     try:
         for _, place in _models(name):
             moving.registered_model(place, DEFAULT_WORKSPACE)
-            _check(deadline)
+            remains.check(deadline)
         for experiment_id in _experiments(name):
             moving.experiment(experiment_id, DEFAULT_WORKSPACE)
-            _check(deadline)
+            remains.check(deadline)
     except NameTaken as taken:
         raise _conflicts(name, [f"  - {taken}"]) from taken
     for webhook in webhooks.of_workspace(name):
@@ -145,10 +146,10 @@ def _move(name: str, deadline: float) -> None:
 def _purge(name: str, deadline: float) -> None:
     for _, place in _models(name):
         purging.registered_model(place, deadline)
-        _check(deadline)
+        remains.check(deadline)
     for experiment_id in _experiments(name):
         purging.experiment(experiment_id, deadline)
-        _check(deadline)
+        remains.check(deadline)
     for webhook in webhooks.of_workspace(name):
         webhooks.delete(webhook)
     purging.workspace_files(name)
@@ -182,11 +183,6 @@ def _models(name: str) -> list[tuple[str, Key]]:
     found = list(listed)
     items = table.batch_get([place for _, place in found])
     return [pair for pair, item in zip(found, items, strict=True) if item is not None]
-
-
-def _check(deadline: float) -> None:
-    if time.monotonic() > deadline:
-        raise OutOfTime
 
 
 def _conflicts(name: str, taken: list[str]) -> errors.InvalidState:

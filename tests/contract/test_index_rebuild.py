@@ -105,7 +105,7 @@ def test_verify_names_exactly_the_damage_and_reindex_repairs_it(store: Store, in
             store.direct.delete_item(TableName=store.table, Key=place)
         elif harm == "stale":
             name = next(name for name in ("key", "name", "token") if name in item)
-            store.direct.put_item(TableName=store.table, Item={**item, name: {"S": "damaged"}})
+            store.direct.put_item(TableName=store.table, Item={**item, name: {"S": "spoiled"}})
         elif harm == "surplus" and item["type"]["S"] not in {"experiment_name_rev"}:
             sort_key += "x"
             store.direct.put_item(TableName=store.table, Item={**item, "SK": {"S": sort_key}})

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from local.engine import EngineFailed, executable
+from local.garbage import seconds_of
 
 from .conftest import ROOT, Local, eventually
 
@@ -121,3 +122,36 @@ def test_an_unknown_experiment_is_a_failure(product: Any, tmp_path: Path) -> Non
     answer = admin("verify", "--experiment=17", AWS_ENDPOINT_URL_DYNAMODB=runner.value("engine"))
     assert answer.returncode == 1
     assert "No Experiment with id=17 exists" in answer.stderr
+
+
+def test_settings_and_garbage_of_a_data_folder(product: Any, tmp_path: Path) -> None:
+    data = f"--data={tmp_path / 'data'}"
+    runner = product("--no-indexer")
+    made = ask(runner, "experiments/create", name="gone")
+    run = ask(runner, "runs/create", **made)["run"]["info"]
+    path = (
+        f"/api/2.0/mlflow-artifacts/artifacts/{made['experiment_id']}/{run['run_id']}/artifacts/f"
+    )
+    assert runner.request("PUT", path, "text")[0] == 200
+    ask(runner, "experiments/delete", **made)
+    assert runner.end() == 0
+    policy = '{"deleted_runs": "30d"}'
+    assert admin("config", "set", "ttl_policy", policy, data).returncode == 0
+    assert admin("config", "get", "ttl_policy", data).stdout.strip() == policy
+    assert admin("config", "list", data).stdout.strip() == f"ttl_policy {policy}"
+    wrong = admin("config", "set", "ttl_policy", '{"deleted_runs": "soon"}', data)
+    assert (wrong.returncode, "`<int><unit>`" in wrong.stderr) == (1, True)
+    kept = admin("gc", "--older-than", "1d", data)
+    assert kept.stdout.strip() == "0 removed, 0 failed"
+    gone = admin("gc", data)
+    assert gone.stdout.splitlines()[-1] == "1 removed, 0 failed", gone
+    assert not list((tmp_path / "data" / "artifacts").rglob("f"))
+    runner = product("--no-indexer")
+    ask(runner, "experiments/create", name="gone")
+
+
+def test_durations() -> None:
+    assert [seconds_of(text) for text in ("30d", "1d12h", "5m10s")] == [2592000, 129600, 310]
+    for text in ("", "soon", "5", "d"):
+        with pytest.raises(ValueError, match="no duration"):
+            seconds_of(text)

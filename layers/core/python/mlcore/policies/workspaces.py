@@ -1,4 +1,5 @@
-"""Workspaces are made and changed by administrators, and seen by those who have anything there."""
+"""Workspaces are made and changed by administrators, and seen by those who have anything there; the
+deployment's settings are for administrators."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from mlcore.policies.access import Access
 from mlcore.policies.requests import Policy, Route, administrators, anybody
 
 _WORKSPACES = "/3.0/mlflow/workspaces"
+_CONFIG = "/3.0/mlflow-serverless/config"
 
 
 def view(access: Access, message: Any) -> bool:
@@ -20,4 +22,8 @@ POLICIES: dict[Route, Policy] = {
     ("GET", f"{_WORKSPACES}/{{workspace_name}}"): view,
     ("PATCH", f"{_WORKSPACES}/{{workspace_name}}"): administrators,
     ("DELETE", f"{_WORKSPACES}/{{workspace_name}}"): administrators,
+    ("GET", _CONFIG): administrators,
+    ("GET", f"{_CONFIG}/{{key}}"): administrators,
+    ("PUT", f"{_CONFIG}/{{key}}"): administrators,
+    ("DELETE", f"{_CONFIG}/{{key}}"): administrators,
 }

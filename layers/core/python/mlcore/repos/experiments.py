@@ -234,6 +234,8 @@ def set_stage(experiment: Experiment, stage: str) -> None:
     document.touch(change)
     change.set("stage", string(stage))
     change.set("last_update_time", number(now_ms()))
+    if stage == ACTIVE:
+        change.remove("ttl")
     change.add("epoch", 1)
     change.require_equal("epoch", number(experiment.epoch))
     try:

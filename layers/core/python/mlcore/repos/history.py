@@ -20,7 +20,7 @@ from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.ids import now_ms
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory
-from mlcore.repos import points
+from mlcore.repos import points, ttl_policy
 
 MAX_PACK_BYTES = 200_000
 """Half of DynamoDB's 400 KB, so that keys and attribute names never matter."""
@@ -69,7 +69,7 @@ def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Me
             updated_at=now_ms(),
             version=1,
         )
-        made.append(model.serialize())
+        made.append(ttl_policy.marked(model.serialize(), ttl_policy.until("metric_history")))
     return made
 
 
@@ -124,7 +124,7 @@ def _batch_item(experiment_id: str, run_id: str, batch: dict[str, object]) -> Ra
         updated_at=now_ms(),
         version=1,
     )
-    return dict(model.serialize())
+    return ttl_policy.marked(dict(model.serialize()), ttl_policy.until("metric_history"))
 
 
 def _digest(content: str) -> str:

@@ -7,30 +7,23 @@ time is limited pass a deadline and call again.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
 from mlcore import artifacts, errors
 from mlcore.artifacts.paths import INTERNAL, WORKSPACES
 from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Condition, Update, number, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import Delete, TransactionFailed, table
 from mlcore.entities import DELETED
 from mlcore.ids import new_ulid, now_ms
-from mlcore.repos import grants, registered_models
+from mlcore.repos import grants, registered_models, remains
 
 TOGETHER: Final = 500
 SWEEPS: Final = 20
 """Whoever has read an experiment before it was deleted may still write to it for a moment."""
-
-
-class OutOfTime(Exception):
-    """The deadline has passed; what is gone is gone, and another call goes on."""
 
 
 def experiment(experiment_id: str, deadline: float = float("inf")) -> None:
@@ -51,7 +44,7 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> None:
     workspace = item["workspace"]["S"]
     grants.sweep(workspace, EXPERIMENT, experiment_id)
     for _ in range(SWEEPS):
-        if not _sweep(place, deadline):
+        if not remains.of_experiment(experiment_id, deadline):
             break
     delete_files(item["artifact_location"]["S"], workspace)
     _delete_internal_files(experiment_id, workspace)
@@ -67,34 +60,26 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> None:
         item = table.get(place)
 
 
-def run(experiment_id: str, run_id: str, item: Raw, workspace: str) -> None:
+def run(experiment_id: str, run_id: str, workspace: str) -> None:
     """Deletes a run, its children and its files; the indexer takes away what it derived."""
-    owned = _keys_of(
-        table.query_all(
-            keys.experiment(experiment_id).pk,
-            prefix=keys.run_prefix(run_id),
-            attributes=["PK", "SK"],
-        )
-    )
-    _delete(owned)
+    place = keys.run(experiment_id, run_id)
+    item = table.get(place)
+    if item is None:
+        return
     delete_files(item["artifact_uri"]["S"], workspace)
-    table.batch_write(deletes=_links(run_id))
-    table.delete(keys.run(experiment_id, run_id))
+    remains.of_run(experiment_id, run_id)
+    table.delete(place)
 
 
-def logged_model(experiment_id: str, model_id: str, item: Raw) -> None:
+def logged_model(experiment_id: str, model_id: str, workspace: str) -> None:
     """Deletes a logged model, what it had no room for, and its files."""
-    prefix = keys.logged_model(experiment_id, model_id).sk + "#"
-    _delete(
-        _keys_of(
-            table.query_all(
-                keys.experiment(experiment_id).pk, prefix=prefix, attributes=["PK", "SK"]
-            )
-        )
-    )
-    delete_files(item["artifact_location"]["S"], item["workspace"]["S"])
-    table.delete(keys.logged_model_ref(model_id))
-    table.delete(keys.logged_model(experiment_id, model_id))
+    place = keys.logged_model(experiment_id, model_id)
+    item = table.get(place)
+    if item is None:
+        return
+    delete_files(item["artifact_location"]["S"], workspace)
+    remains.of_logged_model(experiment_id, model_id)
+    table.delete(place)
 
 
 def registered_model(place: Key, deadline: float = float("inf")) -> None:
@@ -119,10 +104,10 @@ def registered_model(place: Key, deadline: float = float("inf")) -> None:
         if len(gone) >= TOGETHER:
             table.batch_write(deletes=gone)
             gone = []
-            _check(deadline)
+            remains.check(deadline)
     table.batch_write(deletes=gone)
     rest = table.query_all(read.home, attributes=["PK", "SK"])
-    _delete(key for key in _keys_of(rest) if key != place)
+    remains.delete(item for item in rest if item["SK"]["S"] != place.sk or read.home != place.pk)
     table.delete(place)
 
 
@@ -157,51 +142,3 @@ def _mark_deleted(place: Key) -> None:
         table.update(place, change)
     except ConditionFailed:
         return
-
-
-def _sweep(place: Key, deadline: float) -> bool:
-    """Deletes what the partition holds besides the experiment; whether there was anything."""
-    found = False
-    listed = table.query_all(
-        place.pk, attributes=["PK", "SK", "type", "run_id", "trace_id", "model_id"]
-    )
-    while together := list(islice(listed, TOGETHER)):
-        rest = [item for item in together if item["SK"]["S"] != place.sk]
-        found = found or bool(rest)
-        # What leads to an item from elsewhere goes before it.
-        table.batch_write(deletes=[link for item in rest for link in _leading(item)])
-        table.batch_write(deletes=_keys_of(iter(rest)))
-        _check(deadline)
-    return found
-
-
-def _leading(item: Raw) -> list[Key]:
-    kind = item["type"]["S"]
-    if kind == keys.RUN.name:
-        return _links(item["run_id"]["S"])
-    if kind == keys.TRACE.name:
-        return [keys.trace_ref(item["trace_id"]["S"])]
-    if kind == keys.LOGGED_MODEL.name:
-        return [keys.logged_model_ref(item["model_id"]["S"])]
-    return []
-
-
-def _links(run_id: str) -> list[Key]:
-    """What is kept under a run's own key; of versions that were made from it, their models tell."""
-    versions = keys.run_model_version_prefix()
-    listed = table.query_all(keys.run_ref(run_id).pk, attributes=["PK", "SK"])
-    return [key for key in _keys_of(listed) if not key.sk.startswith(versions)]
-
-
-def _keys_of(items: Iterator[Raw]) -> Iterator[Key]:
-    return (Key(item["PK"]["S"], item["SK"]["S"]) for item in items)
-
-
-def _delete(places: Iterator[Key]) -> None:
-    while together := list(islice(places, TOGETHER)):
-        table.batch_write(deletes=together)
-
-
-def _check(deadline: float) -> None:
-    if time.monotonic() > deadline:
-        raise OutOfTime

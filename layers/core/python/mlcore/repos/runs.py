@@ -31,6 +31,7 @@ from mlcore.repos import (
     run_children,
     run_keys,
     run_markers,
+    ttl_policy,
 )
 from mlcore.repos.document import Document
 
@@ -88,7 +89,9 @@ def load(run_id: str, workspace: str) -> Record:
     experiment_id = locate(run_id)
     if experiment_id is None:
         raise missing(run_id)
-    item, meta = table.batch_get([keys.run(experiment_id, run_id), keys.experiment(experiment_id)])
+    places = [keys.run(experiment_id, run_id), keys.experiment(experiment_id)]
+    item, meta, *setting = table.batch_get([*places, *ttl_policy.asking()])
+    ttl_policy.learn(setting)
     if item is None or meta is None or meta["workspace"]["S"] != workspace:
         raise missing(run_id)
     return record(item, experiments.record(meta).experiment)
@@ -231,6 +234,7 @@ def set_stage(read: Record, wanted: str) -> None:
         change.set("deleted_time", number(now_ms()))
     else:
         change.remove("deleted_time")
+        change.remove("ttl")
     change.require_exists("PK")
     try:
         table.update(read.document.key, change)

@@ -46,6 +46,11 @@ def wanted(*, remembered: bool = True) -> Indexed:
     return text_fields.wanted(value)
 
 
+def forget_setting() -> None:
+    """Reads the setting anew at the next need."""
+    _setting.clear()
+
+
 def begin(experiment_id: str) -> Indexed:
     """Before a rebuild: from now on the indexer maintains what the setting asks for."""
     asked = wanted(remembered=False)

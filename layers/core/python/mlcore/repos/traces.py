@@ -21,7 +21,7 @@ from mlcore.entities import Experiment, Trace
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.traces import Trace as TraceItem
 from mlcore.models.traces import TraceReference
-from mlcore.repos import document, experiments, trace_assessments, trace_children
+from mlcore.repos import document, experiments, trace_assessments, trace_children, ttl_policy
 from mlcore.repos.document import Document
 
 TRACE_NAME_TAG = "mlflow.traceName"
@@ -108,14 +108,16 @@ def find_or_place(trace_id: str, experiment_id: str) -> tuple[Experiment | None,
     """For a trace that may be new: the experiment where it would be made, and the trace wherever it
     is. One round trip unless it is in another experiment."""
     known = _locations.get(trace_id, experiment_id)
-    reference, meta, item, elsewhere = table.batch_get(
+    reference, meta, item, elsewhere, *setting = table.batch_get(
         [
             keys.trace_ref(trace_id),
             keys.experiment(experiment_id),
             keys.trace(known, trace_id),
             keys.experiment(known),
+            *ttl_policy.asking(),
         ]
     )
+    ttl_policy.learn(setting)
     experiment = experiments.found(experiment_id, meta)
     if item is None and reference is not None and reference["experiment_id"]["S"] != known:
         read = _read([(reference["experiment_id"]["S"], trace_id)]).get(trace_id)
@@ -173,6 +175,8 @@ def create(
         updated_at=now_ms(),
         version=1,
     )
+    end = ttl_policy.until("traces")
+    item, children = ttl_policy.marked(item, end), [ttl_policy.marked(c, end) for c in children]
     table.batch_write(children)
     absent = Condition()
     absent.require_absent("PK")

@@ -1,0 +1,29 @@
+"""The settings of the deployment, for administrators: outside MLflow's own name-space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore.http import Request
+from mlcore.repos import config
+from workspaces import messages as m
+
+
+def list_config(message: m.ListConfig, request: Request) -> dict[str, Any]:
+    return {"config": config.find_all()}
+
+
+def get_config(message: m.GetConfig, request: Request) -> dict[str, Any]:
+    return {"key": message.key, "value": config.get(message.key)}
+
+
+def put_config(message: m.PutConfig, request: Request) -> dict[str, Any]:
+    """Processes notice within a minute."""
+    config.put(message.key, message.value)
+    return {"key": message.key, "value": message.value}
+
+
+def delete_config(message: m.GetConfig, request: Request) -> dict[str, Any]:
+    """Back to the default."""
+    config.delete(message.key)
+    return {}

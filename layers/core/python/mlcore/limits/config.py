@@ -1,0 +1,69 @@
+"""Rules about the settings of a deployment, which are kept in its table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mlcore.errors import InvalidParameterValue
+from mlcore.search import text_fields
+
+KINDS: Final = ("deleted_runs", "deleted_experiments", "traces", "metric_history")
+"""What ``ttl_policy`` can limit."""
+
+_DURATION: Final = re.compile("([1-9][0-9]{0,8})([mhd])")
+_UNITS: Final = {"m": 60, "h": 3600, "d": 86_400}
+_FIELD: Final = re.compile(r"(tags|params)\.(\*|.{1,250})", re.DOTALL)
+MOST_FIELDS: Final = 100
+
+
+def seconds_of(duration: Any) -> int | None:
+    """Of ``<int><unit>`` (m, h or d) the seconds; None of anything else."""
+    found = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
+    return int(found[1]) * _UNITS[found[2]] if found else None
+
+
+def check_setting(key: str, value: Any) -> None:
+    """Raises InvalidParameterValue: there is no such setting, or it does not have such values."""
+    check = _CHECKS.get(key)
+    if check is None:
+        raise InvalidParameterValue(
+            f"There is no setting '{key}'. Settings are: {', '.join(sorted(_CHECKS))}."
+        )
+    check(value)
+
+
+def _check_ttl_policy(value: Any) -> None:
+    if not isinstance(value, dict):
+        raise InvalidParameterValue("The setting 'ttl_policy' is an object of durations.")
+    for kind, duration in value.items():
+        if kind not in KINDS:
+            raise InvalidParameterValue(
+                f"The setting 'ttl_policy' knows no '{kind}', only: {', '.join(KINDS)}."
+            )
+        if duration is not None and seconds_of(duration) is None:
+            raise InvalidParameterValue(
+                f"The duration of '{kind}' must be null or in the form `<int><unit>`, where unit "
+                "is one of 'm', 'h', or 'd' (for example '30d')."
+            )
+
+
+def _check_fts_fields(value: Any) -> None:
+    known = {f"attributes.{name}" for name in text_fields.ATTRIBUTES} | {text_fields.NAME}
+    if not isinstance(value, list) or len(value) > MOST_FIELDS:
+        raise InvalidParameterValue(
+            f"The setting 'fts_fields' is a list of at most {MOST_FIELDS} fields."
+        )
+    for field in value:
+        if not isinstance(field, str) or not (field in known or _FIELD.fullmatch(field)):
+            raise InvalidParameterValue(
+                f"The setting 'fts_fields' cannot have {field!r}: a field is 'tags.<key>', "
+                f"'params.<key>', 'tags.*', 'params.*' or one of {', '.join(sorted(known))}."
+            )
+
+
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
+    "ttl_policy": _check_ttl_policy,
+    text_fields.SETTING: _check_fts_fields,
+}

@@ -1,0 +1,102 @@
+"""What belongs to a run, a trace or an experiment that is gone or going; never touches files.
+
+Each call may be killed at any point and be repeated: what leads to an item from elsewhere goes
+before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import table
+
+TOGETHER: Final = 500
+_NEEDED: Final = ("PK", "SK", "type", "run_id", "trace_id", "model_id")
+
+
+class OutOfTime(Exception):
+    """The deadline has passed; what is gone is gone, and another call goes on."""
+
+
+def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
+    """Deletes what the partition of an experiment holds besides it; whether there was anything.
+
+    Args:
+        deadline: of :func:`time.monotonic`.
+
+    Raises:
+        OutOfTime: call again.
+    """
+    found = False
+    place = keys.experiment(experiment_id)
+    listed = table.query_all(place.pk, attributes=_NEEDED)
+    while together := list(islice(listed, TOGETHER)):
+        rest = [item for item in together if item["SK"]["S"] != place.sk]
+        found = found or bool(rest)
+        table.batch_write(deletes=[link for item in rest for link in _leading(item)])
+        table.batch_write(deletes=keys_of(rest))
+        check(deadline)
+    return found
+
+
+def of_run(experiment_id: str, run_id: str) -> None:
+    """Deletes the children of a run, and what leads to it."""
+    pk = keys.experiment(experiment_id).pk
+    delete(table.query_all(pk, prefix=keys.run_prefix(run_id), attributes=["PK", "SK"]))
+    table.batch_write(deletes=_links(run_id))
+
+
+def of_trace(experiment_id: str, trace_id: str) -> None:
+    """Deletes the children of a trace, and what leads to it."""
+    pk = keys.experiment(experiment_id).pk
+    delete(table.query_all(pk, prefix=keys.trace_prefix(trace_id), attributes=["PK", "SK"]))
+    table.delete(keys.trace_ref(trace_id))
+
+
+def of_logged_model(experiment_id: str, model_id: str) -> None:
+    """Deletes the children of a logged model, and what leads to it."""
+    place = keys.logged_model(experiment_id, model_id)
+    children = table.query_all(place.pk, prefix=f"{place.sk}#", attributes=["PK", "SK"])
+    delete(children)
+    table.delete(keys.logged_model_ref(model_id))
+
+
+def delete(items: Iterable[Raw]) -> None:
+    """Deletes items, however many."""
+    places = keys_of(items)
+    while together := list(islice(places, TOGETHER)):
+        table.batch_write(deletes=together)
+
+
+def keys_of(items: Iterable[Raw]) -> Iterator[Key]:
+    return (Key(item["PK"]["S"], item["SK"]["S"]) for item in items)
+
+
+def check(deadline: float) -> None:
+    """Raises OutOfTime."""
+    if time.monotonic() > deadline:
+        raise OutOfTime
+
+
+def _leading(item: Raw) -> list[Key]:
+    kind = item["type"]["S"]
+    if kind == keys.RUN.name:
+        return _links(item["run_id"]["S"])
+    if kind == keys.TRACE.name:
+        return [keys.trace_ref(item["trace_id"]["S"])]
+    if kind == keys.LOGGED_MODEL.name:
+        return [keys.logged_model_ref(item["model_id"]["S"])]
+    return []
+
+
+def _links(run_id: str) -> list[Key]:
+    """What is kept under a run's own key; of versions that were made from it, their models tell."""
+    versions = keys.run_model_version_prefix()
+    listed = table.query_all(keys.run_ref(run_id).pk, attributes=["PK", "SK"])
+    return [key for key in keys_of(listed) if not key.sk.startswith(versions)]
