@@ -32,6 +32,8 @@ def unpack(places: Iterable[Key]) -> None:
     table.batch_write(
         pack
         for (experiment_id, run_id, key), points in series.items()
-        for pack in history.history_items(experiment_id, run_id, key, history.distinct(points))
+        for pack in history.ending(
+            history.history_items(experiment_id, run_id, key, history.distinct(points))
+        )
     )
     table.batch_write(deletes=[Key(item["PK"]["S"], item["SK"]["S"]) for item in batches])

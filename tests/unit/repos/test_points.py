@@ -8,8 +8,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore.db import keys
 from mlcore.entities import MAX_DOUBLE, Metric, recency, stored_value
-from mlcore.repos import history, points
+from mlcore.repos import history, points, run_children
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 VALUES = st.one_of(
@@ -103,3 +104,9 @@ def test_no_item_is_larger_than_dynamodb_takes() -> None:
     batches = history.items("1", "R", [worst._replace(key=key) for key in keys])
     assert all(len(batch["points"]["S"].encode()) < 390_000 for batch in batches)
     assert sum(len(history.batch_points(batch)) for batch in batches) == 1000
+
+
+def test_each_map_of_a_run_tells_its_partition_without_a_key() -> None:
+    """What lives outside is looked for there."""
+    places = {entry.place(("1", "r"), "").pk for entry in run_children.MAPS.values()}
+    assert places == {keys.run("1", "r").pk}

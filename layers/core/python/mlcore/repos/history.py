@@ -69,7 +69,7 @@ def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Me
             updated_at=now_ms(),
             version=1,
         )
-        made.append(ttl_policy.marked(model.serialize(), ttl_policy.until("metric_history")))
+        made.append(model.serialize())
     return made
 
 
@@ -80,8 +80,14 @@ def batch_points(item: Raw) -> dict[str, list[Metric]]:
     }
 
 
+def ending(made: Iterable[Raw]) -> list[Raw]:
+    """Items of history as they are put now: with an end, if history has one."""
+    end = ttl_policy.until("metric_history")
+    return [ttl_policy.marked(item, end) for item in made]
+
+
 def write(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> None:
-    made = items(experiment_id, run_id, metrics)
+    made = ending(items(experiment_id, run_id, metrics))
     if len(made) == 1:
         table.put(made[0])
     else:
@@ -124,7 +130,7 @@ def _batch_item(experiment_id: str, run_id: str, batch: dict[str, object]) -> Ra
         updated_at=now_ms(),
         version=1,
     )
-    return ttl_policy.marked(dict(model.serialize()), ttl_policy.until("metric_history"))
+    return dict(model.serialize())
 
 
 def _digest(content: str) -> str:
