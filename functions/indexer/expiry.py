@@ -141,11 +141,13 @@ def _mark_children(
     calls = []
     for item in items:
         place = Key(item["PK"]["S"], item["SK"]["S"])
-        run_id = keys.parse(*place).fields.get("run_id")
+        parsed = keys.parse(*place)
+        run_id = parsed.fields.get("run_id")
+        is_history = parsed.pattern is keys.RUN_METRIC_HISTORY
         end = ends.get(run_id, until) if ends is not None and run_id else until
         wanted = None if end is None else retention.later(end)
         known = _end(item)
-        if wanted is not None and known is not None and known < wanted and "#MHIST#" in place.sk:
+        if wanted is not None and known is not None and known < wanted and is_history:
             continue  # history has an end of its own
         if known != wanted:
             calls.append(partial(_mark, place, wanted))
