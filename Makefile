@@ -40,7 +40,7 @@ UI       := .tools/ui.stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint imports format build sizes rehearse deploy-tools publish-ui bench lock clean
+.PHONY: help setup local test lint imports format build sizes rehearse invoke-events deploy-tools publish-ui bench lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -79,6 +79,9 @@ sizes: build ## Size of what is built, and the CPU time of each function's impor
 
 rehearse: setup build ## Deploy to an emulator of AWS and drive everything there with MLflow's client
 	REHEARSAL=whole PYTHON313=$(PYTHON313) $(BIN)/python -m pytest tests/rehearsal $(ARGS)
+
+invoke-events: setup build ## Run each event of events/ through the built function, in Lambda's runtime emulator
+	$(BIN)/python -m tests.rehearsal.invoke $(ARGS)
 
 # For the tests: what a deployment needs, and the interpreter that Lambda's functions run on.
 deploy-tools: .tools/sam-$(SAM_VERSION).stamp

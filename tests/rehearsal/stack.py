@@ -76,6 +76,22 @@ class Stack:
             *("--parameter-overrides", *(f"{name}={value}" for name, value in given.items())),
         )
 
+    def allow_what_the_emulator_asks_for_besides(self) -> None:
+        """It speaks plain HTTP, which the bucket refuses, and it knows an action for batches of
+        messages where AWS asks for ``sqs:SendMessage``. Both are as they should be in AWS."""
+        self.client("s3").delete_bucket_policy(Bucket=self.outputs["ArtifactBucketName"])
+        [role] = [
+            one["RoleName"]
+            for one in self.client("iam").list_roles()["Roles"]
+            if "-IndexerRole-" in one["RoleName"]
+        ]
+        statement = {"Effect": "Allow", "Action": "sqs:SendMessageBatch", "Resource": "*"}
+        self.client("iam").put_role_policy(
+            RoleName=role,
+            PolicyName="batches",
+            PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+        )
+
     def delete(self) -> None:
         self._sam("delete", "--stack-name", NAME, "--no-prompts", "--region", REGION)
 
@@ -204,6 +220,7 @@ def deployed(folder: Path) -> Iterator[Stack]:
     with ministack.running(folder, python, AUTH="true") as endpoint:
         stack = Stack(endpoint, folder / "sam.log")
         stack.deploy(built)
+        stack.allow_what_the_emulator_asks_for_besides()
         made = stack.admin("create-admin", "--name", ADMIN[0], text=f"{ADMIN[1]}\n")
         assert made.returncode == 0, made.stderr
         yield stack

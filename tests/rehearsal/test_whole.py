@@ -1,0 +1,119 @@
+"""What MLflow's client does with the local runner it does with the deployment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import test_clients as runs
+from tests.e2e import test_files as files
+from tests.receiver import Receiver, receiving
+from tests.rehearsal.stack import NAME, Stack
+from tests.servers import ADMIN, environment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(600)]
+
+
+def client(stack: Stack, script: Path, folder: Path, *arguments: str, **more: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(script), stack.url, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        cwd=folder,
+        env=environment(
+            MLFLOW_TRACKING_USERNAME=ADMIN[0],
+            MLFLOW_TRACKING_PASSWORD=ADMIN[1],
+            MLFLOW_HTTP_REQUEST_MAX_RETRIES="1",
+            **more,
+        ),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"ok {files.CURRENT}" in done.stdout, done.stdout
+
+
+def test_runs(stack: Stack, tmp_path: Path) -> None:
+    client(stack, runs.SCRIPT, tmp_path, "rehearsed runs")
+
+
+def test_files(stack: Stack, tmp_path: Path) -> None:
+    client(stack, files.SCRIPT, tmp_path, "10000000", "3", **files.IN_PARTS)
+
+
+def test_a_logged_model(stack: Stack) -> None:
+    """Not searched: unlike AWS's, the emulator's local indexes fetch nothing from the table."""
+    made = stack.ask("POST", "logged-models", experiment_id="0", name="checkpoint")
+    model_id = made["model"]["info"]["model_id"]
+    ready = {"model_id": model_id, "status": "LOGGED_MODEL_READY"}
+    status, body, _ = stack.call("PATCH", f"/api/2.0/mlflow/logged-models/{model_id}", ready)
+    assert status == 200, body
+    found = stack.ask("GET", f"logged-models/{model_id}")
+    assert found["model"]["info"]["status"] == "LOGGED_MODEL_READY"
+
+
+TRACE = """
+import sys, mlflow
+mlflow.set_tracking_uri(sys.argv[1])
+mlflow.set_experiment("rehearsed trace")
+with mlflow.start_span("outer") as outer:
+    with mlflow.start_span("inner") as inner:
+        inner.set_outputs("because")
+mlflow.flush_trace_async_logging()
+trace = mlflow.MlflowClient().get_trace(outer.trace_id)
+assert {span.name for span in trace.data.spans} == {"outer", "inner"}, trace
+print("ok", mlflow.__version__)
+"""
+
+
+def test_a_trace(stack: Stack, tmp_path: Path) -> None:
+    script = tmp_path / "trace.py"
+    script.write_text(TRACE)
+    client(stack, script, tmp_path)
+
+
+def test_registry_and_its_webhook(stack: Stack) -> None:
+    with receiving() as receiver:
+        events = [
+            {"entity": "REGISTERED_MODEL", "action": "CREATED"},
+            {"entity": "MODEL_VERSION_ALIAS", "action": "CREATED"},
+        ]
+        stack.ask(
+            "POST", "webhooks", name="hook", url=receiver.url("/hook"), events=events, secret="s"
+        )
+        stack.ask("POST", "registered-models/create", name="rehearsed")
+        made = stack.ask("POST", "model-versions/create", name="rehearsed", source="s3://b/model")
+        assert made["model_version"]["version"] == "1"
+        stack.ask("POST", "registered-models/alias", name="rehearsed", alias="best", version="1")
+        found = stack.ask("GET", "registered-models/alias?name=rehearsed&alias=best")
+        assert found["model_version"]["version"] == "1"
+        assert announced(receiver) == {"registered_model.created", "model_version_alias.created"}
+        assert all("x-mlflow-signature" in one.headers for one in receiver.deliveries)
+
+
+def announced(receiver: Receiver) -> set[Any]:
+    receiver.wait(lambda: len({one.event for one in receiver.deliveries}) >= 2, seconds=60)
+    return {one.event for one in receiver.deliveries}
+
+
+def test_the_index_is_right(stack: Stack) -> None:
+    verified = stack.admin("verify", "--all")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def test_zz_the_stack_goes_and_the_data_stays(stack: Stack) -> None:
+    """The last test: nothing is deployed after it."""
+    table, bucket = stack.table, stack.outputs["ArtifactBucketName"]
+    stack.delete()
+    assert table in stack.client("dynamodb").list_tables()["TableNames"]
+    names = [one["Name"] for one in stack.client("s3").list_buckets()["Buckets"]]
+    assert bucket in names
+    assert not [
+        one
+        for one in stack.client("lambda").list_functions()["Functions"]
+        if one["FunctionName"].startswith(NAME)
+    ]
