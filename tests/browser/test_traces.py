@@ -17,7 +17,7 @@ pytestmark = [
 
 def test_traces(visitor: Visitor, traces: Traces) -> None:
     visitor.open(f"/experiments/{traces.experiment}/traces")
-    visitor.looks("traces", "An answer to: Who wrote Faust?", "talk-2", "OK", "Error")
+    visitor.looks("traces", "An answer to: Who wrote Faust?", "talk-2", "OK", "Error", "4 of 4")
     assert visitor.page.get_by_text("An answer to").count() == len(traces.made)
     visitor.open(f"/experiments/{traces.experiment}/traces?groupBy=session")
     visitor.looks("traces-of-sessions", "talk-1", "talk-2")
@@ -66,3 +66,19 @@ def test_model_version(visitor: Visitor, data: Data) -> None:
     data.ask(post("model-versions/create", version))
     visitor.open(f"/models/{name}/versions/1")
     visitor.looks("model-version", "Version 1", "Source Model", "Inputs (1)", "Outputs (1)")
+
+
+def test_overview(visitor: Visitor, traces: Traces) -> None:
+    place = f"/experiments/{traces.experiment}/overview"
+    visitor.open(f"{place}/usage")
+    visitor.looks("overview-usage", "p99", "Error Count", "Overall error rate: 25.0%")
+    # The charts further down ask for their figures when they come into view.
+    for _ in range(3):
+        visitor.page.mouse.move(700, 600)
+        visitor.page.mouse.wheel(0, 800)
+        visitor.settle()
+    visitor.looks("overview-tokens", "Token Usage", "54")
+    visitor.open(f"{place}/quality")
+    visitor.looks("overview-quality", "Quality Summary", "helpful", "Total aggregate scores")
+    visitor.open(f"{place}/tool-calls")
+    visitor.looks("overview-tools", "Tool Performance Summary", "look_up", "75.00%")
