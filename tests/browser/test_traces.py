@@ -55,6 +55,8 @@ def test_logged_model(visitor: Visitor, data: Data) -> None:
     visitor.open(f"{place}/artifacts")
     visitor.page.get_by_text("MLmodel").first.click()
     visitor.looks("logged-model-file", "model.pkl", "python_function")
+    visitor.open(f"{place}/traces")
+    visitor.looks("logged-model-traces", "Traces")
 
 
 def test_model_version(visitor: Visitor, data: Data) -> None:
