@@ -4,7 +4,7 @@ A model's versions, aliases and overflowing tags are in its home: its own partit
 full of another model's when it was created. Renaming moves only ``M#META``, in one transaction, and
 the versions stay where they are; deleting removes only ``M#META``, and what was in its home can be
 cleared at leisure. ``M#HOME`` says whose a partition is, so a name is free at once, and nothing of
-a former model comes back with it (decision 12).
+a former model comes back with it (decision 9).
 """
 
 from __future__ import annotations
