@@ -48,7 +48,7 @@ class Traces(NamedTuple):
     failed: str
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     program = chromium.executable()
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
     folder = tmp_path_factory.mktemp("ui")
     with stopped(start_product(folder)) as server:
@@ -94,7 +94,7 @@ def _ran(program: Path, url: str, folder: Path) -> str:
     return run.stdout
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def traces(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Traces:
     """The agent of traced.py has answered."""
     printed = _ran(Path(traced.__file__), data.url, tmp_path_factory.mktemp("traces"))

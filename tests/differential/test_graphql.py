@@ -210,8 +210,8 @@ def test_ui_queries(both: Pair) -> None:
     same(both, ask(HISTORY, {"data": wanted | {"metricKey": "n"}}))
     searches: list[dict[str, Any]] = [
         {"filter": "name='graphql model'"},
-        {"maxResults": 10},
-        {"orderBy": ["name"]},
+        {"filter": "name='graphql model'", "maxResults": 10},
+        {"filter": "name='graphql model'", "orderBy": ["name"]},
     ]
     for search in searches:
         found = same(both, ask(VERSIONS, {"data": search}))
