@@ -11,9 +11,10 @@ from typing import Any
 
 from mlcore import queues
 from mlcore.db.expression import Raw
+from mlcore.prompts import IS_PROMPT
 from mlcore.repos import document, model_versions, registered_models, webhooks
 from mlcore.webhooks import announcement, message
-from mlcore.webhooks.announcement import IS_PROMPT, PROMPT_TEXT, PROMPT_TYPE, Announcement
+from mlcore.webhooks.announcement import PROMPT_TEXT, PROMPT_TYPE, Announcement
 from mlcore.webhooks.message import DeliveryMessage
 from mlcore.webhooks.webhook import ACTIVE, Webhook
 

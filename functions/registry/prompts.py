@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mlcore import errors
 from mlcore.limits.registry import TagFields
-from mlcore.repos.model_versions import IS_PROMPT
-
-
-def is_prompt(tags: Mapping[str, str]) -> bool:
-    return tags.get(IS_PROMPT, "false").lower() == "true"
+from mlcore.prompts import is_prompt
 
 
 def are_prompt_tags(tags: Sequence[TagFields]) -> bool:

@@ -11,6 +11,7 @@ from mlcore.http import Request
 from mlcore.limits import model_sources as limits
 from mlcore.limits.registry import LATEST, canonical_stage, version_number
 from mlcore.observability import logger
+from mlcore.prompts import is_prompt
 from mlcore.repos import logged_models, model_versions, registered_models, runs
 from mlcore.repos.registered_models import Record
 from registry import prompts
@@ -97,7 +98,7 @@ def _of_version(message: CreateModelVersion, request: Request, uri: limits.Model
     """Another version: the new one has its files and its run. MLflow's server does not keep a
     version's logged model, so none can be named with it."""
     model = registered_models.get(request.workspace, uri.name)
-    if prompts.is_prompt(model.model.tags):
+    if is_prompt(model.model.tags):
         raise errors.InvalidParameterValue(
             f"Invalid model version source: '{message.source}'. Prompt versions cannot be used as "
             "model version sources."

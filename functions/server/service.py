@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from mlcore.http import Request, Response
+from mlcore.settings import workspaces_enabled
 from server.messages import GetServerInfo
 
 MLFLOW_VERSION = "3.17.2"
@@ -25,8 +25,7 @@ def get_server_info(_message: GetServerInfo, _request: Request) -> dict[str, Any
     limited."""
     return {
         "store_type": "SqlStore",
-        "workspaces_enabled": os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower()
-        in ("1", "true"),
+        "workspaces_enabled": workspaces_enabled(),
         "trace_archival_enabled": False,
         "multipart_uploads_enabled": True,
         "multipart_downloads_enabled": True,

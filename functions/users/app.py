@@ -7,7 +7,8 @@ import os
 from mlcore.http import PlainRoute, delete, get, lambda_handler, patch, post
 from mlcore.http.gate import is_on
 from users import messages as m
-from users import named_permissions, permissions, roles, service, signup
+from users import permissions, roles, service, signup
+from users.named_permissions import OF_EXPERIMENTS, OF_MODELS
 
 RPCS = (
     post("/mlflow/users/create", m.CreateUser, service.create_user),
@@ -78,42 +79,42 @@ RPCS = (
     post(
         "/mlflow/experiments/permissions/create",
         m.ExperimentPermission,
-        named_permissions.create_experiment_permission,
+        OF_EXPERIMENTS.create,
     ),
     get(
         "/mlflow/experiments/permissions/get",
         m.ExperimentPermission,
-        named_permissions.get_experiment_permission,
+        OF_EXPERIMENTS.get,
     ),
     patch(
         "/mlflow/experiments/permissions/update",
         m.ExperimentPermission,
-        named_permissions.update_experiment_permission,
+        OF_EXPERIMENTS.update,
     ),
     delete(
         "/mlflow/experiments/permissions/delete",
         m.ExperimentPermission,
-        named_permissions.delete_experiment_permission,
+        OF_EXPERIMENTS.delete,
     ),
     post(
         "/mlflow/registered-models/permissions/create",
         m.RegisteredModelPermission,
-        named_permissions.create_registered_model_permission,
+        OF_MODELS.create,
     ),
     get(
         "/mlflow/registered-models/permissions/get",
         m.RegisteredModelPermission,
-        named_permissions.get_registered_model_permission,
+        OF_MODELS.get,
     ),
     patch(
         "/mlflow/registered-models/permissions/update",
         m.RegisteredModelPermission,
-        named_permissions.update_registered_model_permission,
+        OF_MODELS.update,
     ),
     delete(
         "/mlflow/registered-models/permissions/delete",
         m.RegisteredModelPermission,
-        named_permissions.delete_registered_model_permission,
+        OF_MODELS.delete,
     ),
 )
 

@@ -3,138 +3,98 @@ to 3.7 call. They are the same grants as those of :mod:`users.permissions`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from mlcore import errors
 from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant, check_permission
 from mlcore.http import Request
 from mlcore.repos import grants, users
 from mlcore.repos.grants import GrantExists, GrantMissing
-from mlcore.repos.users import HeldGrant
+from mlcore.repos.users import HeldGrant, User
+from mlcore.wire.parameters import text
 from users import messages as m
 from users import responses
-from users.parameters import text
+
+Permission = m.ExperimentPermission | m.RegisteredModelPermission
 
 
-def create_experiment_permission(
-    message: m.ExperimentPermission, request: Request
-) -> dict[str, Any]:
-    experiment_id, username = text(message, "experiment_id"), text(message, "username")
-    named = f"experiment_id={experiment_id}, username={username}"
-    made = _create(message, request, username, EXPERIMENT, experiment_id, "Experiment", named)
-    return {"experiment_permission": responses.experiment_permission(*made)}
+class NamedPermissions(NamedTuple):
+    """The four RPCs about one type of resource."""
+
+    resource_type: str
+    field: str
+    """Of a message, which names the resource."""
+    noun: str
+    answer: str
+    shown: Callable[[User, HeldGrant], dict[str, Any]]
+
+    def create(self, message: Permission, request: Request) -> dict[str, Any]:
+        resource_id, username = self._named(message)
+        grant = Grant(self.resource_type, resource_id, _level(message))
+        user = users.get(username)
+        users.own_role_id(user, request.workspace)
+        try:
+            grants.create(user, request.workspace, grant)
+        except GrantExists:
+            raise errors.ResourceAlreadyExists(
+                f"{self.noun} permission ({self.field}={resource_id}, username={username}) "
+                "already exists."
+            ) from None
+        return {self.answer: self.shown(user, HeldGrant(request.workspace, grant))}
+
+    def get(self, message: Permission, request: Request) -> dict[str, Any]:
+        resource_id, username = self._named(message)
+        user = users.get(username)
+        found = grants.find(user, request.workspace, self.resource_type, resource_id)
+        if found is None:
+            raise self._missing(resource_id, username)
+        return {self.answer: self.shown(user, HeldGrant(request.workspace, found))}
+
+    def update(self, message: Permission, request: Request) -> dict[str, Any]:
+        resource_id, username = self._named(message)
+        grant = Grant(self.resource_type, resource_id, _level(message))
+        try:
+            grants.change(users.get(username), request.workspace, grant)
+        except GrantMissing:
+            raise self._missing(resource_id, username) from None
+        return {}
+
+    def delete(self, message: Permission, request: Request) -> dict[str, Any]:
+        resource_id, username = self._named(message)
+        try:
+            grants.delete(users.get(username), request.workspace, self.resource_type, resource_id)
+        except GrantMissing:
+            raise self._missing(resource_id, username) from None
+        return {}
+
+    def _named(self, message: Permission) -> tuple[str, str]:
+        return text(message, self.field), text(message, "username")
+
+    def _missing(self, resource_id: str, username: str) -> errors.ResourceDoesNotExist:
+        return errors.ResourceDoesNotExist(
+            f"{self.noun} permission with {self.field}={resource_id} and username={username} "
+            "not found"
+        )
 
 
-def get_experiment_permission(message: m.ExperimentPermission, request: Request) -> dict[str, Any]:
-    experiment_id, username = text(message, "experiment_id"), text(message, "username")
-    user = users.get(username)
-    found = grants.find(user, request.workspace, EXPERIMENT, experiment_id)
-    if found is None:
-        raise _no_experiment_permission(experiment_id, username)
-    held = HeldGrant(request.workspace, found)
-    return {"experiment_permission": responses.experiment_permission(user, held)}
+OF_EXPERIMENTS = NamedPermissions(
+    EXPERIMENT,
+    "experiment_id",
+    "Experiment",
+    "experiment_permission",
+    responses.experiment_permission,
+)
+OF_MODELS = NamedPermissions(
+    REGISTERED_MODEL,
+    "name",
+    "Registered model",
+    "registered_model_permission",
+    responses.model_permission,
+)
 
 
-def update_experiment_permission(
-    message: m.ExperimentPermission, request: Request
-) -> dict[str, Any]:
-    experiment_id, username = text(message, "experiment_id"), text(message, "username")
-    grant = Grant(EXPERIMENT, experiment_id, _level(message))
-    try:
-        grants.change(users.get(username), request.workspace, grant)
-    except GrantMissing:
-        raise _no_experiment_permission(experiment_id, username) from None
-    return {}
-
-
-def delete_experiment_permission(
-    message: m.ExperimentPermission, request: Request
-) -> dict[str, Any]:
-    experiment_id, username = text(message, "experiment_id"), text(message, "username")
-    try:
-        grants.delete(users.get(username), request.workspace, EXPERIMENT, experiment_id)
-    except GrantMissing:
-        raise _no_experiment_permission(experiment_id, username) from None
-    return {}
-
-
-def create_registered_model_permission(
-    message: m.RegisteredModelPermission, request: Request
-) -> dict[str, Any]:
-    name, username = text(message, "name"), text(message, "username")
-    named = f"name={name}, username={username}"
-    made = _create(message, request, username, REGISTERED_MODEL, name, "Registered model", named)
-    return {"registered_model_permission": responses.model_permission(*made)}
-
-
-def get_registered_model_permission(
-    message: m.RegisteredModelPermission, request: Request
-) -> dict[str, Any]:
-    name, username = text(message, "name"), text(message, "username")
-    user = users.get(username)
-    found = grants.find(user, request.workspace, REGISTERED_MODEL, name)
-    if found is None:
-        raise _no_model_permission(name, username)
-    held = HeldGrant(request.workspace, found)
-    return {"registered_model_permission": responses.model_permission(user, held)}
-
-
-def update_registered_model_permission(
-    message: m.RegisteredModelPermission, request: Request
-) -> dict[str, Any]:
-    name, username = text(message, "name"), text(message, "username")
-    grant = Grant(REGISTERED_MODEL, name, _level(message))
-    try:
-        grants.change(users.get(username), request.workspace, grant)
-    except GrantMissing:
-        raise _no_model_permission(name, username) from None
-    return {}
-
-
-def delete_registered_model_permission(
-    message: m.RegisteredModelPermission, request: Request
-) -> dict[str, Any]:
-    name, username = text(message, "name"), text(message, "username")
-    try:
-        grants.delete(users.get(username), request.workspace, REGISTERED_MODEL, name)
-    except GrantMissing:
-        raise _no_model_permission(name, username) from None
-    return {}
-
-
-def _create(
-    message: m.ExperimentPermission | m.RegisteredModelPermission,
-    request: Request,
-    username: str,
-    resource_type: str,
-    resource_id: str,
-    noun: str,
-    named: str,
-) -> tuple[users.User, HeldGrant]:
-    grant = Grant(resource_type, resource_id, _level(message))
-    user = users.get(username)
-    users.own_role_id(user, request.workspace)
-    try:
-        grants.create(user, request.workspace, grant)
-    except GrantExists:
-        raise errors.ResourceAlreadyExists(f"{noun} permission ({named}) already exists.") from None
-    return user, HeldGrant(request.workspace, grant)
-
-
-def _level(message: m.ExperimentPermission | m.RegisteredModelPermission) -> str:
+def _level(message: Permission) -> str:
     permission = text(message, "permission")
     check_permission(permission)
     return permission
-
-
-def _no_experiment_permission(experiment_id: str, username: str) -> errors.ResourceDoesNotExist:
-    return errors.ResourceDoesNotExist(
-        f"Experiment permission with experiment_id={experiment_id} and username={username} "
-        "not found"
-    )
-
-
-def _no_model_permission(name: str, username: str) -> errors.ResourceDoesNotExist:
-    return errors.ResourceDoesNotExist(
-        f"Registered model permission with name={name} and username={username} not found"
-    )

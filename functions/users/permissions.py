@@ -13,9 +13,9 @@ from mlcore.policies.resources import workspace_of
 from mlcore.repos import grants, roles, users
 from mlcore.repos.grants import GrantExists, GrantMissing
 from mlcore.repos.users import Profile
+from mlcore.wire.parameters import text
 from users import messages as m
 from users import responses
-from users.parameters import text
 
 
 def grant_user_permission(message: m.UserPermission, request: Request) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def revoke_user_permission(message: m.UserPermission, request: Request) -> dict[
 def get_user_permission(message: m.UserPermission, request: Request) -> dict[str, Any]:
     """What a user may with a resource, by the rules that requests are judged by."""
     username, resource_type, resource_id = _named(message)
-    found = _profile(username)
+    found = users.get_profile(username)
     permissions.check_no_workspace(resource_type)
     permissions.check_resource_type(resource_type)
     if resource_id != permissions.ANY and resource_type not in permissions.WITH_ID:
@@ -80,7 +80,7 @@ def list_current_user_permissions(message: m.Nothing, request: Request) -> dict[
 def list_user_permissions(message: m.UserName, request: Request) -> dict[str, Any]:
     """Every permission of a user, as far as the caller may know of them."""
     username = text(message, "username")
-    found = _profile(username)
+    found = users.get_profile(username)
     rows = _rows(found)
     access = request.caller()
     if not (access.is_admin or access.username == username):
@@ -91,13 +91,6 @@ def list_user_permissions(message: m.UserName, request: Request) -> dict[str, An
 
 def _named(message: m.UserPermission) -> tuple[str, str, str]:
     return text(message, "username"), text(message, "resource_type"), text(message, "resource_id")
-
-
-def _profile(username: str) -> Profile:
-    found = users.find_profile(username)
-    if found is None:
-        raise users.missing(username)
-    return found
 
 
 def _rows(found: Profile) -> list[dict[str, Any]]:

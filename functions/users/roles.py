@@ -11,9 +11,9 @@ from mlcore.http import Request
 from mlcore.policies.access import administrated
 from mlcore.repos import roles, users
 from mlcore.repos.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
+from mlcore.wire.parameters import given, integer, text
 from users import messages as m
 from users import responses
-from users.parameters import given, integer, text
 
 RESERVED_PREFIX = "__user_"
 
@@ -141,9 +141,7 @@ def unassign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]
 def list_user_roles(message: m.UserName, request: Request) -> dict[str, Any]:
     """The roles of a user, as far as the caller may know of them."""
     username = text(message, "username")
-    found = users.find_profile(username)
-    if found is None:
-        raise users.missing(username)
+    found = users.get_profile(username)
     listed = [*responses.own_roles(found), *roles.find_many(found.role_ids)]
     access = request.caller()
     if not (access.is_admin or access.username == username):

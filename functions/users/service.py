@@ -10,9 +10,9 @@ from mlcore.http import Request
 from mlcore.policies import access as policy
 from mlcore.repos import roles, users
 from mlcore.repos.users import UserExists
+from mlcore.wire.parameters import given, text
 from users import messages as m
 from users import responses
-from users.parameters import given, text
 
 MINIMUM_PASSWORD_LENGTH = 12
 
@@ -31,9 +31,7 @@ def create_user(message: m.CreateUser, request: Request) -> dict[str, Any]:
 
 def get_user(message: m.UserName, request: Request) -> dict[str, Any]:
     username = text(message, "username")
-    found = users.find_profile(username)
-    if found is None:
-        raise users.missing(username)
+    found = users.get_profile(username)
     return {"user": responses.profile(found)}
 
 
@@ -101,9 +99,7 @@ def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
         raise errors.BadRequest(
             "Users cannot delete their own account. Ask another admin to delete this user instead."
         )
-    found = users.find_profile(username)
-    if found is None:
-        raise users.missing(username)
+    found = users.get_profile(username)
     users.delete(found)
     return {}
 

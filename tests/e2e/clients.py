@@ -22,6 +22,7 @@ PINS = {
     "3.1.4": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
     "3.6.0": (),
 }
+CURRENT = "3.17.2"
 FOLDER = ROOT / ".tools" / "clients"
 
 
@@ -61,3 +62,23 @@ def _interpreter() -> str:
     return (
         "3.11" if sys.version_info[:2] != (3, 11) and shutil.which("python3.11") else sys.executable
     )
+
+
+def run_script(script: Path, version: str, folder: Path, *arguments: str) -> None:
+    """Runs a script with a client, the current one or an old one; it must end with its ``ok``.
+
+    Args:
+        folder: where it runs.
+    """
+    interpreter = sys.executable if version == CURRENT else str(python(version))
+    run = subprocess.run(
+        [interpreter, str(script), *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=folder,
+        env=environment(MLFLOW_HTTP_REQUEST_MAX_RETRIES="1"),
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert f"ok {version}" in run.stdout, run.stdout

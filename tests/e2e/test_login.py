@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +13,8 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.e2e.clients import python
-from tests.servers import ADMIN, Server, environment, start_product, stopped
+from tests.e2e.clients import run_script
+from tests.servers import ADMIN, Server, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 SCRIPT = Path(__file__).with_name("login_script.py")
@@ -46,18 +44,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.mark.parametrize("version", ["3.17.2", "3.6.0"])
 def test_accounts(guarded: Server, version: str, tmp_path: Path) -> None:
-    interpreter = sys.executable if version == "3.17.2" else str(python(version))
-    run = subprocess.run(
-        [interpreter, str(SCRIPT), guarded.url, uuid4().hex, *ADMIN],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=tmp_path,
-        env=environment(MLFLOW_HTTP_REQUEST_MAX_RETRIES="1"),
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert f"ok {version}" in run.stdout, run.stdout
+    run_script(SCRIPT, version, tmp_path, guarded.url, uuid4().hex, *ADMIN)
 
 
 def _status(

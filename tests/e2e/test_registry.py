@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.e2e.clients import python
-from tests.servers import Server, environment
+from tests.e2e.clients import run_script
+from tests.servers import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 SCRIPTS = Path(__file__).parent
@@ -29,18 +27,9 @@ SCRIPTS = Path(__file__).parent
     ],
 )
 def test_client(product: Server, script: str, version: str, tmp_path: Path) -> None:
-    interpreter = sys.executable if version == "3.17.2" else str(python(version))
-    run = subprocess.run(
-        [interpreter, str(SCRIPTS / script), product.url, f"registry-{version}-{uuid4().hex}"],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=tmp_path,
-        env=environment(MLFLOW_HTTP_REQUEST_MAX_RETRIES="1"),
+    run_script(
+        SCRIPTS / script, version, tmp_path, product.url, f"registry-{version}-{uuid4().hex}"
     )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert f"ok {version}" in run.stdout, run.stdout
 
 
 MODEL = """

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.search.grammar import OrderBy
 from mlcore.search.trace_filter import (
     SPAN_TOLERANCE,
     Condition,
     Filter,
-    OrderBy,
     parse_filter,
     parse_order_by,
 )

@@ -31,3 +31,8 @@ def settings() -> Settings:
         table_name=os.environ["TABLE_NAME"],
         artifact_root=os.environ.get("ARTIFACT_ROOT", "mlflow-artifacts:/"),
     )
+
+
+def workspaces_enabled() -> bool:
+    """Whether requests may name a workspace."""
+    return os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower() in ("1", "true")

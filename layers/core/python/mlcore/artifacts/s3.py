@@ -18,8 +18,6 @@ CONNECT_TIMEOUT_SECONDS: Final = 1
 READ_TIMEOUT_SECONDS: Final = 8
 ATTEMPTS: Final = 3
 POOL_CONNECTIONS: Final = 16
-MOST_DELETED_AT_ONCE: Final = 1000
-
 _MISSING: Final = frozenset(("404", "NoSuchKey", "NotFound"))
 _THROTTLED: Final = frozenset(
     ("SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -13,6 +12,7 @@ from urllib.parse import parse_qsl
 
 from mlcore import errors
 from mlcore.auth.requirements import Reader, everything
+from mlcore.settings import workspaces_enabled
 from mlcore.wire import Message
 
 DEFAULT_WORKSPACE: Final = "default"
@@ -86,7 +86,7 @@ def workspace_of(headers: Mapping[str, str], path: str = "") -> str:
     name = headers.get(_WORKSPACE_HEADER, "").strip()
     if not name or path.rstrip("/").endswith("/mlflow/server-info"):
         return DEFAULT_WORKSPACE
-    if os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower() not in ("1", "true"):
+    if not workspaces_enabled():
         raise errors.FeatureDisabled(
             "Workspace APIs are not available: workspaces are not enabled on this server"
         )

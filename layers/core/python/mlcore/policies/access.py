@@ -26,6 +26,7 @@ from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.repos import roles, users
 from mlcore.repos.roles import Role
 from mlcore.repos.users import Profile
+from mlcore.settings import workspaces_enabled
 
 DEFAULT_PERMISSION: Final = "DEFAULT_PERMISSION"
 GRANT_DEFAULT_WORKSPACE: Final = "GRANT_DEFAULT_WORKSPACE_ACCESS"
@@ -70,9 +71,7 @@ class Access:
     def profile(self) -> Profile:
         """The caller. Raises ResourceDoesNotExist when the user was deleted meanwhile."""
         if self._profile is None:
-            self._profile = users.find_profile(self.username)
-            if self._profile is None:
-                raise users.missing(self.username)
+            self._profile = users.get_profile(self.username)
         return self._profile
 
     def roles(self) -> list[Role]:
@@ -162,10 +161,6 @@ def administrated(profile: Profile, assigned: Iterable[Role]) -> set[str]:
 def default_permission() -> Permission:
     """The level of those who have no grant, below which no grant falls."""
     return PERMISSIONS[os.environ.get(DEFAULT_PERMISSION) or "READ"]
-
-
-def workspaces_enabled() -> bool:
-    return os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower() in {"1", "true"}
 
 
 def absent(workspace: str) -> Permission:

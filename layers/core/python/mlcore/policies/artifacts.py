@@ -16,12 +16,14 @@ from mlcore.auth.permissions import (
     WORKSPACE,
     Permission,
 )
-from mlcore.auth.requirements import NOT_DENIED, Requirement
-from mlcore.policies.access import Access, absent, workspaces_enabled
+from mlcore.auth.requirements import Requirement
+from mlcore.policies.access import Access, absent
 from mlcore.policies.logged_models import on_model as on_logged_model
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.registry import kind_of
-from mlcore.policies.requests import Policy, Route, inherited, on_runs, version_type
+from mlcore.policies.registry import may_read_version
+from mlcore.policies.requests import Policy, Route, inherited, on_runs
+from mlcore.policies.runs import on_run
+from mlcore.settings import workspaces_enabled
 
 _FOLDERS = {"models": LOGGED_MODEL, "traces": TRACE}
 RUN_FOLDERS = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{32}")
@@ -80,15 +82,8 @@ def _path(message: Any) -> str:
     return str(getattr(message, "artifact_path", "") or getattr(message, "path", ""))
 
 
-def on_run(action: str) -> Policy:
-    def policy(access: Access, message: Any) -> bool:
-        return on_runs(access, [message.run_id or getattr(message, "run_uuid", "")], action)
-
-    return policy
-
-
 def on_run_argument(action: str) -> Policy:
-    """As :func:`on_run`, of a plain route."""
+    """As :func:`mlcore.policies.runs.on_run`, of a plain route."""
 
     def policy(access: Access, message: Any) -> bool:
         arguments = message.arguments()
@@ -116,10 +111,7 @@ def file_of_version(access: Access, message: Any) -> bool:
     name = message.arguments().get("name")
     if not name:
         raise errors.InvalidParameterValue("Request must specify name parameter")
-    kind = kind_of(access.workspace, name)
-    return kind is not None and access.allows(
-        Requirement(kind, name, "read"), Requirement(version_type(kind), ANY, NOT_DENIED)
-    )
+    return may_read_version(access, name)
 
 
 _PROXY = "/2.0/mlflow-artifacts"

@@ -13,8 +13,8 @@ from mlcore.policies.access import Access
 from mlcore.policies.experiments import give
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.requests import Follow, Policy, Route, anybody, on_runs, version_type
+from mlcore.prompts import IS_PROMPT, is_prompt
 from mlcore.repos import grants, registered_models
-from mlcore.repos.model_versions import IS_PROMPT
 
 
 def kind_of(workspace: str, name: str) -> str | None:
@@ -26,7 +26,7 @@ def kind_of(workspace: str, name: str) -> str | None:
 
 
 def kind_of_tags(tags: Mapping[str, str]) -> str:
-    return PROMPT if tags.get(IS_PROMPT, "false").lower() == "true" else REGISTERED_MODEL
+    return PROMPT if is_prompt(tags) else REGISTERED_MODEL
 
 
 def on_model(action: str) -> Policy:
@@ -53,9 +53,14 @@ def on_version(action: str) -> Policy:
 
 
 def read_version(access: Access, message: Any) -> bool:
-    kind = kind_of(access.workspace, message.name)
+    return may_read_version(access, message.name)
+
+
+def may_read_version(access: Access, name: str) -> bool:
+    """Of a missing model nobody reads one."""
+    kind = kind_of(access.workspace, name)
     return kind is not None and access.allows(
-        Requirement(kind, message.name, "read"), Requirement(version_type(kind), ANY, NOT_DENIED)
+        Requirement(kind, name, "read"), Requirement(version_type(kind), ANY, NOT_DENIED)
     )
 
 

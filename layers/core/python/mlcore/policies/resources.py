@@ -5,8 +5,8 @@ from __future__ import annotations
 from mlcore import errors
 from mlcore.auth.permissions import ANY, EXPERIMENT
 from mlcore.ids import DEFAULT_WORKSPACE
-from mlcore.policies.access import workspaces_enabled
 from mlcore.repos import experiments
+from mlcore.settings import workspaces_enabled
 
 
 def workspace_of(resource_type: str, resource_id: str, active: str) -> str | None:

@@ -12,6 +12,7 @@ from mlcore.policies.access import Access, administrated
 from mlcore.policies.requests import Policy, Route, administrators, anybody
 from mlcore.policies.resources import workspace_of
 from mlcore.repos import roles, users
+from mlcore.wire.parameters import integer
 
 
 def oneself(access: Access, message: Any) -> bool:
@@ -98,9 +99,9 @@ def _workspace_of_role(message: Any) -> str | None:
     """The workspace of the role that a message is about, None when there is no such role."""
     try:
         if message.has("role_id"):
-            return roles.get(_number(message, "role_id")).workspace
+            return roles.get(integer(message, "role_id")).workspace
         if message.has("role_permission_id"):
-            return roles.find_permission(_number(message, "role_permission_id"))[0].workspace
+            return roles.find_permission(integer(message, "role_permission_id"))[0].workspace
     except errors.ResourceDoesNotExist:
         return None
     workspace = getattr(message, "workspace", None)
@@ -111,16 +112,6 @@ def _workspace_of_role(message: Any) -> str | None:
     if not isinstance(workspace, str) or not workspace.strip():
         raise errors.InvalidParameterValue("Parameter 'workspace' must be a non-empty string.")
     return workspace
-
-
-def _number(message: Any, name: str) -> int:
-    value = getattr(message, name)
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise errors.InvalidParameterValue(
-            f"Parameter '{name}' must be an integer. Got: {value!r}"
-        ) from None
 
 
 _MODELS = "/2.0/mlflow/registered-models/permissions"

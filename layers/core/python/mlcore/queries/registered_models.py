@@ -11,6 +11,7 @@ from mlcore import paging
 from mlcore.db import keys
 from mlcore.entities import ModelVersion, RegisteredModel
 from mlcore.limits.text import check_max_results
+from mlcore.prompts import IS_PROMPT
 from mlcore.repos import model_versions, registered_models
 from mlcore.repos.registered_models import Record
 from mlcore.responses import registry as responses
@@ -18,7 +19,7 @@ from mlcore.search import grammar, order
 from mlcore.search.fields import ATTRIBUTE, TAG
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import predicate
-from mlcore.search.registry_fields import PROMPT_TAG, REGISTERED_MODEL, REGISTERED_MODEL_ORDER
+from mlcore.search.registry_fields import REGISTERED_MODEL, REGISTERED_MODEL_ORDER
 
 ModelReader = Callable[[str, bool], bool]
 """Whether the caller may read a registered model, or (True) a prompt, by its name."""
@@ -116,7 +117,7 @@ def without_prompt_filter(
     """Whether prompts are asked for, and the comparisons that then count. Prompts are hidden unless
     the first condition on their tag asks for them; if hidden, no condition on it counts."""
     for comparison in comparisons:
-        if comparison.kind == TAG and comparison.key == PROMPT_TAG:
+        if comparison.kind == TAG and comparison.key == IS_PROMPT:
             value = str(comparison.value).lower()
             if (comparison.operator, value) in (("=", "true"), ("!=", "false")):
                 return True, comparisons
@@ -124,13 +125,13 @@ def without_prompt_filter(
     return False, [
         comparison
         for comparison in comparisons
-        if comparison.kind != TAG or comparison.key != PROMPT_TAG
+        if comparison.kind != TAG or comparison.key != IS_PROMPT
     ]
 
 
 def is_prompt(model: RegisteredModel) -> bool:
     """As searches see it: the exact value."""
-    return model.tags.get(PROMPT_TAG) == "true"
+    return model.tags.get(IS_PROMPT) == "true"
 
 
 class _Named(NamedTuple):

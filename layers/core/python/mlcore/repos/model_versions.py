@@ -28,6 +28,7 @@ from mlcore.entities import ModelVersion, RegisteredModel
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import ModelVersionTag, RunModelVersion
+from mlcore.prompts import IS_PROMPT
 from mlcore.repos import document, registered_models
 from mlcore.repos.document import Document
 from mlcore.repos.registered_models import Record as ModelRecord
@@ -37,7 +38,6 @@ NO_STAGE = "None"
 ARCHIVED = "Archived"
 DELETED = "Deleted_Internal"
 READY = "READY"
-IS_PROMPT = "mlflow.prompt.is_prompt"
 MOST_VERSION = 2**63 - 1
 READ_TOGETHER = 10
 """Where the first version mostly decides."""

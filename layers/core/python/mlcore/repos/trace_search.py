@@ -19,6 +19,7 @@ from mlcore.repos import experiments, span_packs, trace_links, trace_pages, trac
 from mlcore.repos.trace_pages import BY_TIME, Place, Through, Window
 from mlcore.repos.traces import Record
 from mlcore.search import trace_match
+from mlcore.search.grammar import OrderBy
 from mlcore.search.order import Key
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
@@ -27,7 +28,6 @@ from mlcore.search.trace_filter import (
     SOURCE_RUN,
     Condition,
     Filter,
-    OrderBy,
 )
 
 READ_TOGETHER = 1000

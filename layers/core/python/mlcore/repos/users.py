@@ -74,6 +74,14 @@ def find_profile(username: str) -> Profile | None:
     return _profile(items)
 
 
+def get_profile(username: str) -> Profile:
+    """As :func:`find_profile`. Raises ResourceDoesNotExist."""
+    found = find_profile(username)
+    if found is None:
+        raise missing(username)
+    return found
+
+
 def find_all() -> list[Profile]:
     """Every user with grants and roles, by name."""
     names = [

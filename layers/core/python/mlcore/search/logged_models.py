@@ -20,7 +20,7 @@ from mlcore.errors import AttributeNotFound, BadRequest, InvalidParameterValue
 from mlcore.search import tokens as t
 from mlcore.search.clauses import COMPARISON, NULL_CHECK, PARENTHESIS, Item, Reader, clauses_of
 from mlcore.search.like import ilike, like
-from mlcore.search.order import MISSING, PRESENT, Key, descending
+from mlcore.search.order import MISSING, PRESENT, Key, value_field
 
 ATTRIBUTES, METRICS, PARAMS, TAGS = "attributes", "metrics", "params", "tags"
 _KINDS = [ATTRIBUTES, METRICS, PARAMS, TAGS]
@@ -192,12 +192,7 @@ def sort_key(ordering: Sequence[OrderBy]) -> Callable[[LoggedModel], Key]:
         elements: list[str | int | float] = []
         for order in total:
             value = _latest(model, order) if order.metric else _COLUMNS[order.key](model)
-            if value is None:
-                elements += (MISSING, 0)
-            elif order.ascending:
-                elements += (PRESENT, value)
-            else:
-                elements += (PRESENT, descending(value) if isinstance(value, str) else -value)
+            elements += value_field(value, ascending=order.ascending)
         return tuple(elements)
 
     return key

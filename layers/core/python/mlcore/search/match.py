@@ -21,7 +21,7 @@ __all__ = ["Predicate", "predicate", "sort_key"]
 
 Predicate = Callable[[Any], bool]
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -80,7 +80,7 @@ def _entry(container: str, key: str, holds: Predicate) -> Predicate:
 
 
 def _metric(comparison: Comparison) -> Predicate:
-    key, operand, compare = comparison.key, comparison.value, _COMPARE[comparison.operator]
+    key, operand, compare = comparison.key, comparison.value, COMPARE[comparison.operator]
     # Every comparison of a Python NaN but != is false, as in MLflow.
     return lambda item: (
         (metric := item.metrics.get(key)) is not None and compare(metric.value, operand)
@@ -117,5 +117,5 @@ def value_test(comparison: Comparison) -> Callable[[Any], bool]:
         case "IS NULL" | "IS NOT NULL":
             return lambda _: True
         case sign:
-            compare = _COMPARE[sign]
+            compare = COMPARE[sign]
             return lambda value: compare(value, operand)

@@ -32,6 +32,15 @@ def metric_field(value: float, *, ascending: bool) -> Key:
     return (PRESENT, value if ascending else -value) if value == value else _NOT_A_NUMBER  # noqa: PLR0124 - NaN
 
 
+def value_field(value: str | float | None, *, ascending: bool) -> Key:
+    """What any other field's value contributes to a key; None stands for a missing one."""
+    if value is None:
+        return _LAST
+    if ascending:
+        return (PRESENT, value)
+    return (PRESENT, descending(value) if isinstance(value, str) else -value)
+
+
 def descending(text: str) -> str:
     """A text that sorts as the opposite of ``text``."""
     return text.encode("utf-8", "surrogatepass").translate(_INVERTED).decode("latin-1") + _END

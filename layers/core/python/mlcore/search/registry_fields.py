@@ -15,8 +15,6 @@ from mlcore.search.fields import (
     valid_keys,
 )
 
-PROMPT_TAG = "mlflow.prompt.is_prompt"
-
 _TEXT = frozenset(("=", "!=", "LIKE", "ILIKE"))
 _LIST = _TEXT | {"IN", "NOT IN"}
 _NUMERIC = frozenset(("<", "<=", "=", "!=", ">=", ">"))

@@ -14,7 +14,14 @@ from typing import Final, NamedTuple
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import tokens as t
 from mlcore.search.clauses import IDENTIFIER, NULL_CHECK, PARENTHESIS, Item
-from mlcore.search.grammar import conditions_of, direction_of, list_of, quoted, without_quotes
+from mlcore.search.grammar import (
+    OrderBy,
+    conditions_of,
+    direction_of,
+    list_of,
+    quoted,
+    without_quotes,
+)
 
 ATTRIBUTE: Final = "attribute"
 TAG: Final = "tag"
@@ -75,12 +82,6 @@ class Condition(NamedTuple):
     key: str
     operator: str
     value: Value
-
-
-class OrderBy(NamedTuple):
-    kind: str
-    key: str
-    ascending: bool
 
 
 class Filter(NamedTuple):

@@ -17,8 +17,10 @@ from typing import Any, Final
 from mlcore import paging
 from mlcore.entities import Assessment, Trace
 from mlcore.errors import InvalidParameterValue
+from mlcore.search.grammar import OrderBy
 from mlcore.search.like import ilike, like
-from mlcore.search.order import MISSING, PRESENT, Key, descending
+from mlcore.search.match import COMPARE
+from mlcore.search.order import MISSING, PRESENT, Key, value_field
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
     CONTENT,
@@ -29,21 +31,12 @@ from mlcore.search.trace_filter import (
     SPAN_ATTRIBUTE,
     TAG,
     Condition,
-    OrderBy,
 )
 
 Test = Callable[[Any], bool]
 Node = list[Any]
 """As in :mod:`mlcore.repos.span_packs`."""
 
-_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _COLUMNS: Final[dict[str, Callable[[Trace], Any]]] = {
     "request_id": operator.attrgetter("trace_id"),
     "experiment_id": operator.attrgetter("experiment_id"),
@@ -78,7 +71,7 @@ def assessment_test(condition: Condition) -> Callable[[Assessment], bool]:
     if sign in ("IS NULL", "IS NOT NULL"):
         return lambda one: one.valid and one.kind == kind and one.name == key
     if sign in ("<", "<=", ">", ">="):
-        compare = _COMPARE[sign]
+        compare = COMPARE[sign]
 
         def holds(one: Assessment) -> bool:
             number, numeric = aggregate(one.value)
@@ -149,13 +142,7 @@ def sort_key(ordering: Sequence[OrderBy]) -> Callable[[Trace], Key]:
     def key(trace: Trace) -> Key:
         elements: list[str | int | float] = []
         for get, order in fields:
-            value = get(trace)
-            if value is None:
-                elements += (MISSING, 0)
-            elif order.ascending:
-                elements += (PRESENT, value)
-            else:
-                elements += (PRESENT, descending(value) if isinstance(value, str) else -value)
+            elements += value_field(get(trace), ascending=order.ascending)
         return tuple(elements)
 
     return key
@@ -229,7 +216,7 @@ def _span(condition: Condition) -> Callable[[Node, str], bool]:
 
 
 def _number_test(sign: str, value: Any) -> Test:
-    compare = _COMPARE[sign]
+    compare = COMPARE[sign]
     if isinstance(value, str):
         try:
             value = float(value) if any(mark in value for mark in ".eE") else int(value)
@@ -254,5 +241,5 @@ def _text_test(sign: str, value: Any) -> Test:
     if sign in ("IN", "NOT IN"):
         members = frozenset(value)
         return members.__contains__ if sign == "IN" else lambda text: text not in members
-    compare = _COMPARE[sign]
+    compare = COMPARE[sign]
     return lambda text: compare(text, value)

@@ -9,16 +9,15 @@ the image, so that an item never holds them twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.entities import ModelVersion, RegisteredModel
 from mlcore.ids import new_ulid, now_ms
+from mlcore.prompts import IS_PROMPT, is_prompt
 from mlcore.webhooks.webhook import EventName
 
 ATTRIBUTE: Final = "event"
 
-IS_PROMPT: Final = "mlflow.prompt.is_prompt"
 PROMPT_TYPE: Final = "_mlflow_prompt_type"
 PROMPT_TEXT: Final = "mlflow.prompt.text"
 
@@ -48,11 +47,6 @@ def parse(text: str) -> Announcement:
     fields: dict[str, Any] = json.loads(text)
     fields["event"] = EventName(*fields["event"].split("."))
     return Announcement(**fields)
-
-
-def is_prompt(tags: Mapping[str, str]) -> bool:
-    """Whether these are the tags of a prompt, which is a registered model like any other."""
-    return tags.get(IS_PROMPT, "false").lower() == "true"
 
 
 def model_created(model: RegisteredModel) -> str:

@@ -9,6 +9,8 @@ import functools
 import os
 from typing import NamedTuple
 
+from mlcore.settings import workspaces_enabled
+
 
 class WebhookSettings(NamedTuple):
     allowed_schemes: tuple[str, ...]
@@ -34,7 +36,7 @@ def webhook_settings() -> WebhookSettings:
         allow_loopback=_is_on("WEBHOOK_ALLOW_LOOPBACK"),
         timeout_seconds=float(get("MLFLOW_WEBHOOK_REQUEST_TIMEOUT", "30")),
         backoff_seconds=float(get("WEBHOOK_BACKOFF_SECONDS", "1")),
-        workspaces=_is_on("MLFLOW_ENABLE_WORKSPACES"),
+        workspaces=workspaces_enabled(),
     )
 
 

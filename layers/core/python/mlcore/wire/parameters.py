@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore import errors
-from mlcore.wire import Message
+from mlcore.wire.message import Message
 
 
 def given(message: Message, name: str) -> Any:
