@@ -60,10 +60,16 @@ def healthy(url: str) -> bool:
         connection.close()
 
 
-def start(command: list[str], port: int, folder: Path, cwd: Path, **more: str) -> Server:
-    """Starts a server and waits until GET /health answers 200; its output goes to server.log."""
+def start(
+    command: list[str], port: int, folder: Path, cwd: Path, said: str = "", **more: str
+) -> Server:
+    """Starts a server and waits until GET /health answers 200 and its output holds ``said``.
+
+    The output goes to server.log, behind that of an earlier server in the same folder.
+    """
     log = folder / "server.log"
     with log.open("ab") as output:
+        before = output.tell()
         process = subprocess.Popen(
             command,
             cwd=cwd,
@@ -74,7 +80,7 @@ def start(command: list[str], port: int, folder: Path, cwd: Path, **more: str) -
         )
     server = Server(f"http://127.0.0.1:{port}", process, log)
     deadline = time.monotonic() + START_SECONDS
-    while not healthy(server.url):
+    while not (healthy(server.url) and said.encode() in log.read_bytes()[before:]):
         if process.poll() is not None or time.monotonic() > deadline:
             server.kill()
             raise RuntimeError(f"{' '.join(command)} did not start:\n{log.read_text()[-4000:]}")
@@ -87,7 +93,7 @@ def start_product(folder: Path, *arguments: str, port: int | None = None, **more
     port = port or free_port()
     chosen = arguments if "--data" in arguments else ("--ephemeral", *arguments)
     command = [sys.executable, "-m", "local", "--port", str(port), *chosen]
-    return start(command, port, folder, ROOT, **more)
+    return start(command, port, folder, ROOT, said="\nready\n", **more)
 
 
 ADMIN = ("admin", "an-admin-password")
