@@ -41,7 +41,7 @@ def search(
         accepts,
         run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )
-    found = runs.entities([read for _, read in rows[:limit]], model_inputs=False)
+    found = runs.with_datasets([run for _, run in rows[:limit]])
     page = paging.fitting(found, _weight)
     answer: dict[str, Any] = {}
     if page:

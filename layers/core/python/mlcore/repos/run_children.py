@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from mlcore.db import keys
@@ -83,15 +83,17 @@ def model_outputs(texts: Mapping[str, str]) -> tuple[ModelOutput, ...]:
     return tuple(ModelOutput(entry["model_id"], entry["step"]) for entry in found)
 
 
-def resolve(
-    experiment_id: str,
-    references: Iterable[DatasetReference],
-    known: Mapping[datasets.Identity, Dataset],
-) -> tuple[DatasetInput, ...]:
+def resolve(outline: Run, known: Mapping[datasets.Identity, Dataset]) -> tuple[DatasetInput, ...]:
+    """The run's dataset inputs with the datasets that are known; the others are left out."""
     return tuple(
-        DatasetInput(known[identity], reference.tags)
-        for reference in references
-        if (identity := datasets.Identity(experiment_id, reference.name, reference.digest)) in known
+        DatasetInput(known[identity], entry.tags)
+        for entry in outline.dataset_inputs
+        if (
+            identity := datasets.Identity(
+                outline.experiment_id, entry.dataset.name, entry.dataset.digest
+            )
+        )
+        in known
     )
 
 

@@ -47,9 +47,11 @@ STREAMED_RUNS = 3_000
 """So many runs are read in an index's order before a filter counts as too selective for it."""
 READ_TOGETHER = 1_000
 FURTHER_RANKS = 25
-"""A few more than rows are wanted, so that the last of them seldom has the last value read."""
+"""A few more entries than rows are wanted, so that most often the last row's value ends among
+them."""
 
-Row = tuple[order.Key, Record]
+Row = tuple[order.Key, Run]
+"""The runs are outlines."""
 
 
 class Query(NamedTuple):
@@ -76,7 +78,7 @@ class _Compiled(NamedTuple):
             return None
         key = self.key_of(run)
         after = self.query.after
-        return (key, read) if after is None or key > after else None
+        return (key, run) if after is None or key > after else None
 
 
 def find(
@@ -98,11 +100,12 @@ def find(
         experiment_id: run_index.runs_of_stages(experiment_id, query.stages)
         for experiment_id in experiment_ids
     }
+    small = _small(query)
     found: list[Experiment | None] = []
     pending: dict[str, set[Key] | None] = {}
     calls: list[Callable[[], object]] = [
         lambda: found.extend(experiments.find_many(experiment_ids)),
-        *(partial(listing.read, SMALL_RUNS + 1) for listing in listings.values()),
+        *(partial(listing.read, small + 1) for listing in listings.values()),
     ]
     if _asks_late_entries(query):
         calls += [partial(_read_pending, one, pending) for one in experiment_ids]
@@ -115,7 +118,7 @@ def find(
         if experiment.epoch and len(query.stages) == 1:
             # The index has each run's own stage, which the experiment's overrules.
             listing = run_index.runs_of_stages(experiment.experiment_id, ())
-            listing.read(SMALL_RUNS + 1)
+            listing.read(small + 1)
         late = pending.get(experiment.experiment_id, set())
         rows += _of_one(experiment, listing, late, compiled)
     return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
@@ -161,6 +164,14 @@ def _of_one(
     return _looked_at(
         cheapest.access, experiment, list(named), compiled, sum(one.seen for one in competitors)
     )
+
+
+def _small(query: Query) -> int:
+    """Up to how many runs an experiment is read whole."""
+    if plan.metric_order(query.ordering) and not query.comparisons:
+        # An index has all the answer, and to ask it costs one round trip more.
+        return min(SMALL_RUNS, query.rows)
+    return SMALL_RUNS
 
 
 def _asks_late_entries(query: Query) -> bool:
@@ -214,7 +225,7 @@ def _by_metric(
     rows = _rows(list(pending), experiment, compiled)
     seen = 0
     ranked = run_index.ranked(experiment.experiment_id, metric, begin)
-    for added in _chunks(ranked, query.rows + FURTHER_RANKS):
+    for added in _chunks(ranked, query.rows):
         seen += len(added)
         named = [run_index.run_key(experiment.experiment_id, entry) for entry in added]
         rows += _rows([key for key in named if key not in pending], experiment, compiled)
@@ -233,9 +244,17 @@ def _by_metric(
 
 
 def _chunks(ranges: Sequence[Entries], size: int) -> Iterator[list[Raw]]:
+    """The entries in their order. A list ends, if it can, with the first of another value behind
+    ``size`` of them: more runs need not be read to know that a value has ended."""
     for entries in ranges:
         while not entries.done:
-            yield entries.read(size)
+            added = entries.read(size + FURTHER_RANKS)
+            values = [entry["value"]["S"] for entry in added]
+            changes = (at for at in range(size, len(added)) if values[at] != values[at - 1])
+            end = next(changes, len(added)) + 1
+            yield added[:end]
+            if added[end:]:
+                yield added[end:]
 
 
 def _looked_at(

@@ -185,37 +185,50 @@ def create(run: Run, experiment: Experiment) -> None:
     _remember(run.run_id, run.experiment_id)
 
 
-def entities(records: Sequence[Record], *, model_inputs: bool = True) -> list[Run]:
-    """The runs of the records; datasets that this process has not seen cost one BatchGetItem
-    together."""
-    inputs = [run_children.dataset_inputs(read.document.texts("inputs")) for read in records]
+def outline(read: Record) -> Run:
+    """The run without its model inputs, its datasets having a name and a digest only: all that a
+    search asks for. No request."""
+    item, texts = read.document.item, read.document.texts
+    inputs = run_children.dataset_inputs(texts("inputs"))
+    return Run(
+        run_id=item["run_id"]["S"],
+        experiment_id=item["experiment_id"]["S"],
+        run_name=item["run_name"]["S"],
+        user_id=item["user_id"]["S"],
+        status=item["status"]["S"],
+        start_time=int(item["start_time"]["N"]),
+        end_time=int(item["end_time"]["N"]) if "end_time" in item else None,
+        artifact_uri=item["artifact_uri"]["S"],
+        lifecycle_stage=read.stage,
+        metrics=metrics(read.document),
+        params=texts("params"),
+        tags=texts("tags"),
+        dataset_inputs=tuple(
+            DatasetInput(Dataset(reference.name, reference.digest, "", ""), reference.tags)
+            for reference in inputs
+        ),
+        model_outputs=run_children.model_outputs(texts("model_outputs")),
+    )
+
+
+def with_datasets(outlines: Sequence[Run]) -> list[Run]:
+    """The same runs with their whole datasets; those that this process has not seen cost one
+    BatchGetItem together."""
     known = datasets.find_all(
-        (read.experiment.experiment_id, reference.name, reference.digest)
-        for read, references in zip(records, inputs, strict=True)
-        for reference in references
+        (run.experiment_id, entry.dataset.name, entry.dataset.digest)
+        for run in outlines
+        for entry in run.dataset_inputs
     )
     return [
-        _entity(
-            read,
-            run_children.resolve(read.experiment.experiment_id, references, known),
-            model_inputs=model_inputs,
-        )
-        for read, references in zip(records, inputs, strict=True)
+        run._replace(dataset_inputs=run_children.resolve(run, known)) if run.dataset_inputs else run
+        for run in outlines
     ]
 
 
 def entity(read: Record) -> Run:
-    return entities([read])[0]
-
-
-def outline(read: Record) -> Run:
-    """The run without what a search never asks for: its datasets have a name and a digest only. No
-    request."""
-    inputs = tuple(
-        DatasetInput(Dataset(reference.name, reference.digest, "", ""), reference.tags)
-        for reference in run_children.dataset_inputs(read.document.texts("inputs"))
-    )
-    return _entity(read, inputs, model_inputs=False)
+    """The whole run."""
+    (run,) = with_datasets([outline(read)])
+    return run._replace(model_inputs=run_children.in_order(read.document.texts("model_inputs")))
 
 
 def metrics(read: Document) -> dict[str, Metric]:
@@ -367,29 +380,6 @@ def _meanwhile(read: Record, item: Raw | None) -> Record:
     if item is None or item["epoch"] != read.document.item["epoch"] or "run_id" not in item:
         return load(read.run_id, read.experiment.workspace)
     return record(item, read.experiment)
-
-
-def _entity(read: Record, inputs: tuple[DatasetInput, ...], *, model_inputs: bool) -> Run:
-    item = read.document.item
-    return Run(
-        run_id=item["run_id"]["S"],
-        experiment_id=item["experiment_id"]["S"],
-        run_name=item["run_name"]["S"],
-        user_id=item["user_id"]["S"],
-        status=item["status"]["S"],
-        start_time=int(item["start_time"]["N"]),
-        end_time=int(item["end_time"]["N"]) if "end_time" in item else None,
-        artifact_uri=item["artifact_uri"]["S"],
-        lifecycle_stage=read.stage,
-        metrics=metrics(read.document),
-        params=read.document.texts("params"),
-        tags=read.document.texts("tags"),
-        dataset_inputs=inputs,
-        model_inputs=(
-            run_children.in_order(read.document.texts("model_inputs")) if model_inputs else ()
-        ),
-        model_outputs=run_children.model_outputs(read.document.texts("model_outputs")),
-    )
 
 
 def _remember(run_id: str, experiment_id: str) -> None:
