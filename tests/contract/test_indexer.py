@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import indexer.app
-from mlcore import observability
-from mlcore.db.table import Table
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
+from tests.contract.index_state import deliver
 from tests.contract.streams import Record, Stream, following
 
 KEYS = ["a", "b/c d", "e#é:.-"]
@@ -33,36 +31,10 @@ KINDS = {
 _names = itertools.count()
 
 
-class Broken(Exception):
-    """What a chosen call of the table ends in."""
-
-
 @pytest.fixture(scope="module")
 def stream(shared_store: Store) -> Iterator[Stream]:
     with following(shared_store) as stream:
         yield stream
-
-
-def deliver(records: list[Record], failing_call: int | None = None) -> int:
-    """Gives a batch to the indexer; how many of its records from the first on it has handled."""
-    original = Table._call
-    calls = itertools.count()
-
-    def fail_once(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
-        if next(calls) == failing_call:
-            raise Broken(operation)
-        return original(self, operation, **parameters)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Table, "_call", fail_once)
-        patch.setattr(observability.logger, "exception", lambda *_args, **_more: None)
-        answer = indexer.app.handler({"Records": records}, None)
-    failures = answer["batchItemFailures"]
-    if not failures:
-        return len(records)
-    ((key, number),) = failures[0].items()
-    assert key == "itemIdentifier"
-    return [record["dynamodb"]["SequenceNumber"] for record in records].index(number)
 
 
 def projections_mirror_sources(store: Store, experiment_id: str, *run_ids: str) -> None:
