@@ -120,6 +120,13 @@ def create(experiment: Experiment) -> None:
         NameTaken: the name is held by another experiment.
     """
     _before_naming(experiment, experiment.name)
+    item, children = _items(experiment)
+    table.batch_write(children)
+    _put(experiment, item, workspaces.entering(experiment.workspace))
+
+
+def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
+    """The experiment's own item, and those that must be written before it."""
     place = keys.experiment(experiment.experiment_id)
     attributes, children = document.initial(
         (experiment.experiment_id,), MAPS, {"tags": experiment.tags}
@@ -148,17 +155,17 @@ def create(experiment: Experiment) -> None:
         updated_at=now_ms(),
         version=1,
     )
-    table.batch_write(children)
+    return {**model.serialize(), **attributes}, children
+
+
+def _put(experiment: Experiment, item: Raw, entering: Sequence[Change]) -> None:
+    """Raises NameTaken."""
     absent = Condition()
     absent.require_absent("PK")
     lock = _lock(experiment.workspace, experiment.name, experiment.experiment_id)
     try:
         table.transact(
-            [
-                Put(lock, absent),
-                Put({**model.serialize(), **attributes}, absent),
-                *workspaces.entering(experiment.workspace),
-            ],
+            [Put(lock, absent), Put(item, absent), *entering],
             token=new_ulid(),
         )
     except TransactionFailed as failed:
@@ -325,7 +332,7 @@ def _default_item() -> Raw | None:
     )
     # Another process may have been faster.
     with contextlib.suppress(NameTaken):
-        create(default)
+        _put(default, _items(default)[0], ())
     return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID))
 
 

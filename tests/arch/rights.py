@@ -1,0 +1,158 @@
+"""What each function may have to ask of AWS, as its code says."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mlcore.policies.redactions import REDACTIONS
+from mlcore.policies.routes import AFTERWARDS, POLICIES
+from tests.arch.references import Name, Use, modules, reached
+
+Right = tuple[str, str]
+"""An action of IAM, and what it is done to."""
+
+TABLE, BUCKET, FILES, INTERNAL = (
+    "Table",
+    "ArtifactBucket",
+    "ArtifactBucket/*",
+    "ArtifactBucket/.internal/*",
+)
+
+TABLE_ACTIONS = {
+    "get": "GetItem",
+    "batch_get": "BatchGetItem",
+    "put": "PutItem",
+    "update": "UpdateItem",
+    "delete": "DeleteItem",
+    "batch_write": "BatchWriteItem",
+}
+QUERIES = ("query", "query_all")
+NO_CALL = ("transact", "parallel", "measure", "last_measurement")
+OPERATIONS = {
+    "Put": "PutItem",
+    "Change": "UpdateItem",
+    "Delete": "DeleteItem",
+    "Check": "ConditionCheckItem",
+}
+"""What a transaction is made of is allowed as if it were alone."""
+
+_READ, _WRITE, _REMOVE = "s3:GetObject", "s3:PutObject", "s3:DeleteObject"
+_LIST = "s3:ListBucket"
+STORE_ACTIONS = {
+    # Without the right to list, S3 answers 403 for a file that is not there.
+    "get": (_READ, _LIST),
+    "open": (_READ, _LIST),
+    "download_url": (_READ, _LIST),
+    "list": (_LIST,),
+    "is_directory": (_LIST,),
+    "put": (_WRITE,),
+    "upload_url": (_WRITE,),
+    "create_upload": (_WRITE,),
+    "part_url": (_WRITE,),
+    "complete_upload": (_WRITE, _READ, _LIST),
+    "abort_upload": ("s3:AbortMultipartUpload",),
+    "delete": (_REMOVE,),
+    "delete_tree": (_REMOVE, _LIST),
+}
+INTERNAL_FILES = ("mlcore.repos.span_packs", "mlcore.repos.traces")
+"""Modules that read and write below ``.internal`` alone."""
+
+SERVICES = {
+    Name("mlcore.secrets", "seal"): ("kms:Encrypt", "SecretsKey"),
+    Name("mlcore.secrets", "open_sealed"): ("kms:Decrypt", "SecretsKey"),
+    Name("mlcore.queues", "send"): ("sqs:SendMessage", "WebhookQueue"),
+    Name("mlcore.queues", "postpone"): ("sqs:ChangeMessageVisibility", "WebhookQueue"),
+}
+
+BOUNDARY = (
+    "mlcore.db.table",
+    "mlcore.db.client",
+    "mlcore.artifacts.s3",
+    "mlcore.artifacts.folder",
+    Name("mlcore.artifacts", "store"),
+    "mlcore.secrets",
+    "mlcore.queues",
+    # Of the policies a function asks those of its own routes.
+    "mlcore.policies.routes",
+    Name("mlcore.policies.redactions", "REDACTIONS"),
+)
+
+SIGNERS = "mlcore.policies.signers"
+"""Asked with Authentication=iam alone."""
+
+_INDEX = re.compile(r"[LG]SI[1-5]")
+
+
+class Unclear(Exception):
+    """A call whose right cannot be told from the code."""
+
+
+def of(domain: str, *closed: str) -> frozenset[Right]:
+    """The rights of a function; without what only ``closed`` modules do."""
+    roots = [Name(f"{domain}.app", "handler"), *_policies(domain)]
+    found = reached(roots, closed=(*BOUNDARY, *closed))
+    rights: set[Right] = set()
+    for user, use in found.uses:
+        rights |= set(_rights(user, use))
+    if any(action == "dynamodb:Query" for action, _ in rights):
+        indexes = {
+            text
+            for module, text in found.texts
+            if _INDEX.fullmatch(text) and not module.startswith(("mlcore.db", "mlcore.models"))
+        }
+        rights |= {("dynamodb:Query", f"{TABLE}/index/{index}") for index in indexes}
+    return frozenset(right for right in rights if right[1])
+
+
+def _rights(user: Name, use: Use) -> Iterator[Right]:
+    target = use.target
+    if target in SERVICES:
+        yield SERVICES[target]
+    elif target == Name("mlcore.db.table", "table"):
+        if use.attribute in TABLE_ACTIONS:
+            yield f"dynamodb:{TABLE_ACTIONS[use.attribute]}", TABLE
+        elif use.attribute in QUERIES:
+            yield "dynamodb:Query", "" if _is_of_an_index(use.call) else TABLE
+        elif use.attribute not in NO_CALL:
+            raise Unclear(f"{user}: table.{use.attribute}")
+    elif target.module == "mlcore.db.table" and target.name in OPERATIONS:
+        yield f"dynamodb:{OPERATIONS[target.name]}", TABLE
+    elif target == Name("mlcore.artifacts", "store") and use.attribute:
+        where = INTERNAL if user.module in INTERNAL_FILES else FILES
+        for action in STORE_ACTIONS[use.attribute.removeprefix("().")]:
+            yield action, BUCKET if action == _LIST else where
+
+
+def _is_of_an_index(call: ast.Call | None) -> bool:
+    """Whether a query names its index itself; one that is handed an index may be handed none."""
+    if call is None:
+        return False
+    named = [one.value for one in call.keywords if one.arg == "index"]
+    return bool(named) and isinstance(named[0], ast.Constant)
+
+
+def _policies(domain: str) -> Iterator[Name]:
+    """The policies of a function's own routes, and what follows them."""
+    app = importlib.import_module(f"{domain}.app")
+    routes = [one for name in ("RPCS", "PLAIN_ROUTES") for one in getattr(app, name, ())]
+    for route in routes:
+        for table in (POLICIES, AFTERWARDS, REDACTIONS):
+            found = table.get((route.method, route.path))
+            if found is not None:
+                yield from _functions(found)
+
+
+def _functions(value: Any) -> Iterator[Name]:
+    """A function and those that it was made of."""
+    if isinstance(value, functools.partial):
+        for part in (value.func, *value.args, *value.keywords.values()):
+            yield from _functions(part)
+    elif callable(value) and getattr(value, "__module__", "") in modules():
+        yield Name(value.__module__, value.__qualname__.split(".")[0])
+        for cell in getattr(value, "__closure__", None) or ():
+            yield from _functions(cell.cell_contents)

@@ -1,0 +1,138 @@
+"""Each function's role allows what its code can call, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mlcore.db import keys
+from mlcore.db.keys import PATTERNS
+from mlcore.ids import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, DEFAULT_WORKSPACE
+from tests.arch import project, rights
+from tests.arch.rights import Right
+
+BASIC, IAM, OIDC = "HasBasic", "HasIam", "HasOidc"
+NOT_RUN = {
+    BASIC: (rights.SIGNERS, "authorizer.oidc"),
+    IAM: ("authorizer.oidc",),
+    OIDC: (rights.SIGNERS, "authorizer.basic"),
+}
+"""By the template's condition for a way to log in, what others run alone."""
+
+STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}
+MESSAGES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+
+ROLES = project.resources("AWS::IAM::Role")
+FUNCTIONS = project.handlers()
+
+
+def _chosen(value: Any, condition: str) -> Any:
+    """A value of the template under a condition."""
+    if isinstance(value, dict) and "Fn::If" in value:
+        name, yes, no = value["Fn::If"]
+        return _chosen(yes if name == condition else no, condition)
+    if isinstance(value, dict):
+        return {key: _chosen(inner, condition) for key, inner in value.items()}
+    if isinstance(value, list):
+        kept = [_chosen(inner, condition) for inner in value]
+        return [inner for inner in kept if inner != {"Ref": "AWS::NoValue"}]
+    return value
+
+
+def _statements(role: str, condition: str) -> Iterator[dict[str, Any]]:
+    for policy in ROLES[role]["Policies"]:
+        yield from _chosen(policy["PolicyDocument"]["Statement"], condition)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _resource(value: Any) -> str:
+    """``Table`` of its ARN, ``Table/index/LSI1`` of an index's."""
+    if "Fn::GetAtt" in value:
+        name, attribute = value["Fn::GetAtt"]
+        return name if attribute == "Arn" else f"{name}.{attribute}"
+    return re.sub(r"\$\{(\w+)\.Arn\}", r"\1", value["Fn::Sub"])
+
+
+def _granted(noun: str, condition: str) -> set[Right]:
+    return {
+        (action, _resource(resource))
+        for statement in _statements(f"{noun}Role", condition)
+        for action in _listed(statement["Action"])
+        for resource in _listed(statement["Resource"])
+    }
+
+
+def _of_lambda(noun: str) -> set[Right]:
+    """What Lambda itself does in the name of a function: logs, and reading what triggers it."""
+    group = f"{noun}LogGroup"
+    found = {(action, group) for action in ("logs:CreateLogStream", "logs:PutLogEvents")}
+    for mapping in project.resources("AWS::Lambda::EventSourceMapping").values():
+        if mapping["FunctionName"] != {"Ref": f"{noun}Function"}:
+            continue
+        source, attribute = mapping["EventSourceArn"]["Fn::GetAtt"]
+        if attribute == "StreamArn":
+            found |= {(action, f"{source}.StreamArn") for action in STREAM}
+            found.add(("dynamodb:ListStreams", f"{source}/stream/*"))
+            failures = mapping["DestinationConfig"]["OnFailure"]["Destination"]
+            found.add(("sqs:SendMessage", failures["Fn::GetAtt"][0]))
+        else:
+            found |= {(action, source) for action in MESSAGES}
+    return found
+
+
+@pytest.mark.parametrize("condition", NOT_RUN)
+@pytest.mark.parametrize("function", sorted(FUNCTIONS))
+def test_a_role_allows_what_the_code_calls(function: str, condition: str) -> None:
+    noun = function.removesuffix("Function")
+    called = rights.of(FUNCTIONS[function], *NOT_RUN[condition]) | _of_lambda(noun)
+    granted = _granted(noun, condition)
+    assert called - granted == set(), "missing"
+    assert granted - called == set(), "surplus"
+
+
+def test_partitions_that_a_role_is_bound_to_are_in_the_table() -> None:
+    beginnings = {pattern.pk.text.partition("<")[0] for pattern in PATTERNS.values()}
+    bounds = [
+        statement["Condition"]
+        for role in ROLES
+        for condition in NOT_RUN
+        for statement in _statements(role, condition)
+        if "Condition" in statement
+    ]
+    assert bounds
+    for bound in bounds:
+        [(operator, values)] = bound.items()
+        assert operator in ("ForAllValues:StringLike", "ForAllValues:StringEquals")
+        for key in values["dynamodb:LeadingKeys"]:
+            assert key.startswith(tuple(beginnings)), key
+
+
+def test_the_ui_makes_the_default_experiment_and_no_other() -> None:
+    made = {
+        keys.experiment(DEFAULT_EXPERIMENT_ID).pk,
+        keys.experiment_name_lock(DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME).pk,
+    }
+    [written] = [one for one in _statements("UiRole", BASIC) if "dynamodb:PutItem" in one["Action"]]
+    [bound] = written["Condition"].values()
+    assert set(bound["dynamodb:LeadingKeys"]) == made
+
+
+def test_roles_have_no_policies_but_their_own() -> None:
+    for role in ROLES.values():
+        assert "ManagedPolicyArns" not in role
+    assert project.resources("AWS::IAM::ManagedPolicy") == {}
+
+
+def test_what_is_read_of_code_is_what_python_runs() -> None:
+    """Through imports inside functions, objects that keep a module, and policies of routes."""
+    assert ("dynamodb:UpdateItem", "Table") in rights.of("authorizer", "authorizer.oidc")
+    assert ("dynamodb:PutItem", "Table") not in rights.of("authorizer", "authorizer.oidc")
+    assert rights.of("server", rights.SIGNERS) == {("dynamodb:GetItem", "Table")}
+    assert ("dynamodb:Query", "Table/index/LSI5") in rights.of("logged_models")
+    assert ("dynamodb:Query", "Table/index/LSI5") not in rights.of("runs")
