@@ -108,9 +108,9 @@ auth_cache_ttl_seconds = 3600
 """
 
 
-def start_stock(folder: Path, **more: str) -> Server:
+def start_stock(folder: Path, *arguments: str, **more: str) -> Server:
     """Stock MLflow on SQLite, one worker."""
-    return _start_stock(folder, (), more)
+    return _start_stock(folder, arguments, more)
 
 
 def start_stock_with_login(folder: Path) -> Server:

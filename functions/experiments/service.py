@@ -13,6 +13,7 @@ from mlcore.limits.locations import resolved
 from mlcore.repos import experiments
 from mlcore.repos.experiments import Conflict, NameTaken, Record
 from mlcore.responses import experiments as responses
+from mlcore.settings import workspaces_enabled
 
 CONFLICT_ATTEMPTS = 10
 
@@ -20,6 +21,10 @@ CONFLICT_ATTEMPTS = 10
 def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str, Any]:
     """One transaction. The name of a deleted experiment stays taken."""
     tags = limits.check_create_experiment(message.name, message.artifact_location, message.tags)
+    if message.artifact_location and workspaces_enabled():
+        raise errors.InvalidParameterValue(
+            "artifact_location cannot be specified when workspaces are enabled"
+        )
     experiment_id = ids.new_ulid()
     now = ids.now_ms()
     experiment = Experiment(

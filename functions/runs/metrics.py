@@ -23,8 +23,8 @@ POINT_BYTES = 150
 
 
 def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[str, Any]:
-    """The points of one metric ordered by timestamp, step and value; nothing for an unknown run or
-    key."""
+    """The points of one metric ordered by timestamp, step and value; nothing for an unknown key,
+    nor, where workspaces are off, for an unknown run."""
     wanted = message.max_results if message.has("max_results") else None
     if wanted is not None:
         limits.check_history_page(wanted)

@@ -3,12 +3,13 @@ server."""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import zlib
 from typing import Final
 
-from mlcore.errors import MlflowError
+from mlcore.errors import MlflowError, ResourceDoesNotExist
 from mlcore.http import Request, Response
 from mlcore.limits.experiments import experiment_id
 from mlcore.wire import encode
@@ -96,7 +97,8 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
 
 
 def _link(request: Request, found: dict[str, list[ingest.Resourced]]) -> None:
-    """Links traces whose root span came to the run that a header names."""
+    """Links traces whose root span came to the run that a header names; one that cannot be linked
+    to does not refuse the spans, which are there by then."""
     run_id = request.headers.get(RUN_HEADER)
     ended = [
         trace_id
@@ -104,4 +106,5 @@ def _link(request: Request, found: dict[str, list[ingest.Resourced]]) -> None:
         if any(span["parent_span_id"] is None for span, _ in together)
     ]
     if run_id and ended:
-        links.link(run_id, ended, request.workspace)
+        with contextlib.suppress(ResourceDoesNotExist):
+            links.link(run_id, ended, request.workspace)

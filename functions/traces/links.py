@@ -10,23 +10,29 @@ from mlcore.http import Request
 from mlcore.limits.traces import check_links
 from mlcore.repos import experiments, runs, trace_links, traces
 from mlcore.repos.traces import Change, Record
+from mlcore.settings import workspaces_enabled
 from mlcore.wire import invalid_value
 from traces import messages as m
 
 
 def link_traces_to_run(message: m.LinkTracesToRun, request: Request) -> dict[str, Any]:
-    """Neither the run nor the traces need to be there yet, as on MLflow's server."""
+    """The traces need not be there yet, nor, where workspaces are off, the run, as on MLflow's
+    server."""
     check_links(message.trace_ids)
     link(message.run_id, message.trace_ids, request.workspace)
     return {}
 
 
 def link(run_id: str, trace_ids: Sequence[str], workspace: str) -> None:
+    """Raises ResourceDoesNotExist: the run is another workspace's, or where there are workspaces
+    nobody's."""
     experiment_id = runs.locate(run_id)
     if experiment_id is not None:
         (experiment,) = experiments.find_many([experiment_id])
         if experiment is None or experiment.workspace != workspace:
             raise runs.missing(run_id)
+    elif workspaces_enabled():
+        raise runs.missing(run_id)
     trace_links.put(run_id, trace_ids)
 
 

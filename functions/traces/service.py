@@ -17,6 +17,7 @@ from mlcore.limits.traces import (
 )
 from mlcore.repos import experiments, trace_assessments, trace_pages, traces
 from mlcore.repos.traces import Change, Record
+from mlcore.settings import workspaces_enabled
 from traces import assessments, facts, responses, state, usage
 from traces import messages as m
 from traces.names import (
@@ -211,7 +212,8 @@ def _set_tag(trace_id: str, key: str, value: str, request: Request) -> None:
 
     read = traces.find(trace_id, request.workspace)
     if read is None or traces.write(read, put) is None:
-        raise errors.BadRequest(f"Trace with ID '{trace_id}' not found.")
+        failure = errors.ResourceDoesNotExist if workspaces_enabled() else errors.BadRequest
+        raise failure(f"Trace with ID '{trace_id}' not found.")
 
 
 def _delete_tag(trace_id: str, key: str, request: Request) -> None:

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcore.wire import Message, required, string
+from mlcore.wire import Message, invalid_value, required, string
+from mlcore.wire.checks import CheckFailed
+
+
+def text(value: Any) -> None:
+    """As ``string``, but here MLflow's server minds a null, too."""
+    string(value)
+
+
+def archival(value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        raise CheckFailed
+    for field in ("location", "retention"):
+        if field in value and not isinstance(value[field], str):
+            hint = f" Hint: Value was of type '{type(value[field]).__name__}'."
+            raise CheckFailed(invalid_value(field, value[field], hint))
 
 
 class TraceArchivalConfig(Message):
     location: str
     retention: str
-    checks = {"location": (string,), "retention": (string,)}
 
 
 class ListWorkspaces(Message):
@@ -23,9 +39,10 @@ class CreateWorkspace(Message):
     default_artifact_root: str
     trace_archival_config: TraceArchivalConfig | None
     checks = {
-        "name": (required, string),
-        "description": (string,),
-        "default_artifact_root": (string,),
+        "name": (required, text),
+        "description": (text,),
+        "default_artifact_root": (text,),
+        "trace_archival_config": (archival,),
     }
 
 
@@ -38,7 +55,11 @@ class UpdateWorkspace(Message):
     description: str
     default_artifact_root: str
     trace_archival_config: TraceArchivalConfig | None
-    checks = {"description": (string,), "default_artifact_root": (string,)}
+    checks = {
+        "description": (text,),
+        "default_artifact_root": (text,),
+        "trace_archival_config": (archival,),
+    }
 
 
 class DeleteWorkspace(Message):

@@ -53,10 +53,15 @@ class Call(NamedTuple):
     content_type: str | None = "application/json"
     saves: Mapping[str, str] | None = None
     permits: frozenset[str] = frozenset()
+    workspace: str | None = None
+    """Value of the header that names one; None for no header."""
 
     def __str__(self) -> str:
         shown = self.raw if self.raw is not None else json.dumps(self.body, default=str)
-        return shortened(f"{self.method} {self.path} {dict(self.query or {})} {shown!s:.400}")
+        where = "" if self.workspace is None else f"[{self.workspace}] "
+        return shortened(
+            f"{where}{self.method} {self.path} {dict(self.query or {})} {shown!s:.400}"
+        )
 
 
 def post(path: str, body: Any = None, **more: Any) -> Call:
@@ -104,6 +109,8 @@ class Side:
             data = json.dumps(self.resolved(call.body)).encode()
         if data is not None and call.content_type:
             headers["Content-Type"] = call.content_type
+        if call.workspace is not None:
+            headers["X-MLFLOW-WORKSPACE"] = call.workspace
         if self.login:
             headers["Authorization"] = "Basic " + b64encode(":".join(self.login).encode()).decode()
         with contextlib.suppress(http.client.HTTPException, OSError):
@@ -190,6 +197,7 @@ class Side:
         for prefix in ("experiment ", "mlflow-artifacts:/"):
             pattern += rf"|(?<={prefix})({'|'.join(shorter) or '(?!)'})\b"
         value = re.sub(pattern, lambda match: self._labels[match[0]], value)
+        value = _IN_LOCATION.sub(lambda match: self._labels.get(match[0], match[0]), value)
         return _GENERATED_NAME.sub("<name>", value)
 
 
@@ -215,6 +223,7 @@ _UNORDERED = frozenset(
         *("latest_versions", "aliases"),
     }
 )
+_IN_LOCATION = re.compile(r"(?<=/)\d{1,6}(?=/|$)")
 _GENERATED_NAME = re.compile(r"^[a-z]+-[a-z]+-\d{1,4}$")
 
 

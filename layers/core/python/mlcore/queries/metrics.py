@@ -12,6 +12,7 @@ from mlcore.entities import Metric
 from mlcore.limits import runs as limits
 from mlcore.repos import experiments, history, runs
 from mlcore.responses import runs as responses
+from mlcore.settings import workspaces_enabled
 
 
 def history_interval(
@@ -27,7 +28,9 @@ def history_interval(
     limits.check_step_range(low, high)
     sampled = [
         responses.metric_of_run(point, run_id)
-        for run_id, series in zip(run_ids, read_many(workspace, run_ids, key), strict=True)
+        for run_id, series in zip(
+            run_ids, read_many(workspace, run_ids, key, refuse=True), strict=True
+        )
         for point in sample(_between(series, low, high), limit)
     ]
     return {"metrics": sampled} if sampled else {}
@@ -57,12 +60,21 @@ def _between(series: list[Metric], low: int | None, high: int | None) -> list[Me
 
 
 def read(workspace: str, run_id: str, key: str) -> list[Metric]:
-    return read_many(workspace, [run_id], key)[0]
+    return read_many(workspace, [run_id], key, refuse=True)[0]
 
 
-def read_many(workspace: str, run_ids: Sequence[str], key: str) -> list[list[Metric]]:
+def read_many(
+    workspace: str, run_ids: Sequence[str], key: str, *, refuse: bool = False
+) -> list[list[Metric]]:
     """The points of each run; none for runs of another workspace. Whose an experiment is is read
-    beside the points."""
+    beside the points.
+
+    Args:
+        refuse: where there are workspaces, runs that are not there are no runs without points.
+
+    Raises:
+        ResourceDoesNotExist: as ``refuse`` says.
+    """
     homes = table.parallel([partial(runs.locate, run_id) for run_id in run_ids])
     distinct = list(dict.fromkeys(home for home in homes if home is not None))
     owned: set[str] = set()
@@ -78,6 +90,10 @@ def read_many(workspace: str, run_ids: Sequence[str], key: str) -> list[list[Met
         for home, run_id in zip(homes, run_ids, strict=True)
     ]
     _, *series = table.parallel([own, *calls])
+    if refuse and workspaces_enabled():
+        for home, run_id in zip(homes, run_ids, strict=True):
+            if home not in owned:
+                raise runs.missing(run_id)
     return [points if home in owned else [] for home, points in zip(homes, series, strict=True)]
 
 

@@ -30,7 +30,7 @@ from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
 from mlcore.repos import document, text_index, workspaces
 from mlcore.repos.document import Document
-from mlcore.settings import settings
+from mlcore.settings import settings, workspaces_enabled
 
 WRITE_ATTEMPTS = 60
 
@@ -104,9 +104,11 @@ def ids_of_workspace(workspace: str) -> Iterator[str]:
 
 
 def default_location(experiment_id: str, workspace: str = DEFAULT_WORKSPACE) -> str:
-    """Where an experiment's artifacts are kept unless it says otherwise."""
+    """Where an experiment's artifacts are kept unless it says otherwise. Experiment 0 keeps its
+    place whether or not there are workspaces."""
     root = settings().artifact_root
-    if workspace != DEFAULT_WORKSPACE:
+    in_workspace = workspace != DEFAULT_WORKSPACE or workspaces_enabled()
+    if in_workspace and experiment_id != DEFAULT_EXPERIMENT_ID:
         own = workspaces.get(workspace).artifact_root
         root = own or below(root, f"{WORKSPACES}/{workspace}")
         return below(root, experiment_id)

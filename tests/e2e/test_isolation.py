@@ -1,0 +1,127 @@
+"""Workspaces that share a server: random calls in two of them, on ids and names of both.
+
+No answer in one shows anything of the other, and everything in the first answers as in a third
+workspace that heard the same calls and never met the second: there the other's ids are nobody's.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import workspace_calls as calls
+from tests.e2e.workspace_calls import Call, Caller
+from tests.e2e.workspace_values import CHOSEN_TRACES, MARKERS
+from tests.e2e.workspace_view import Answer, View, leaks
+from tests.receiver import Receiver, receiving
+from tests.servers import Server, start_product, stopped
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+ROUNDS = int(os.environ.get("ISOLATION_ROUNDS", "1"))
+SEED = os.environ.get("ISOLATION_SEED", "1")
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    started = start_product(
+        tmp_path_factory.mktemp("product"),
+        "--workspaces",
+        MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS="true",
+        MLFLOW_WEBHOOK_ALLOWED_SCHEMES="http",
+    )
+    with stopped(started) as product:
+        yield product
+
+
+class World:
+    """Two workspaces, and one in which the first one's calls happen alone."""
+
+    def __init__(self, mine: View, twin: View, theirs: View) -> None:
+        self.mine, self.twin, self.theirs = mine, twin, theirs
+        self.counts: dict[tuple[str, str], int] = defaultdict(int)
+        self.counts.update({(whose, "trace"): CHOSEN_TRACES for whose in MARKERS})
+        self.succeeded: Counter[str] = Counter()
+
+    def tell(self, whose: str, call: Call) -> None:
+        here, there = (self.mine, self.theirs) if whose == "a" else (self.theirs, self.mine)
+        here.meet(there)
+        answer = here.send(call)
+        alone = self.twin.send(call) if whose == "a" else answer
+        if answer.status < 300 and alone.status < 300:
+            self._remember(whose, call, answer, alone)
+        self._check(here, there, call, answer, MARKERS["b" if whose == "a" else "a"])
+        self._check(here, self.twin, call, answer)
+        if whose == "a":
+            told, wanted = here.comparable(answer), self.twin.comparable(alone)
+            assert told == wanted, (call, told, wanted)
+
+    def _remember(self, whose: str, call: Call, answer: Answer, alone: Answer) -> None:
+        self.succeeded[call.route] += 1
+        if call.makes is None:
+            return
+        key = (whose, call.makes[0])
+        self.counts[key] += 1
+        if whose == "b":
+            self.theirs.learn(call, answer, self.counts[key])
+        else:
+            self.mine.learn(call, answer, self.counts[key])
+            self.twin.learn(call, alone, self.counts[key])
+
+    def _check(self, here: View, there: View, call: Call, answer: Answer, marker: str = "") -> None:
+        assert answer.status < 500 or answer.status in (501, 503), (call, answer)
+        said = str(call)
+        hidden = there.mine() - here.told
+        found = leaks(answer, said, {*hidden, *([marker] if marker else [])})
+        assert not found, (here.name, found, call, answer)
+
+
+@pytest.mark.parametrize("second", ["bravo", "default"])
+def test_nothing_of_one_workspace_shows_in_another(
+    server: Server, receiver: Receiver, second: str
+) -> None:
+    rng = random.Random(f"{SEED} {second}")
+    listed = calls.routes(accounts=False)
+    names = (f"first-{second}", f"alone-{second}", second)
+    views = (
+        View(server.url, "a", names[0], names[2]),
+        View(server.url, "a", names[1], names[2]),
+        View(server.url, "b", names[2], names[0]),
+    )
+    make = Call("", "POST", "/api/3.0/mlflow/workspaces")
+    for name in names:
+        if name != "default":
+            body = f'{{"name": "{name}"}}'
+            everywhere = View(server.url, "a", "default", "")
+            assert everywhere.send(make._replace(body=body)).status == 201
+            everywhere.close()
+    world = World(*views)
+    callers = {whose: Caller(whose, rng, world.counts, receiver.url("")) for whose in ("a", "b")}
+    for whose, caller in callers.items():
+        for call in calls.beginning(caller, listed):
+            world.tell(whose, call)
+    for _ in range(ROUNDS):
+        more = [route for route in listed for _ in range(3) if route.path in calls.MAKING]
+        turns = [(whose, route) for route in listed + more for whose in callers]
+        rng.shuffle(turns)
+        for whose, route in turns:
+            world.tell(whose, callers[whose].call(route))
+    for route in (route for route in listed if calls.is_read(route)):
+        world.tell("a", callers["a"].call(route))
+    never = {f"{route.method} {route.path}" for route in listed} - set(world.succeeded)
+    assert len(never) < len(listed) / 5, sorted(never)
+    for delivery in receiver.settled():
+        other = "b" if delivery.path.endswith(MARKERS["a"]) else "a"
+        assert MARKERS[other] not in delivery.text, delivery
+    for view in views:
+        view.close()
