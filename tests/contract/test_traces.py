@@ -35,9 +35,8 @@ from tests.contract.trace_calls import (
     tell,
     whole,
 )
+from tests.contract.trace_story import TOLD, USAGE, new_trace, seen, story
 from tests.doubles.fixtures import Doubles
-
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(autouse=True)
@@ -48,79 +47,10 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     artifacts.store.cache_clear()
 
 
-def new_trace() -> str:
-    return f"{next(_numbers) << 64 | random.getrandbits(60):032x}"
-
-
 def round_trips() -> int:
     last = capacity.last()
     assert last is not None
     return last.round_trips
-
-
-USAGE = [{"input_tokens": n, "output_tokens": 1, "total_tokens": n + 1} for n in range(9)]
-
-
-def story(trace: str) -> list[Fields]:
-    """Spans in which every fact has more than one source."""
-    usage = "mlflow.chat.tokenUsage"
-    return [
-        span(
-            trace,
-            1,
-            None,
-            start=5,
-            end=900,
-            **{
-                "mlflow.spanInputs": {"question": "why"},
-                "mlflow.spanOutputs": "because",
-                "mlflow.traceTag.team": "red",
-                "user.id": "bob",
-            },
-        ),
-        span(trace, 2, 1, start=10, end=800, **{usage: USAGE[5], "session.id": "s-1"}),
-        span(trace, 3, 2, start=20, end=30, **{usage: USAGE[7]}),
-        span(trace, 4, 1, start=3, end=950, **{usage: USAGE[2], "session.id": "s-0"}),
-        span(trace, 5, 4, start=40, end=50),
-        span(trace, 6, 5, start=41, end=49, **{usage: USAGE[8]}),
-    ]
-
-
-TOLD: Fields = {
-    "request_time": "2023-11-14T22:13:20.004Z",
-    "execution_duration": "0.950s",
-    "state": "OK",
-    "request_preview": "short",
-    "trace_metadata": {"mlflow.trace.session": "told", "other": "x"},
-    "tags": {"mlflow.traceName": "story", "service.name": "mine"},
-    "assessments": [
-        {
-            "assessment_name": "good",
-            "source": {"source_type": "HUMAN", "source_id": "me"},
-            "feedback": {"value": True},
-            "create_time": "2023-11-14T22:13:21Z",
-            "last_update_time": "2023-11-14T22:13:21Z",
-        }
-    ],
-}
-
-
-def seen(trace: str) -> Fields:
-    """What a trace shows, but for its own ids."""
-    found = whole(f"tr-{trace}")
-    told = found["trace_info"]
-    told["assessments"] = [one["feedback"] for one in told.get("assessments", [])]
-    told["tags"].pop("mlflow.artifactLocation")
-    spans = [
-        {
-            **{name: value for name, value in one.items() if name != "trace_id"},
-            "attributes": [
-                pair for pair in one["attributes"] if pair["key"] != "mlflow.traceRequestId"
-            ],
-        }
-        for one in found.get("spans", [])
-    ]
-    return {**told, "trace_id": "", "spans": spans}
 
 
 @examples(25)

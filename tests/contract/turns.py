@@ -12,7 +12,7 @@ import pytest
 
 from mlcore.db import table as table_module
 from mlcore.db.table import Table
-from mlcore.repos import experiments, runs
+from mlcore.repos import experiments, runs, traces
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ def interleaved(
         patch.setattr(Table, "_call", call)
         # Calls side by side become calls one after another, so each is a turn of its own.
         patch.setattr(Table, "parallel", lambda _self, calls: [one() for one in calls])
-        for module in (table_module, runs, experiments):
+        for module in (table_module, runs, experiments, traces):
             patch.setattr(module, "back_off", lambda _attempt: None)
         with ThreadPoolExecutor(len(actors)) as pool:
             return [given for gave in pool.map(act, range(len(actors))) for given in gave]

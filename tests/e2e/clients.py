@@ -23,6 +23,13 @@ PINS = {
     "3.6.0": (),
 }
 CURRENT = "3.17.2"
+TRACING = f"mlflow-tracing {CURRENT}"
+OPENTELEMETRY = "opentelemetry 1.45.2"
+OTHERS = {
+    TRACING: (f"mlflow-tracing=={CURRENT}",),
+    OPENTELEMETRY: ("opentelemetry-exporter-otlp-proto-http==1.45.2",),
+}
+"""What writes traces without MLflow's whole client, by the name of its environment."""
 FOLDER = ROOT / ".tools" / "clients"
 
 
@@ -35,13 +42,13 @@ def _alone(lock: Path) -> Iterator[None]:
         yield
 
 
-def python(version: str) -> Path:
-    """The interpreter that imports mlflow-skinny of this version."""
-    folder = FOLDER / version
+def python(name: str) -> Path:
+    """The interpreter that imports mlflow-skinny of this version, or one of the others."""
+    folder = FOLDER / name.replace(" ", "-")
     interpreter = folder / "bin" / "python"
-    wanted = "\n".join((f"mlflow-skinny=={version}", *PINS[version]))
+    wanted = "\n".join(OTHERS.get(name) or (f"mlflow-skinny=={name}", *PINS[name]))
     done = folder / "installed.txt"
-    with _alone(FOLDER / f"{version}.lock"):
+    with _alone(folder.with_name(f"{folder.name}.lock")):
         if done.exists() and done.read_text() == wanted:
             return interpreter
         uv = shutil.which(
@@ -64,13 +71,14 @@ def _interpreter() -> str:
     )
 
 
-def run_script(script: Path, version: str, folder: Path, *arguments: str) -> None:
-    """Runs a script with a client, the current one or an old one; it must end with its ``ok``.
+def run_script(script: Path, name: str, folder: Path, *arguments: str) -> None:
+    """Runs a script with a client; it must end with its ``ok``.
 
     Args:
+        name: the version of mlflow-skinny, or one of the others.
         folder: where it runs.
     """
-    interpreter = sys.executable if version == CURRENT else str(python(version))
+    interpreter = sys.executable if name == CURRENT else str(python(name))
     run = subprocess.run(
         [interpreter, str(script), *arguments],
         check=False,
@@ -81,4 +89,4 @@ def run_script(script: Path, version: str, folder: Path, *arguments: str) -> Non
         env=environment(MLFLOW_HTTP_REQUEST_MAX_RETRIES="1"),
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert f"ok {version}" in run.stdout, run.stdout
+    assert f"ok {name.rsplit(maxsplit=1)[-1]}" in run.stdout, run.stdout

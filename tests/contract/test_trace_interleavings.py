@@ -1,0 +1,83 @@
+"""Clients that tell of one trace at once, and one who reads it: their DynamoDB calls meet in every
+order, and some never come."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcore.repos import traces
+from tests.contract.conftest import Store, examples, forget
+from tests.contract.trace_calls import Fields, ask, export, span_ids, start
+from tests.contract.trace_story import TOLD, new_trace, seen, story
+from tests.contract.turns import interleaved
+
+RESOURCE = {"service.name": "svc", "zone": 3}
+ORDER = st.lists(st.integers(0, 4), max_size=60)
+Step = Callable[[], int]
+
+
+def told(trace: str) -> Step:
+    return lambda: ask("POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD)).status
+
+
+def tagged(trace: str) -> Step:
+    path = f"3.0/traces/tr-{trace}/tags"
+    return lambda: ask("PATCH", path, {"key": "mine", "value": "x"}).status
+
+
+def exported(spans: list[Fields]) -> Step:
+    return lambda: export("0", spans, RESOURCE).status
+
+
+@examples(60)
+@given(data=st.data())
+def test_writers_of_a_trace(shared_store: Store, data: st.DataObject) -> None:
+    once, at_once = new_trace(), new_trace()
+    assert export("0", story(once), RESOURCE).status == 200
+    assert told(once)() == 200
+    assert tagged(once)() == 200
+    spans = data.draw(st.permutations(story(at_once)))
+    cuts = sorted(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
+    pieces = [spans[a:b] for a, b in itertools.pairwise([0, *cuts, 6]) if a < b]
+    steps: list[tuple[Step, set[str]]] = [
+        (exported(piece), {one["spanId"] for one in piece}) for piece in pieces
+    ]
+    steps.append((told(at_once), set()))
+    steps += data.draw(st.lists(st.sampled_from(steps), max_size=2))
+    order = data.draw(st.permutations(steps))
+    share = data.draw(st.integers(0, len(order)))
+    deaths = data.draw(st.dictionaries(st.integers(0, 1), st.integers(1, 9), max_size=1))
+    acknowledged: set[str] = set()
+
+    def write(share: list[tuple[Step, set[str]]]) -> None:
+        for step, ids in share:
+            assert step() == 200
+            acknowledged.update(ids)
+
+    def read() -> None:
+        for _ in range(4):
+            wanted = set(acknowledged)
+            answer = ask("GET", "3.0/traces/get", trace_id=f"tr-{at_once}", allow_partial="true")
+            if wanted:
+                assert answer.status == 200, answer
+                found = set(span_ids(answer.body["trace"].get("spans", [])))
+                assert wanted <= found, "an acknowledged span is out of sight"
+
+    writers: list[Callable[[], None]] = [
+        partial(write, order[:share]),
+        partial(write, order[share:]),
+    ]
+    interleaved(data.draw(ORDER), [*writers, read], after=traces._locations.clear, deaths=deaths)
+    for number in deaths:
+        writers[number]()
+    assert tagged(at_once)() == 200
+    forget()
+    assert seen(at_once) == seen(once)
+    answer = ask("GET", "3.0/traces/get", trace_id=f"tr-{at_once}")
+    assert answer.status == 200
+    assert "mlflow.trace.spansLocation" in answer.body["trace"]["trace_info"]["tags"]
