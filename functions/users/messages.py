@@ -1,95 +1,95 @@
 """Requests about users, roles and permissions.
 
 They are no protobuf messages: MLflow reads them from the query string of a GET and from the JSON
-body of everything else, and checks little, so the fields are kept as they come.
+body of everything else, and checks little.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mlcore.wire import Message
+from mlcore.wire.parameters import Parameters
 
 
-class CreateUser(Message):
+class CreateUser(Parameters):
     username: Any
     password: Any
 
 
-class UserName(Message):
+class UserName(Parameters):
     username: Any
 
 
-class Nothing(Message):
+class Nothing(Parameters):
     pass
 
 
-class UpdatePassword(Message):
+class UpdatePassword(Parameters):
     username: Any
     password: Any
     current_password: Any
 
 
-class UpdateAdmin(Message):
+class UpdateAdmin(Parameters):
     username: Any
     is_admin: Any
 
 
-class UserPermission(Message):
+class UserPermission(Parameters):
     username: Any
     resource_type: Any
     resource_id: Any
     permission: Any
 
 
-class CreateRole(Message):
+class CreateRole(Parameters):
     name: Any
     workspace: Any
     description: Any
 
 
-class ListRoles(Message):
+class ListRoles(Parameters):
     workspace: list[str]
 
 
-class RoleId(Message):
+class RoleId(Parameters):
     role_id: Any
 
 
-class UpdateRole(Message):
+class UpdateRole(Parameters):
     role_id: Any
     name: Any
     description: Any
 
 
-class AddRolePermission(Message):
+class AddRolePermission(Parameters):
     role_id: Any
     resource_type: Any
     resource_pattern: Any
     permission: Any
 
 
-class RolePermissionId(Message):
+class RolePermissionId(Parameters):
     role_permission_id: Any
 
 
-class UpdateRolePermission(Message):
+class UpdateRolePermission(Parameters):
     role_permission_id: Any
     permission: Any
 
 
-class RoleAssignment(Message):
+class RoleAssignment(Parameters):
     username: Any
     role_id: Any
 
 
-class ExperimentPermission(Message):
+class ExperimentPermission(Parameters):
     experiment_id: Any
     username: Any
     permission: Any
 
 
-class RegisteredModelPermission(Message):
+class RegisteredModelPermission(Parameters):
     name: Any
     username: Any
     permission: Any

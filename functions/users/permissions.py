@@ -57,11 +57,8 @@ def get_user_permission(message: m.UserPermission, request: Request) -> dict[str
     found = users.get_profile(username)
     permissions.check_no_workspace(resource_type)
     permissions.check_resource_type(resource_type)
-    if resource_id != permissions.ANY and resource_type not in permissions.WITH_ID:
-        raise errors.InvalidParameterValue(
-            f"resource_type '{resource_type}' is not supported by the per-user permission "
-            "convenience APIs."
-        )
+    if resource_id != permissions.ANY:
+        permissions.check_grantable(resource_type, resource_id)
     workspace = workspace_of(resource_type, resource_id, request.workspace)
     if workspace is None:
         level = permissions.NO_PERMISSIONS

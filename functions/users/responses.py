@@ -74,8 +74,10 @@ def assignment(made: Assignment) -> dict[str, Any]:
 
 
 def own_roles(found: Profile) -> list[Role]:
-    """A user's own grants as MLflow shows them: as one role in each workspace, the user's alone."""
-    workspaces = sorted({held.workspace for held in found.grants}, key=_default_first)
+    """A user's own grants as MLflow shows them: as one role in each workspace, the user's alone,
+    which stays when the last grant goes."""
+    held_in = {held.workspace for held in found.grants}
+    workspaces = sorted(held_in | set(found.user.role_ids), key=_default_first)
     return [
         Role(
             role_id := found.user.role_ids.get(workspace, 0),

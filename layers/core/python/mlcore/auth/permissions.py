@@ -143,6 +143,29 @@ def check_pattern(resource_pattern: str, resource_type: str) -> None:
         )
 
 
+def is_grantable(resource_type: str, resource_id: str) -> bool:
+    """Whether the permission of one user on one resource can be asked for, and given by those who
+    manage the resource. A prompt is no such resource, as with MLflow: administrators alone grant on
+    it."""
+    if resource_type == SCORER:
+        return "/" in resource_id
+    return resource_type in WITH_ID and resource_type != PROMPT
+
+
+def check_grantable(resource_type: str, resource_id: str) -> None:
+    """Raises InvalidParameterValue: not :func:`is_grantable`."""
+    if is_grantable(resource_type, resource_id):
+        return
+    if resource_type == SCORER:
+        raise InvalidParameterValue(
+            "Invalid scorer resource_id. Expected '<experiment_id>/<scorer_name>'."
+        )
+    raise InvalidParameterValue(
+        f"resource_type '{resource_type}' is not supported by the per-user permission "
+        "convenience APIs."
+    )
+
+
 def check_no_workspace(resource_type: str) -> None:
     """Raises InvalidParameterValue: a workspace is granted through roles only."""
     if resource_type == WORKSPACE:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mlcore.http.request import Request
+from mlcore import errors
+from mlcore.http.request import Request, readable_request
 from mlcore.http.response import Response
-from mlcore.http.routes import Route
+from mlcore.http.routes import Route, Rpc
 from mlcore.settings import AUTHENTICATION
 
 _TEXT: Final = "text/html; charset=utf-8"
@@ -61,6 +63,16 @@ class Gate:
             return
         if not self._guard.allows((route.method, route.path), request.access, message):
             raise Refused(_FORBIDDEN)
+
+    def check_readable(self, route: Rpc, request: Request) -> None:
+        """As :meth:`check`, by what can be read of a refused message: who may not do a thing
+        need not learn how it is asked for. A question that is not readable enough is left to the
+        refusal."""
+        if request.access is None:
+            return
+        read = readable_request(route.message, request.event, request.method, request.parameters)
+        with contextlib.suppress(errors.MlflowError):
+            self.check(route, request, read)
 
     def follow(self, route: Route, request: Request, message: Any, answer: dict[str, Any]) -> None:
         """What a successful call means for grants; takes out what the caller may not know."""

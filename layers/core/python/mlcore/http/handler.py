@@ -99,9 +99,13 @@ def _call(route: Route, request: Request, gate: Gate) -> Response:
     if isinstance(route, PlainRoute):
         gate.check(route, request, request)
         return route.function(request)
-    message = decode_request(
-        route.message, request.event, request.method, request.headers, request.parameters
-    )
+    try:
+        message = decode_request(
+            route.message, request.event, request.method, request.headers, request.parameters
+        )
+    except errors.InvalidParameterValue:
+        gate.check_readable(route, request)
+        raise
     gate.check(route, request, message)
     answer = route.function(message, request)
     gate.follow(route, request, message, answer)

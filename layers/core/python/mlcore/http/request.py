@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,6 +15,8 @@ from mlcore import errors
 from mlcore.auth.requirements import Reader, everything
 from mlcore.settings import workspaces_enabled
 from mlcore.wire import Message
+from mlcore.wire.message import fields_of
+from mlcore.wire.parameters import Parameters
 
 DEFAULT_WORKSPACE: Final = "default"
 _WORKSPACE_HEADER: Final = "x-mlflow-workspace"
@@ -112,10 +115,10 @@ def decode_request(
     parameters: Mapping[str, str],
 ) -> Message:
     """The message of a request: from the query string of a GET that has one, else from the body."""
+    if issubclass(message, Parameters):
+        return _parameters(message, event, method, headers)
     if method in ("GET", "HEAD"):
-        arguments: dict[str, list[str]] = {}
-        for name, value in parse_qsl(event.get("rawQueryString") or "", keep_blank_values=True):
-            arguments.setdefault(name, []).append(value)
+        arguments = _arguments(event)
         if arguments or not event.get("body"):
             arguments.update({name: [value] for name, value in parameters.items()})
             return message.from_query(arguments)
@@ -128,6 +131,45 @@ def decode_request(
         return message.decode(data)
     except RecursionError:
         raise errors.InvalidParameterValue("The request body is nested too deeply.") from None
+
+
+def readable_request(
+    message: type[Message], event: Event, method: str, parameters: Mapping[str, str]
+) -> Message:
+    """What can be read of a request that :func:`decode_request` refuses."""
+    data: Any = {}
+    if method in ("GET", "HEAD"):
+        arguments = _arguments(event)
+        for field in fields_of(message):
+            if field.name in arguments:
+                values = arguments[field.name]
+                data[field.name] = values if field.repeated else values[0]
+    else:
+        with contextlib.suppress(ValueError, RecursionError, errors.InvalidParameterValue):
+            data = _json(_body_text(event))
+    return message.readable({**data, **parameters} if isinstance(data, dict) else parameters)
+
+
+def _parameters(
+    message: type[Parameters], event: Event, method: str, headers: Mapping[str, str]
+) -> Parameters:
+    """Unlike protobuf messages these come from the query string of every GET, and of a DELETE that
+    carries no JSON; a body that is none is one without parameters."""
+    is_json = headers.get("content-type", "").split(";")[0].strip() == "application/json"
+    if method in ("GET", "HEAD") or (method == "DELETE" and not is_json):
+        return message.from_query(_arguments(event))
+    try:
+        return message.of(json.loads(_body_text(event)) if is_json else {})
+    except (ValueError, RecursionError, errors.InvalidParameterValue):
+        return message.of({})
+
+
+def _arguments(event: Event) -> dict[str, list[str]]:
+    """The query string, each argument with all its values."""
+    arguments: dict[str, list[str]] = {}
+    for name, value in parse_qsl(event.get("rawQueryString") or "", keep_blank_values=True):
+        arguments.setdefault(name, []).append(value)
+    return arguments
 
 
 def _check_content_type(headers: Mapping[str, str]) -> None:

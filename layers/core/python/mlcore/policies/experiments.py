@@ -25,9 +25,11 @@ from mlcore.policies.requests import (
     Route,
     anybody,
     inherited,
+    named,
     on_experiment,
 )
 from mlcore.repos import experiments, grants, users
+from mlcore.wire.parameters import text
 
 CONTENTS = (RUN, TRACE, LOGGED_MODEL, ASSESSMENT, "review_queue", SCORER, "scorer_version")
 """What goes, and comes back, with an experiment."""
@@ -39,21 +41,24 @@ def create(access: Access, message: Any) -> bool:
 
 def read_by_name(access: Access, message: Any) -> bool:
     """A missing name is 404 for everybody, as on MLflow's server."""
-    found = experiments.find_by_name(access.workspace, message.experiment_name)
+    name = named(message, "experiment_name")
+    found = experiments.find_by_name(access.workspace, name)
     if found is None:
-        raise errors.ResourceDoesNotExist(
-            f"Could not find experiment with name {message.experiment_name}"
-        )
+        raise errors.ResourceDoesNotExist(f"Could not find experiment with name {name}")
     return access.allows(Requirement(EXPERIMENT, found.experiment_id, "read"))
 
 
 def delete(access: Access, message: Any) -> bool:
     """The experiment, and everything in it."""
-    experiment_id = message.experiment_id
+    experiment_id = named(message, "experiment_id")
     return access.allows(
         Requirement(EXPERIMENT, experiment_id, "delete"),
         *(inherited(experiment_id, each, "delete") for each in CONTENTS),
     )
+
+
+def manage(access: Access, message: Any) -> bool:
+    return access.allows(Requirement(EXPERIMENT, text(message, "experiment_id"), "manage"))
 
 
 def search_datasets(access: Access, message: Any) -> bool:
@@ -74,7 +79,6 @@ def give(access: Access, resource_type: str, resource_id: str) -> None:
 
 
 _update = on_experiment("update")
-_manage = on_experiment("manage")
 
 POLICIES: dict[Route, Policy] = {
     ("POST", "/2.0/mlflow/experiments/create"): create,
@@ -88,10 +92,10 @@ POLICIES: dict[Route, Policy] = {
     ("POST", "/2.0/mlflow/experiments/delete-experiment-tag"): _update,
     ("POST", "/2.0/mlflow/experiments/delete"): delete,
     ("POST", "/2.0/mlflow/experiments/restore"): delete,
-    ("POST", "/2.0/mlflow/experiments/permissions/create"): _manage,
-    ("GET", "/2.0/mlflow/experiments/permissions/get"): _manage,
-    ("PATCH", "/2.0/mlflow/experiments/permissions/update"): _manage,
-    ("DELETE", "/2.0/mlflow/experiments/permissions/delete"): _manage,
+    ("POST", "/2.0/mlflow/experiments/permissions/create"): manage,
+    ("GET", "/2.0/mlflow/experiments/permissions/get"): manage,
+    ("PATCH", "/2.0/mlflow/experiments/permissions/update"): manage,
+    ("DELETE", "/2.0/mlflow/experiments/permissions/delete"): manage,
 }
 
 AFTERWARDS: dict[Route, Follow] = {("POST", "/2.0/mlflow/experiments/create"): created}

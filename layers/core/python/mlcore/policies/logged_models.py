@@ -14,6 +14,7 @@ from mlcore.policies.requests import (
     Route,
     creating,
     inside,
+    named,
     on_runs,
 )
 from mlcore.repos import logged_models
@@ -40,7 +41,7 @@ def on_model(action: str) -> Policy:
 
 
 def create(access: Access, message: Any) -> bool:
-    if not access.allows(*creating(message.experiment_id, LOGGED_MODEL)):
+    if not access.allows(*creating(named(message, "experiment_id"), LOGGED_MODEL)):
         return False
     return not message.source_run_id or on_runs(access, [message.source_run_id], "read")
 

@@ -12,7 +12,7 @@ from mlcore.limits.model_sources import ModelUri, is_model_uri, model_uri
 from mlcore.policies.access import Access
 from mlcore.policies.experiments import give
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Follow, Policy, Route, anybody, on_runs, version_type
+from mlcore.policies.requests import Follow, Policy, Route, anybody, named, on_runs, version_type
 from mlcore.prompts import IS_PROMPT, is_prompt
 from mlcore.repos import grants, registered_models
 
@@ -33,8 +33,9 @@ def on_model(action: str) -> Policy:
     """The action on a model or prompt. A missing one counts as a model that nobody was granted."""
 
     def policy(access: Access, message: Any) -> bool:
-        kind = kind_of(access.workspace, message.name) or REGISTERED_MODEL
-        return access.allows(Requirement(kind, message.name, action))
+        name = named(message, "name")
+        kind = kind_of(access.workspace, name) or REGISTERED_MODEL
+        return access.allows(Requirement(kind, name, action))
 
     return policy
 
@@ -44,7 +45,7 @@ def on_version(action: str) -> Policy:
     like one of somebody else."""
 
     def policy(access: Access, message: Any) -> bool:
-        kind = kind_of(access.workspace, message.name)
+        kind = kind_of(access.workspace, named(message, "name"))
         return kind is not None and access.allows(
             Requirement(kind, message.name, "read"), _version(kind, message.name, action)
         )
@@ -53,7 +54,7 @@ def on_version(action: str) -> Policy:
 
 
 def read_version(access: Access, message: Any) -> bool:
-    return may_read_version(access, message.name)
+    return may_read_version(access, named(message, "name"))
 
 
 def may_read_version(access: Access, name: str) -> bool:
@@ -71,7 +72,7 @@ def create(access: Access, message: Any) -> bool:
 
 def delete(access: Access, message: Any) -> bool:
     """The model, and all of its versions."""
-    kind = kind_of(access.workspace, message.name)
+    kind = kind_of(access.workspace, named(message, "name"))
     return kind is not None and access.allows(
         Requirement(kind, message.name, "delete"), _version(kind, message.name, "delete")
     )
@@ -81,7 +82,7 @@ def on_alias(action: str) -> Policy:
     """An alias is the model's, and names a version."""
 
     def policy(access: Access, message: Any) -> bool:
-        kind = kind_of(access.workspace, message.name)
+        kind = kind_of(access.workspace, named(message, "name"))
         return kind is not None and access.allows(
             Requirement(kind, message.name, action), _version(kind, message.name, "read")
         )
@@ -91,7 +92,7 @@ def on_alias(action: str) -> Policy:
 
 def create_version(access: Access, message: Any) -> bool:
     """The model must allow it, and what the version is made of must be readable."""
-    kind = kind_of(access.workspace, message.name)
+    kind = kind_of(access.workspace, named(message, "name"))
     if kind is None or not access.allows(
         Requirement(kind, message.name, "update"), Requirement(version_type(kind), ANY, NOT_DENIED)
     ):

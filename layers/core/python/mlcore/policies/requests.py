@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from mlcore import errors
 from mlcore.auth.permissions import (
     ANY,
     EXPERIMENT,
@@ -37,11 +38,26 @@ def administrators(access: Access, message: Any) -> bool:
     return False
 
 
+def named(message: Any, *fields: str) -> str:
+    """The id or the name that a message is about, by the first of the fields that it has.
+
+    Raises:
+        InvalidParameterValue: it has none of them.
+    """
+    for field in fields:
+        if message.has(field):
+            return str(getattr(message, field))
+    raise errors.InvalidParameterValue(
+        f"Missing value for required parameter '{fields[0]}'. "
+        "See the API docs for more information about request parameters."
+    )
+
+
 def on_experiment(action: str) -> Policy:
     """The action on the experiment that a message names."""
 
     def policy(access: Access, message: Any) -> bool:
-        return access.allows(Requirement(EXPERIMENT, message.experiment_id, action))
+        return access.allows(Requirement(EXPERIMENT, named(message, "experiment_id"), action))
 
     return policy
 

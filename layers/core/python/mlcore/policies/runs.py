@@ -8,11 +8,11 @@ from typing import Any
 from mlcore.auth.permissions import RUN
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Follow, Policy, Route, anybody, creating, on_runs
+from mlcore.policies.requests import Follow, Policy, Route, anybody, creating, named, on_runs
 
 
 def create(access: Access, message: Any) -> bool:
-    return access.allows(*creating(message.experiment_id, RUN))
+    return access.allows(*creating(named(message, "experiment_id"), RUN))
 
 
 def on_run(action: str) -> Policy:
@@ -49,8 +49,8 @@ def _with_models(access: Access, message: Any, model_ids: Iterable[str]) -> bool
 
 
 def _run_id(message: Any) -> str:
-    run_id: str = message.run_id or getattr(message, "run_uuid", "")
-    return run_id
+    run_id: str = message.run_id
+    return run_id or named(message, "run_uuid", "run_id")
 
 
 _update = on_run("update")

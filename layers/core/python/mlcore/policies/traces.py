@@ -16,6 +16,7 @@ from mlcore.policies.requests import (
     creating,
     inherited,
     inside,
+    named,
     on_runs,
 )
 from mlcore.repos import traces
@@ -52,7 +53,7 @@ def on_trace(action: str) -> Policy:
 
 
 def start(access: Access, message: Any) -> bool:
-    return access.allows(*creating(message.experiment_id, TRACE))
+    return access.allows(*creating(named(message, "experiment_id"), TRACE))
 
 
 def start_v3(access: Access, message: Any) -> bool:
@@ -112,7 +113,7 @@ def read_many(access: Access, message: Any) -> bool:
 
 def delete(access: Access, message: Any) -> bool:
     """The traces, and the assessments of them."""
-    experiment_id = message.experiment_id
+    experiment_id = named(message, "experiment_id")
     return access.allows(
         *inside(experiment_id, TRACE, "delete"),
         inherited(experiment_id, ASSESSMENT, "delete", "update"),
@@ -120,7 +121,7 @@ def delete(access: Access, message: Any) -> bool:
 
 
 def link_to_run(access: Access, message: Any) -> bool:
-    if not on_runs(access, [message.run_id], "update"):
+    if not on_runs(access, [named(message, "run_id")], "update"):
         return False
     return not message.trace_ids or on_traces(access, message.trace_ids, "read")
 

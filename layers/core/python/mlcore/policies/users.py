@@ -6,17 +6,17 @@ from typing import Any
 
 from mlcore import errors
 from mlcore.auth import permissions
-from mlcore.auth.permissions import ANY, REGISTERED_MODEL, WITH_ID
+from mlcore.auth.permissions import ANY, REGISTERED_MODEL
 from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access, administrated
 from mlcore.policies.requests import Policy, Route, administrators, anybody
 from mlcore.policies.resources import workspace_of
 from mlcore.repos import roles, users
-from mlcore.wire.parameters import integer
+from mlcore.wire.parameters import integer, text
 
 
 def oneself(access: Access, message: Any) -> bool:
-    return bool(access.username == message.username)
+    return access.username == text(message, "username")
 
 
 def create_user(access: Access, message: Any) -> bool:
@@ -45,9 +45,10 @@ def list_roles(access: Access, message: Any) -> bool:
 
 def view_user(access: Access, message: Any) -> bool:
     """Oneself, and the users of a workspace that the caller administrates."""
-    if access.username == message.username:
+    username = text(message, "username")
+    if access.username == username:
         return True
-    found = users.find_profile(str(message.username or ""))
+    found = users.find_profile(username)
     if found is None:
         return False
     theirs = {role.workspace for role in roles.find_many(found.role_ids)}
@@ -57,16 +58,12 @@ def view_user(access: Access, message: Any) -> bool:
 
 def manage_resource(access: Access, message: Any) -> bool:
     """Granting needs MANAGE on the resource; on all of a type, administration of the workspace."""
-    resource_type, resource_id = str(message.resource_type), str(message.resource_id)
+    resource_type, resource_id = text(message, "resource_type"), text(message, "resource_id")
     permissions.check_no_workspace(resource_type)
     permissions.check_resource_type(resource_type)
     if resource_id == ANY:
         return access.administrates(access.workspace)
-    if resource_type not in WITH_ID:
-        raise errors.InvalidParameterValue(
-            f"resource_type '{resource_type}' is not supported by the per-user permission "
-            "convenience APIs."
-        )
+    permissions.check_grantable(resource_type, resource_id)
     workspace = workspace_of(resource_type, resource_id, access.workspace)
     return (
         workspace is not None
@@ -76,17 +73,22 @@ def manage_resource(access: Access, message: Any) -> bool:
 
 def view_permission(access: Access, message: Any) -> bool:
     """Oneself, and whoever administrates the workspace of the resource."""
-    permissions.check_no_workspace(str(message.resource_type))
-    if access.username == message.username:
+    resource_type = text(message, "resource_type")
+    permissions.check_no_workspace(resource_type)
+    username = text(message, "username")
+    if access.username == username:
         return True
-    if users.find(str(message.username or "")) is None:
+    if users.find(username) is None:
         return False
-    workspace = workspace_of(str(message.resource_type), str(message.resource_id), access.workspace)
+    resource_id = text(message, "resource_id")
+    if not permissions.is_grantable(resource_type, resource_id):
+        return False
+    workspace = workspace_of(resource_type, resource_id, access.workspace)
     return workspace is not None and access.administrates(workspace)
 
 
 def manage_model(access: Access, message: Any) -> bool:
-    return access.allows(Requirement(REGISTERED_MODEL, str(message.name), "manage"))
+    return access.allows(Requirement(REGISTERED_MODEL, text(message, "name"), "manage"))
 
 
 def _present(access: Access) -> set[str]:
@@ -104,11 +106,11 @@ def _workspace_of_role(message: Any) -> str | None:
             return roles.find_permission(integer(message, "role_permission_id"))[0].workspace
     except errors.ResourceDoesNotExist:
         return None
-    workspace = getattr(message, "workspace", None)
-    if workspace is None:
+    if not message.has("workspace"):
         raise errors.InvalidParameterValue(
             "Request must include one of: role_id, role_permission_id, workspace."
         )
+    workspace: object = message.workspace
     if not isinstance(workspace, str) or not workspace.strip():
         raise errors.InvalidParameterValue("Parameter 'workspace' must be a non-empty string.")
     return workspace

@@ -22,6 +22,7 @@ is INVALID_PARAMETER_VALUE, since the caller would never learn that it was lost.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -77,6 +78,16 @@ class Message:
         checking.run(cls.checks if checks is None else checks, data, stop is not None)
         if stop:
             raise _misfit(stop)
+        return message
+
+    @classmethod
+    def readable(cls, data: Any) -> Self:
+        """What of parsed JSON fits its field, unchecked: enough to say whether the sender may do
+        such a thing at all."""
+        message, plan = cls.__new__(cls), _plan(cls)
+        for key, value in data.items() if isinstance(data, dict) else ():
+            with contextlib.suppress(Stop):
+                _fill(message.__dict__, {key: value}, plan, [])
         return message
 
     @classmethod

@@ -1,11 +1,23 @@
-"""Reading parameters that MLflow checks one by one, with its messages."""
+"""Requests of MLflow's accounts, which are no protobuf messages: parameters that are kept as they
+come and checked one by one, with MLflow's messages."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from mlcore import errors
-from mlcore.wire.message import Message
+from mlcore.wire.message import Message, fields_of
+
+
+class Parameters(Message):
+    """A message whose values are anything, null among it; what is no JSON object has none."""
+
+    @classmethod
+    def of(cls, data: Any) -> Self:
+        """The parameters in what a body holds."""
+        sent = data if isinstance(data, dict) else {}
+        fields = (field.name for field in fields_of(cls))
+        return cls(**{name: sent[name] for name in fields if name in sent})
 
 
 def given(message: Message, name: str) -> Any:
