@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.differential.pair import Pair, pair
+from tests.differential.rest import Side
 from tests.engines import memory_folder
-from tests.servers import start_product, start_stock, stopped
+from tests.servers import ADMIN, start_product, start_stock, start_stock_with_login, stopped
 
-__all__ = ["both", "product_url", "stock_url"]
+__all__ = ["both", "guarded", "product_url", "stock_url"]
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +41,18 @@ def product_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def both(stock_url: str, product_url: str) -> Iterator[Pair]:
     with pair(stock_url, product_url) as servers:
         yield servers
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
+    """Stock and the product, where callers must log in."""
+    product = tmp_path_factory.mktemp("guarded")
+    with (
+        memory_folder() as folder,
+        stopped(start_stock_with_login(folder)) as stock,
+        stopped(start_product(product, "--auth", MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1])) as ours,
+    ):
+        made = [Side(stock.url), Side(ours.url)]
+        yield made
+        for side in made:
+            side.close()

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.differential.auth_calls import NEW, SCENES, Scene, calls
 from tests.differential.auth_links import HIDDEN, linked_reads, linked_things
 from tests.differential.rest import Call, Reply, Side, get, post
-from tests.engines import memory_folder
-from tests.servers import ADMIN, start_product, start_stock_with_login, stopped
+from tests.servers import ADMIN
 
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("login")]
 PASSWORD = "password-of-some-length"
 LEVELS = ("READ", "USE", "EDIT", "MANAGE", "DENY")
 REFUSED = {401, 403}
-
-
-@pytest.fixture(scope="module")
-def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
-    product = tmp_path_factory.mktemp("product")
-    with (
-        memory_folder() as folder,
-        stopped(start_stock_with_login(folder)) as stock,
-        stopped(start_product(product, "--auth", MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1])) as ours,
-    ):
-        made = [Side(stock.url), Side(ours.url)]
-        yield made
-        for side in made:
-            side.close()
 
 
 def _as(side: Side, login: tuple[str, str] | None, call: Call) -> Reply:
@@ -67,11 +51,11 @@ def _decision(reply: Reply) -> object:
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=str)
-def test_decides_as_stock_does(sides: list[Side], scene: Scene) -> None:
-    logins = [_prepared(side, scene) for side in sides]
+def test_decides_as_stock_does(guarded: list[Side], scene: Scene) -> None:
+    logins = [_prepared(side, scene) for side in guarded]
     differences = []
     for call in calls(scene):
-        replies = [_as(side, login, call) for side, login in zip(sides, logins, strict=True)]
+        replies = [_as(side, login, call) for side, login in zip(guarded, logins, strict=True)]
         if _decision(replies[0]) != _decision(replies[1]):
             differences.append((str(call), *(str(reply)[:300] for reply in replies)))
     assert differences == []
@@ -91,11 +75,11 @@ def _paths(value: object, at: str = "") -> set[str]:
 
 
 @pytest.mark.parametrize("tier", HIDDEN)
-def test_hides_what_is_denied_as_stock_does(sides: list[Side], tier: str) -> None:
+def test_hides_what_is_denied_as_stock_does(guarded: list[Side], tier: str) -> None:
     """What an answer loses, compared with that to an administrator, is the same."""
     login = (f"without-{tier}", PASSWORD)
     lost: list[dict[str, list[str]]] = []
-    for side in sides:
+    for side in guarded:
         user = post("users/create", {"username": login[0], "password": PASSWORD})
         grant = {
             "username": login[0],
@@ -117,10 +101,10 @@ def test_hides_what_is_denied_as_stock_does(sides: list[Side], tier: str) -> Non
     assert any(lost[0].values())
 
 
-def test_lists_hold_what_may_be_read(sides: list[Side]) -> None:
+def test_lists_hold_what_may_be_read(guarded: list[Side]) -> None:
     """Searches leave out what is denied, and nothing else."""
     login = ("reader", PASSWORD)
-    for side in sides:
+    for side in guarded:
         _as(side, ADMIN, post("users/create", {"username": "reader", "password": PASSWORD}))
         for number in range(6):
             name = f"listed-{number}"
@@ -145,6 +129,6 @@ def test_lists_hold_what_may_be_read(sides: list[Side]) -> None:
                 get("experiments/search", max_results=1000, filter="name LIKE 'listed-%'"),
             ).body["experiments"]
         ]
-        for side in sides
+        for side in guarded
     ]
     assert shown[0] == shown[1] == ["listed-5", "listed-3", "listed-2", "listed-0"]

@@ -37,7 +37,11 @@ def log_models(access: Access, message: Any) -> bool:
 
 
 def read_history_of_many(access: Access, message: Any) -> bool:
-    return on_runs(access, getattr(message, "run_ids", None) or message.run_id, "read")
+    return on_runs(access, message.run_id, "read")
+
+
+def read_intervals(access: Access, message: Any) -> bool:
+    return on_runs(access, message.run_ids, "read")
 
 
 def _with_models(access: Access, message: Any, model_ids: Iterable[str]) -> bool:
@@ -72,7 +76,7 @@ POLICIES: dict[Route, Policy] = {
     ("POST", "/2.0/mlflow/runs/search"): anybody,
     ("GET", "/2.0/mlflow/metrics/get-history"): on_run("read"),
     ("GET", "/2.0/mlflow/metrics/get-history-bulk"): read_history_of_many,
-    ("GET", "/2.0/mlflow/metrics/get-history-bulk-interval"): read_history_of_many,
+    ("GET", "/2.0/mlflow/metrics/get-history-bulk-interval"): read_intervals,
 }
 
 AFTERWARDS: dict[Route, Follow] = {}

@@ -166,8 +166,7 @@ def on_assessment(action: str, otherwise: str | None = None) -> Policy:
 
 
 def _id(message: Any) -> str:
-    trace_id: str = getattr(message, "trace_id", "") or message.request_id
-    return trace_id
+    return named(message, "trace_id", "request_id")
 
 
 _V2, _V3 = "/2.0/mlflow/traces", "/3.0/mlflow/traces"

@@ -81,7 +81,7 @@ def view_permission(access: Access, message: Any) -> bool:
     if users.find(username) is None:
         return False
     resource_id = text(message, "resource_id")
-    if not permissions.is_grantable(resource_type, resource_id):
+    if resource_id != ANY and not permissions.is_grantable(resource_type, resource_id):
         return False
     workspace = workspace_of(resource_type, resource_id, access.workspace)
     return workspace is not None and access.administrates(workspace)

@@ -1,0 +1,58 @@
+"""Every route of the product, asked for nonsense by somebody without a grant and by nobody."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.arch import project
+from tests.differential.auth_pair import Both
+from tests.differential.rest import Call, Side
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("login"), pytest.mark.timeout(240)]
+
+
+def _routes() -> Iterator[tuple[str, str]]:
+    for domain in project.DOMAINS:
+        app = importlib.import_module(f"{domain}.app")
+        for rpc in getattr(app, "RPCS", ()):
+            yield rpc.method, ("/ajax-api" if rpc.ajax_only else "/api") + rpc.path
+        for route in getattr(app, "PLAIN_ROUTES", ()):
+            yield route.method, route.path
+
+
+BODIES = (b"{}", b'{"run_id": "x", "experiment_id": "x", "name": "x", "key": 5}')
+OURS = re.compile(r"/mlflow-serverless/|/(experiments|registered-models)/permissions/")
+"""Routes that stock does not have."""
+
+EMPTY = ("/datasets/search", "/issues/search")
+"""What the product does not have: the UI asks for it, and everybody gets an empty list."""
+
+SWITCHED_OFF = "/mlflow/workspaces"
+
+
+def test_every_route_with_anything(guarded: list[Side]) -> None:
+    """Nobody gets in and nothing fails; and where stock refuses, a nonsensical or malformed request
+    changes nothing."""
+    both = Both(guarded)
+    (reader,) = both.users("reader")
+    let_in, failed, seen = [], [], 0
+    for method, path in _routes():
+        where = re.sub(r"\{\w+\+?\}", "x", path)
+        for raw in BODIES if method != "GET" else (None,):
+            call = Call(method, where, raw=raw)
+            stock, ours = both.replies(reader, call)
+            if ours.status >= 500 and SWITCHED_OFF not in path:
+                failed.append((str(call), ours))
+            refused = stock.status == 403 and not OURS.search(path)
+            if refused and ours.status < 400 and not path.endswith(EMPTY):
+                let_in.append((str(call), stock, ours))
+            seen += 1
+        nobody = both.replies(None, call)
+        if 401 in {reply.status for reply in nobody} and nobody[0] != nobody[1]:
+            let_in.append((f"nobody: {call}", nobody[0], nobody[1]))
+    assert (let_in, failed) == ([], [])
+    assert seen > 200
