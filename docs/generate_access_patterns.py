@@ -203,6 +203,12 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         ),
         Access("Get trace by id", "gsi1_trace", ("gsi1_trace", "trace"), "Query, then GetItem"),
         Access("List traces in experiment", "trace", ("trace_prefix",), "Query, begins_with"),
+        Access(
+            "Traces that the indexer has not seen yet",
+            "lsi1_trace",
+            ("lsi1_trace_prefix",),
+            "Query, begins_with, before any index",
+        ),
         Access("Sort traces by time", "lsi2_trace", ("lsi2_trace_prefix",), "Query, begins_with"),
         Access(
             "Filter traces by status", "lsi3_trace", ("lsi3_trace_prefix",), "Query, begins_with"

@@ -138,6 +138,11 @@ LOCAL_CASES = {
         keys.lsi5_run_prefix("m"),
         "R#m#bfe0000000000000#nm~",
     ),
+    "lsi1_trace": (
+        keys.lsi1_trace("01", "7"),
+        keys.lsi1_trace_prefix(),
+        "PENDING#T#01#7",
+    ),
     "lsi2_trace": (keys.lsi2_trace(5, "01"), keys.lsi2_trace_prefix(), f"T#{TIME}#nm~"),
     "lsi3_trace": (
         keys.lsi3_trace("OK", 5, "01"),
@@ -344,4 +349,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "4b33ed8f0338c2fd"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "9f1e36ed8b4ddd1c"

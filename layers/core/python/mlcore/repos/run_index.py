@@ -41,7 +41,7 @@ TOKENS_TRIED = 8
 RUN_COST = 10
 """What reading a run costs, in index entries."""
 
-RUN = "run"
+RUN, TRACE = "run", "trace"
 
 
 class Entries:
@@ -87,13 +87,13 @@ class Entries:
         self.items += added
         return added
 
-    def run_keys(self) -> list[Key]:
-        """The runs of the entries read so far."""
-        return [run_key(self._experiment_id, item) for item in self.items]
+    def places(self) -> list[Key]:
+        """What the entries read so far name."""
+        return [place_of(self._experiment_id, item) for item in self.items]
 
 
 class Candidates:
-    """Ranges whose entries together name every run that an access holds."""
+    """Ranges whose entries together name every entity that an access holds."""
 
     __slots__ = ("access", "ranges")
 
@@ -115,11 +115,14 @@ class Candidates:
         """Of what was read, and of the runs that it names."""
         return sum(entries.seen + RUN_COST * len(entries.items) for entries in self.ranges)
 
-    def run_keys(self) -> dict[Key, None]:
-        return dict.fromkeys(key for entries in self.ranges for key in entries.run_keys())
+    def places(self) -> dict[Key, None]:
+        return dict.fromkeys(key for entries in self.ranges for key in entries.places())
 
 
-def run_key(experiment_id: str, entry: Raw) -> Key:
+def place_of(experiment_id: str, entry: Raw) -> Key:
+    """The source item that an entry names."""
+    if entry.get("entity_type", {}).get("S") == TRACE:
+        return keys.trace(experiment_id, entry["entity_id"]["S"])
     run_id = entry.get("run_id") or entry.get("entity_id")
     if run_id is not None:
         return keys.run(experiment_id, run_id["S"])
@@ -140,7 +143,7 @@ def candidates(experiment_id: str, access: Access, indexed: Indexed | None) -> l
     if isinstance(access, Text):
         if indexed is None or not indexed.covers(access.field):
             return []
-        return _texts(experiment_id, access)
+        return texts(experiment_id, access, RUN)
     return [Candidates(type(access).__name__, _entries(experiment_id, access))]
 
 
@@ -181,8 +184,8 @@ def _links(experiment_id: str, condition: Comparison) -> Entries:
     )
 
 
-def _texts(experiment_id: str, access: Text) -> list[Candidates]:
-    """One for each of the tokens, the runs of texts without tokens being in all of them."""
+def texts(experiment_id: str, access: Text, entity_type: str) -> list[Candidates]:
+    """One for each of the tokens, the entities of texts without tokens being in all of them."""
     step = max(1, -(-len(access.tokens) // TOKENS_TRIED))
     tokens = access.tokens[::step]
     first = max(1, PAGE_IDS // len(tokens))
@@ -191,9 +194,9 @@ def _texts(experiment_id: str, access: Text) -> list[Candidates]:
             experiment_id,
             first=first,
             prefix=keys.fts_of_type_prefix(
-                text_fields.level_of(token.level, access.field), token.text, RUN
+                text_fields.level_of(token.level, access.field), token.text, entity_type
             ),
-            attributes=["entity_id"],
+            attributes=["entity_type", "entity_id"],
         )
         for token in (LONG, *tokens)
     ]

@@ -143,7 +143,7 @@ def _of_one(
     """The first rows of one experiment, in no order."""
     query = compiled.query
     if listing.done:
-        return _looked_at("all", experiment, listing.run_keys(), compiled)
+        return _looked_at("all", experiment, listing.places(), compiled)
     competitors = [
         candidate
         for access in plan.accesses(query.comparisons)
@@ -156,10 +156,10 @@ def _of_one(
         if rows is not None:
             return rows
     cheapest, *others = run_index.race([*competitors, Candidates("all", listing)])
-    named = cheapest.run_keys()
+    named = cheapest.places()
     for other in others:
         # Each of them names every run of the answer.
-        named = {key: None for key in other.run_keys() if key in named}
+        named = {key: None for key in other.places() if key in named}
     named.update(dict.fromkeys(pending or ()))
     return _looked_at(
         cheapest.access, experiment, list(named), compiled, sum(one.seen for one in competitors)
@@ -227,7 +227,7 @@ def _by_metric(
     ranked = run_index.ranked(experiment.experiment_id, metric, begin)
     for added in _chunks(ranked, query.rows):
         seen += len(added)
-        named = [run_index.run_key(experiment.experiment_id, entry) for entry in added]
+        named = [run_index.place_of(experiment.experiment_id, entry) for entry in added]
         rows += _rows([key for key in named if key not in pending], experiment, compiled)
         rows = heapq.nsmallest(query.rows, dict(rows).items(), key=itemgetter(0))
         if len(rows) == query.rows and added:

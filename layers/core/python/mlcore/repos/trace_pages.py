@@ -77,7 +77,7 @@ def newest_first(
         page_items: how many traces to read at a time.
         through: an index that holds all that are wanted.
     """
-    bounds = _bounds(through, window, after)
+    bounds = bounds_of(through, window, after)
     if bounds is None:
         return iter(())
     first: dict[str, Page] = {}
@@ -106,7 +106,7 @@ def newest_first(
 def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Record]:
     """The traces of up to a request time; of more than ``most`` the oldest, by time and id."""
     pk = keys.experiment(experiment.experiment_id).pk
-    bounds = _bounds(BY_TIME, Window(latest=latest), None)
+    bounds = bounds_of(BY_TIME, Window(latest=latest), None)
     places: list[tuple[str, keys.Key]] = []
     for entry in table.query_all(
         pk, index="LSI2", between=bounds, attributes=["PK", "SK", "lsi2sk"]
@@ -147,7 +147,7 @@ def of_sessions(
 
 def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Iterator[int]:
     """The request times of traces, latest first, from the index alone."""
-    bounds = _bounds(through, window, None)
+    bounds = bounds_of(through, window, None)
     if bounds is None:
         return
     attribute = through.name.lower() + "sk"
@@ -161,7 +161,9 @@ def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Ite
         yield sortable.parse_integer(entry[attribute]["S"].rsplit("#", 2)[1])
 
 
-def _bounds(through: Through, window: Window, after: Place | None) -> tuple[str, str] | None:
+def bounds_of(
+    through: Through, window: Window, after: Place | None = None
+) -> tuple[str, str] | None:
     """The range of the index; None for an empty one."""
     if window.earliest > window.latest:
         return None

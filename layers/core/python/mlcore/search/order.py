@@ -46,6 +46,18 @@ def descending(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").translate(_INVERTED).decode("latin-1") + _END
 
 
+def restored(value: object, *, ascending: bool) -> str:
+    """The text that a present field of a key came from. Raises InvalidParameterValue."""
+    if not isinstance(value, str):
+        raise InvalidParameterValue("Invalid page token")
+    if ascending:
+        return value
+    try:
+        return value[:-1].encode("latin-1").translate(_INVERTED).decode("utf-8", "surrogatepass")
+    except UnicodeError:
+        raise InvalidParameterValue("Invalid page token") from None
+
+
 def sort_key(order_by: Sequence[OrderBy], entity: Entity) -> SortKey:
     """The key function of an order (none: the default), made total by the entity's tie-break."""
     fields = [_field(order, entity) for order in _total(order_by, entity)]

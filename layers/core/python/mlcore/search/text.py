@@ -22,6 +22,8 @@ from mlcore.search.like import folded
 WORD = "word"
 TRIGRAM = "trigram"
 
+LONGEST_CONTENT = 100_000
+"""Characters of a trace's spans that came together."""
 LONGEST_TEXT = 100
 """Characters."""
 RULES = 1
@@ -30,6 +32,7 @@ RULES = 1
 _WILDCARDS = re.compile("[%_]")
 _WORDS = re.compile(r"[^\W_]+")
 _SIZE = 3
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 class Token(NamedTuple):
@@ -48,6 +51,18 @@ def tokens(text: str, longest: int = LONGEST_TEXT) -> frozenset[Token]:
     plain = folded(text)
     words = {Token(WORD, word) for word in _WORDS.findall(plain)}
     return frozenset(words | _trigrams(plain))
+
+
+def content_tokens(content: str) -> frozenset[Token]:
+    """The tokens of what spans hold, which is JSON: as :func:`tokens`, but with another limit and
+    without those of :func:`in_contents`."""
+    return frozenset(filter(in_contents, tokens(content, LONGEST_CONTENT)))
+
+
+def in_contents(token: Token) -> bool:
+    """Whether contents of spans are looked for by a token. Stretches of digits are not: ids and
+    times have nearly all of them."""
+    return token == LONG or token.level == WORD or not _HEXADECIMAL.issuperset(token.text)
 
 
 def guaranteed(operator: str, pattern: str) -> tuple[Token, ...]:

@@ -4,6 +4,9 @@ and no item.
 A field is ``name``, ``tags.<key>``, ``params.<key>`` or ``attributes.<name>``. Names are always
 indexed. What else is follows from the setting ``fts_fields``: a list of fields, in which ``tags.*``
 and ``params.*`` stand for all keys that do not begin with ``mlflow.``.
+
+Fields of traces are ``traces.name`` and some whole values, always, and, if the setting has them,
+``traces.tags.<key>``, ``traces.metadata.<key>`` and ``traces.content``, the JSON of spans.
 """
 
 from __future__ import annotations
@@ -21,8 +24,14 @@ NAME = "name"
 DEFAULT = ("tags.*",)
 ATTRIBUTES = ("user_id",)
 """Attributes of runs, besides the name, that may be asked for."""
+CONTENT = "content"
+"""What the spans of a trace hold."""
+CLIENT_REQUEST, SOURCE_RUN, PROMPT = "client_request_id", "run_id", "prompt"
+"""Fields of a trace whose values are indexed as they are, as words."""
 
 _RESERVED = "mlflow."
+_TRACES = "traces."
+_WHOLE = (CLIENT_REQUEST, SOURCE_RUN, PROMPT)
 
 
 class Indexed:
@@ -45,6 +54,14 @@ class Indexed:
         kind, _, key = field.partition(".")
         return f"{kind}.*" in self.fields and not key.startswith(_RESERVED)
 
+    @property
+    def of_traces(self) -> Indexed | None:
+        """The fields of traces, by their names in items; None if traces are not indexed."""
+        if _TRACES + NAME not in self.fields:
+            return None
+        own = [field for field in self.fields if field.startswith(_TRACES)]
+        return Indexed([*_WHOLE, *(field.removeprefix(_TRACES) for field in own)])
+
     def encode(self) -> str:
         """With the number of the rules that tokens are made by."""
         return json.dumps({"rules": RULES, "fields": sorted(self.fields)})
@@ -60,9 +77,10 @@ def decode(text: str | None) -> Indexed | None:
 
 def wanted(setting: Any) -> Indexed:
     """What a value of the setting asks for; the default for anything but a list of texts."""
+    asked: Iterable[str] = DEFAULT
     if isinstance(setting, list) and all(isinstance(field, str) for field in setting):
-        return Indexed(setting)
-    return Indexed(DEFAULT)
+        asked = setting
+    return Indexed(asked)
 
 
 def tag_field(key: str) -> str:

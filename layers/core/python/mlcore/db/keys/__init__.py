@@ -82,6 +82,7 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
     LSI1 EXP#<experiment_id>
         <stage>#R#<time>#<inv_run_id>                       lsi1_run
         <stage>#LM#<time>#<inv_model_id>                    lsi1_logged_model
+        PENDING#T#<trace_id>#<suffix>                       lsi1_trace
     LSI2 EXP#<experiment_id>
         R#<time>#<inv_run_id>                               lsi2_run
         T#<time>#<inv_trace_id>                             lsi2_trace

@@ -35,6 +35,12 @@ LSI2_RUN = _local(2, "run", "R#<time>#<inv_run_id>", "runs by start time")
 LSI3_RUN = _local(3, "run", "<status>#R#<time>#<inv_run_id>", "runs of a status by start time")
 LSI4_RUN = _local(4, "run", "R#<run_name>#<run_id>", "runs by name")
 LSI5_RUN = _local(5, "run", "R#<key>#<double>#<inv_run_id>", "runs by their primary metric")
+LSI1_TRACE = _local(
+    1,
+    "trace",
+    "PENDING#T#<trace_id>#<suffix>",
+    "traces and spans that the indexer has not yet followed",
+)
 LSI2_TRACE = _local(2, "trace", "T#<time>#<inv_trace_id>", "traces by request time")
 LSI3_TRACE = _local(
     3, "trace", "<status>#T#<time>#<inv_trace_id>", "traces of a status by request time"
@@ -111,6 +117,7 @@ INDEX_PATTERNS = (
     LSI3_RUN,
     LSI4_RUN,
     LSI5_RUN,
+    LSI1_TRACE,
     LSI2_TRACE,
     LSI3_TRACE,
     LSI4_TRACE,
@@ -189,6 +196,15 @@ def lsi5_run_range(key: str, lowest: float, highest: float) -> tuple[str, str]:
     return LSI5_RUN.sk.prefix(key, lowest), LSI5_RUN.sk.prefix(key, highest) + LAST
 
 
+def lsi1_trace(trace_id: str, suffix: str) -> str:
+    """Of a trace the version that is the first to be followed; of spans their pack's suffix."""
+    return LSI1_TRACE.sk.build(trace_id, suffix)
+
+
+def lsi1_trace_prefix() -> str:
+    return LSI1_TRACE.sk.prefix()
+
+
 def lsi2_trace(request_time: int, trace_id: str) -> str:
     return LSI2_TRACE.sk.build(request_time, trace_id)
 
@@ -230,6 +246,12 @@ def lsi4_trace_prefix() -> str:
 def lsi4_trace_name_prefix(trace_name: str) -> str:
     """Of the traces with exactly this name."""
     return LSI4_TRACE.sk.prefix(trace_name)
+
+
+def lsi4_trace_begin(text: str) -> str:
+    """How the keys begin of all traces whose name begins with a text; of a long text its beginning
+    counts."""
+    return LSI4_TRACE.sk.prefix() + escape_ordered(text)[:_LONGEST_BEGIN]
 
 
 def lsi5_trace(session: str, request_time: int, trace_id: str) -> str:

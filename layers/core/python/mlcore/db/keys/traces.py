@@ -52,6 +52,11 @@ def trace_prefix(trace_id: str = "") -> str:
     return TRACE.sk.build(trace_id) + "#" if trace_id else TRACE.sk.prefix()
 
 
+def trace_of(place: Key) -> Key:
+    """The trace that something belongs to which lies behind it, or that it is itself."""
+    return Key(place.pk, "#".join(place.sk.split("#")[:2]))
+
+
 def trace_tag(experiment_id: str, trace_id: str, key: str) -> Key:
     return Key(_partition(experiment_id), TRACE_TAG.sk.build(trace_id, key))
 

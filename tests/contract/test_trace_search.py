@@ -1,0 +1,217 @@
+"""Searches of traces give what looking at every trace would give, however far the indexer is, and
+cost what they find."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mlcore.repos import document, run_index, trace_search
+from mlcore.search import trace_match
+from mlcore.search.trace_filter import parse_filter, parse_order_by
+from tests.contract.conftest import EXAMPLES, Store
+from tests.contract.delivery import Delivery
+from tests.contract.explain import explained
+from tests.contract.streams import following
+from tests.contract.trace_calls import ask, export, span, start, tell
+from tests.differential.search_samples import quoted
+
+NAMES = ("Hannah", "ann", "Joanna", "AN N", "anna-ßé", "Bob", "x", "a%n_n#", "n" * 101)
+STATES = ("OK", "ERROR", "IN_PROGRESS")
+KEYS = ("team", "a b")
+RUNS = ("r1", "r2")
+WRITES, QUERIES = 40, 30
+MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every way of finding traces is taken with a handful of them."""
+    monkeypatch.setattr(trace_search, "SMALL_TRACES", 3)
+    monkeypatch.setattr(trace_search, "STREAMED_TRACES", 12)
+    monkeypatch.setattr(trace_search, "READ_TOGETHER", 7)
+    monkeypatch.setattr(trace_search, "CHECKED_TOGETHER", 2)
+    monkeypatch.setattr(run_index, "PAGE_IDS", 5)
+
+
+@pytest.mark.usefixtures("small_steps")
+def test_search_is_looking_at_every_trace(
+    shared_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the indexer late, and records repeated and shuffled."""
+    ways: Counter[str] = Counter()
+    with following(shared_store) as stream, explained() as searches:
+        for seed in range(2 * EXAMPLES):
+            rng = random.Random(seed)
+            monkeypatch.setattr(document, "INLINE_BYTES", rng.choice((300_000, 400)))
+            delivery = Delivery(rng, stream.fresh)
+            world = World(rng, shared_store.api.new_experiment(f"traces {seed}"))
+            for _ in range(WRITES):
+                world.write()
+                if rng.random() < 0.3:
+                    delivery.some(rng.random())
+            for _ in range(QUERIES):
+                world.check()
+                if rng.random() < 0.3:
+                    world.write()
+                if rng.random() < 0.3:
+                    delivery.some(rng.choice((0.3, 1.0)))
+        ways.update(search.how for search in searches)
+    assert {"newest", "time", "status", "name", "NamePrefix", "Ids", "all"} <= ways.keys(), ways
+
+
+class World:
+    """An experiment whose traces are written and searched at random."""
+
+    def __init__(self, rng: random.Random, experiment_id: str) -> None:
+        self.rng, self.experiment_id = rng, experiment_id
+        self.ids: list[str] = []
+
+    def write(self) -> None:
+        rng = self.rng
+        if not self.ids or rng.random() < 0.4:
+            self.ids.append(f"tr-{uuid.UUID(int=rng.getrandbits(128)).hex}")
+            (self._export if rng.random() < 0.5 else self._tell)(self.ids[-1])
+            return
+        trace_id, what = rng.choice(self.ids), rng.random()
+        if what < 0.25:
+            self._tell(trace_id)
+        elif what < 0.4:
+            self._export(trace_id)
+        elif what < 0.6:
+            key, value = rng.choice((*KEYS, "mlflow.traceName")), rng.choice(NAMES)
+            ask("PATCH", f"2.0/traces/{trace_id}/tags", {"key": key, "value": value})
+        elif what < 0.7:
+            key = rng.choice((*KEYS, "mlflow.traceName"))
+            ask("DELETE", f"2.0/traces/{trace_id}/tags", {"key": key})
+        elif what < 0.8:
+            body: dict[str, Any] = {
+                "trace_ids": rng.sample(self.ids, 1),
+                "run_id": rng.choice(RUNS),
+            }
+            tell("POST", "2.0/traces/link-to-run", body)
+        elif what < 0.87:
+            body = {"trace_id": trace_id, "prompt_versions": [{"name": "p", "version": "1"}]}
+            ask("POST", "2.0/traces/link-prompts", body)
+        elif what < 0.93:
+            given = {
+                "assessment_name": "ok",
+                "source": {"source_type": "CODE", "source_id": "c"},
+                "feedback": {"value": rng.random() < 0.5},
+            }
+            ask("POST", f"3.0/traces/{trace_id}/assessments", {"assessment": given})
+        else:
+            body = {"experiment_id": self.experiment_id, "request_ids": [trace_id]}
+            tell("POST", "2.0/traces/delete-traces", body)
+
+    def _export(self, trace_id: str) -> None:
+        rng = self.rng
+        numbers = rng.sample(range(1, 4), rng.choice((1, 1, 2)))
+        spans = []
+        for number in numbers:
+            attributes: dict[str, Any] = {
+                "k": rng.choice(NAMES),
+                "session__id": rng.choice(("s1", "s2")),
+            }
+            made = span(trace_id[3:], number, None if number == 1 else 1, **attributes)
+            spans.append({**made, "name": rng.choice(NAMES)})
+        answer = export(self.experiment_id, spans)
+        assert answer.status == 200
+
+    def _tell(self, trace_id: str) -> None:
+        rng = self.rng
+        tags = {key: rng.choice(NAMES) for key in KEYS if rng.random() < 0.5}
+        metadata = {key: rng.choice(NAMES) for key in KEYS if rng.random() < 0.3}
+        if rng.random() < 0.7:
+            tags["mlflow.traceName"] = rng.choice(NAMES)
+        if rng.random() < 0.5:
+            metadata["mlflow.sourceRun"] = rng.choice(RUNS)
+        if rng.random() < 0.4:
+            metadata["mlflow.trace.session"] = rng.choice(("s1", "s2"))
+        info: dict[str, Any] = {
+            "request_time": f"2023-11-14T22:13:2{rng.randrange(4)}.000Z",
+            "state": rng.choice(STATES),
+            "tags": tags,
+            "trace_metadata": metadata,
+        }
+        if rng.random() < 0.4:
+            info["client_request_id"] = rng.choice(NAMES) + trace_id[:6]
+        body = start(self.experiment_id, trace_id, **info)
+        ask("POST", "3.0/traces", body)
+
+    def check(self) -> None:
+        rng = self.rng
+        clauses = [self._clause() for _ in range(rng.choice((0, 1, 1, 2)))]
+        ordering = rng.choice(
+            (
+                *([], [], ["timestamp"], ["timestamp DESC", "name"], ["name"], ["name DESC"]),
+                *(["status"], ["status DESC", "timestamp DESC"], ["execution_time DESC"]),
+                *(["tags.team"], ["timestamp", "status"], ["request_id"]),
+            )
+        )
+        text, limit = " AND ".join(clauses), rng.choice((2, 3, 100))
+        found = [one for page in self._pages(text, ordering, limit) for one in page]
+        assert found == self._looked_at(text, ordering), (text, ordering, limit)
+
+    def _pages(self, text: str, ordering: list[str], limit: int) -> Iterator[list[str]]:
+        place = {"experiment_id": self.experiment_id}
+        body: dict[str, Any] = {
+            "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": place}],
+            "filter": text,
+            "order_by": ordering,
+            "max_results": limit,
+        }
+        while True:
+            answer = tell("POST", "3.0/traces/search", body)
+            yield [trace["trace_id"] for trace in answer.get("traces", ())]
+            if "next_page_token" not in answer:
+                return
+            body["page_token"] = answer["next_page_token"]
+
+    def _looked_at(self, text: str, ordering: list[str]) -> list[str]:
+        key_of = trace_match.sort_key(parse_order_by(ordering))
+        every = trace_search.matching([self.experiment_id], lambda _: True, parse_filter(text))
+        return [trace.trace_id for trace in sorted(every, key=key_of)]
+
+    def _clause(self) -> str:
+        rng = self.rng
+        field = rng.choice(
+            (
+                *("name", "name", "name", "tags.team", "tags.`a b`", "metadata.team", "run_id"),
+                *("client_request_id", "request_id", "status", "timestamp", "prompt", "feedback"),
+                *("session", "trace.text", "span.content", "span.name", "span.attributes.k"),
+            )
+        )
+        owner = rng.choice(NAMES)
+        begin = rng.randrange(len(owner))
+        piece = owner[begin : begin + rng.choice((2, 3, 4, 200))]
+        pattern = rng.choice(("", "%", "%", "_")) + piece + rng.choice(("", "%", "%", "_"))
+        if field == "run_id":
+            return f"run_id = '{rng.choice(RUNS)}'"
+        if field == "request_id":
+            some = rng.sample(self.ids, min(len(self.ids), 2))
+            return f"request_id IN ({', '.join(map(repr, some))})"
+        if field == "client_request_id" and rng.random() < 0.7:
+            wanted = quoted(rng, owner + rng.choice(self.ids)[:6])
+            return f"{field} = {wanted}" if rng.random() < 0.5 else f"{field} IN ({wanted}, 'x')"
+        if field == "status":
+            return f"status {rng.choice(('=', '!='))} '{rng.choice(STATES)}'"
+        if field == "timestamp":
+            return f"timestamp {rng.choice(('>=', '<'))} {MS + 1000 * rng.randrange(4)}"
+        if field == "prompt":
+            return f"prompt = '{rng.choice(('p/1', 'p/2'))}'"
+        if field == "feedback":
+            return f"feedback.ok = '{rng.choice(('true', 'false'))}'"
+        if field == "session":
+            return f"metadata.`mlflow.trace.session` = '{rng.choice(('s1', 's2'))}'"
+        signs = ["LIKE", "ILIKE"]
+        if not field.startswith(("trace", "span.c", "span.a")):
+            signs += ["=", "RLIKE", "!="]
+        sign = rng.choice(signs)
+        wanted = owner if sign in ("=", "!=") else piece if sign == "RLIKE" else pattern
+        return f"{field} {sign} {quoted(rng, wanted)}"
