@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import hashlib
 import hmac
 import os
@@ -19,7 +20,6 @@ from mlcore.repos.users import User
 
 REMEMBERED: Final = 1_000
 
-_secret: Final = os.urandom(32)
 _fitting: Final[dict[bytes, None]] = {}
 
 
@@ -38,7 +38,7 @@ def authenticate(authorization: str, address: str) -> User | None:
     username, password = credentials
     user, failures = logins.find(username, address)
     hashed = (user.password_hash if user is not None else "") or NOBODY
-    proof = hmac.digest(_secret, f"{hashed}\0{password}".encode(), hashlib.sha256)
+    proof = hmac.digest(_secret(), f"{hashed}\0{password}".encode(), hashlib.sha256)
     if proof in _fitting:
         return user
     if failures >= logins.MAXIMUM_FAILURES:
@@ -51,6 +51,13 @@ def authenticate(authorization: str, address: str) -> User | None:
         _fitting.pop(next(iter(_fitting)))
     _fitting[proof] = None
     return user
+
+
+@functools.cache
+def _secret() -> bytes:
+    """Made by the first call: what is made at import is the same in all processes that start from
+    one snapshot."""
+    return os.urandom(32)
 
 
 def _credentials(authorization: str) -> tuple[str, str] | None:

@@ -45,7 +45,7 @@ def handlers() -> dict[str, str]:
 def routes() -> dict[str, str]:
     """Route key → the package that answers it."""
     integrations = {
-        name: handlers()[properties["IntegrationUri"]["Fn::GetAtt"][0]]
+        name: handlers()[properties["IntegrationUri"]["Ref"].removesuffix(".Alias")]
         for name, properties in resources("AWS::ApiGatewayV2::Integration").items()
     }
     return {

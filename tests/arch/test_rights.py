@@ -73,7 +73,7 @@ def _of_lambda(noun: str) -> set[Right]:
     group = f"{noun}LogGroup"
     found = {(action, group) for action in ("logs:CreateLogStream", "logs:PutLogEvents")}
     for mapping in project.resources("AWS::Lambda::EventSourceMapping").values():
-        if mapping["FunctionName"] != {"Ref": f"{noun}Function"}:
+        if mapping["FunctionName"] != {"Ref": f"{noun}Function.Alias"}:
             continue
         source, attribute = mapping["EventSourceArn"]["Fn::GetAtt"]
         if attribute == "StreamArn":

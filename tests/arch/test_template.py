@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -139,6 +140,74 @@ def test_every_function_has_a_role_and_a_log_group_with_retention() -> None:
         assert "RetentionInDays" in groups[f"{noun}LogGroup"]
         folder = re.sub(r"(?<!^)(?=[A-Z])", "_", noun).lower()
         assert (project.FUNCTIONS / folder / "app.py").is_file()
+
+
+def test_every_function_is_built_and_published_alike() -> None:
+    """With bytecode, and as a version behind the alias that callers go through."""
+    template = project.template()
+    assert template["Globals"]["Function"]["AutoPublishAlias"] == "live"
+    for name, function in template["Resources"].items():
+        if function["Type"] == "AWS::Serverless::Function":
+            assert function["Metadata"] == {"BuildMethod": "makefile"}, name
+            assert function["Properties"]["AutoPublishAliasAllProperties"] is True, name
+    for kind, attribute in (
+        ("AWS::Lambda::EventSourceMapping", "FunctionName"),
+        ("AWS::Lambda::Permission", "FunctionName"),
+        ("AWS::ApiGatewayV2::Integration", "IntegrationUri"),
+    ):
+        for name, properties in project.resources(kind).items():
+            assert properties[attribute]["Ref"].endswith("Function.Alias"), name
+
+
+def test_the_dashboard_shows_every_function() -> None:
+    body = project.resources("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]["Fn::Sub"]
+    shown = re.findall(r'"AWS/Lambda", "(\w+)", "FunctionName", "\$\{(\w+)\}"', body)
+    for metric in ("Errors", "Duration", "ConcurrentExecutions"):
+        assert {name for what, name in shown if what == metric} == set(project.handlers())
+    plain = re.sub(r"\$\{[^}]+\}", "x", body)
+    assert len(json.loads(plain)["widgets"]) == 10
+
+
+def test_every_alarm_is_in_the_book() -> None:
+    book = (project.ROOT / "docs/operations.md").read_text()
+    for name in project.resources("AWS::CloudWatch::Alarm"):
+        assert f"`{name}`" in book, name
+
+
+def test_every_output_is_used() -> None:
+    documents = [
+        (project.ROOT / name).read_text()
+        for name in ("README.md", "docs/operations.md", "docs/architecture.md")
+    ]
+    for name in project.template()["Outputs"]:
+        assert any(re.search(rf"\b{name}\b", document) for document in documents), name
+
+
+STAGES = tomllib.loads((project.ROOT / "samconfig.toml").read_text())
+
+
+@pytest.mark.parametrize("stage", ["default", "dev", "staging", "prod"])
+def test_a_stage_gives_parameters_that_there_are(stage: str) -> None:
+    given = STAGES[stage]["deploy"]["parameters"]
+    overrides = dict(pair.split("=") for pair in given["parameter_overrides"].split())
+    declared = project.template()["Parameters"]
+    for name, value in overrides.items():
+        assert value in map(str, declared[name].get("AllowedValues", [value])), name
+    required = {name for name, parameter in declared.items() if "Default" not in parameter}
+    assert required <= set(overrides)
+    assert f"stage={overrides['Stage']}" in given["tags"].split()
+    protected = overrides["DeletionProtection"] == "true"
+    assert protected == (stage == "prod")
+    assert given.get("confirm_changeset", False) == (stage == "prod")
+
+
+def test_parameters_are_safe_where_nothing_is_said() -> None:
+    declared = project.template()["Parameters"]
+    assert "Default" not in declared["Authentication"]
+    assert declared["DeletionProtection"]["Default"] == "true"
+    assert declared["WebhookAllowedSchemes"]["Default"] == "https"
+    assert declared["WebhookAllowPrivateAddresses"]["Default"] == "false"
+    assert all("Description" in one or "AllowedValues" in one for one in declared.values())
 
 
 @pytest.mark.parametrize(("domain", "method", "path"), sorted(project.rpcs()))

@@ -30,6 +30,23 @@ def test_reads_and_writes_add_up() -> None:
     assert capacity.current() is None
 
 
+def test_the_fullest_partition_counts() -> None:
+    def told(key: str, least: float) -> dict[str, Any]:
+        return {"ItemCollectionKey": {"PK": {"S": key}}, "SizeEstimateRangeGB": [least, least + 1]}
+
+    here = table.Table()
+    with capacity.measure() as measured:
+        one = {"ItemCollectionMetrics": told("one", 2.0)}
+        capacity.add(capacity.current(), "UpdateItem", one)
+        many = {"ItemCollectionMetrics": {"t": [told("small", 0.0), told("large", 7.0)]}}
+        calls = [
+            lambda: capacity.add(capacity.current(), "TransactWriteItems", many),
+            lambda: capacity.add(capacity.current(), "Query", answer(1)),
+        ]
+        here.parallel(calls)
+    assert measured.largest == (7.0, "large")
+
+
 def test_outside_of_a_measurement_nothing_is_counted() -> None:
     capacity.add(capacity.current(), "GetItem", answer(1))
     assert capacity.current() is None

@@ -57,6 +57,24 @@ def item(n: int, **more: Any) -> dict[str, Any]:
 KEY = Key("p", "0")
 
 
+def test_sizes_are_asked_of_writes_where_wanted(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked() -> list[bool]:
+        played.calls.clear()
+        table = Table()
+        table.get(KEY)
+        table.put(item(0))
+        table.batch_write([item(0)])
+        table.transact([Put(item(0))], "token")
+        return ["ReturnItemCollectionMetrics" in parameters for _, parameters in played.calls]
+
+    assert asked() == [False] * 4
+    monkeypatch.setenv("COLLECTION_SIZES", "true")
+    settings.cache_clear()
+    assert asked() == [False, True, True, True]
+
+
 def test_every_read_is_consistent_but_those_of_global_indexes(played: Played) -> None:
     table = Table()
     table.get(KEY)

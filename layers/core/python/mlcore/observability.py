@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from aws_lambda_powertools.logging import Logger
 
 from mlcore.db.capacity import Measurement
+from mlcore.settings import settings
 
 NAMESPACE: Final = "MLflowServerless"
 
@@ -27,6 +29,15 @@ _METRICS: Final = [
     {"Name": "RoundTrips", "Unit": "Count"},
     {"Name": "ColdStart", "Unit": "Count"},
 ]
+
+WORTH_TELLING_GB: Final = 1.0
+"""Of 10 GB, at which an item collection ends."""
+
+_SIZE: Final = {
+    "Namespace": NAMESPACE,
+    "Dimensions": [["table"]],
+    "Metrics": [{"Name": "CollectionGB", "Unit": "Gigabytes"}],
+}
 _metrics_wanted: Final = os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lower() not in (
     "1",
     "true",
@@ -37,8 +48,8 @@ _invocations = iter((1,))
 def log_request(
     *, rpc: str, method: str, status: int, request_id: str, seconds: float, measurement: Measurement
 ) -> None:
-    """Writes the line. The only metric dimension is the RPC: a status or an id would multiply the
-    series."""
+    """Writes the line. The only metric dimension is the RPC, of the size of an item collection the
+    table: a status or an id would multiply the series."""
     cold = next(_invocations, 0)
     fields: dict[str, object] = {
         "rpc": rpc,
@@ -54,11 +65,16 @@ def log_request(
         "RoundTrips": measurement.round_trips,
         "ColdStart": cold,
     }
+    metrics: list[Mapping[str, object]] = [
+        {"Namespace": NAMESPACE, "Dimensions": [["rpc"]], "Metrics": _METRICS}
+    ]
+    size, collection = measurement.largest
+    if size >= WORTH_TELLING_GB:
+        fields.update(CollectionGB=size, collection=collection, table=settings().table_name)
+        metrics.append(_SIZE)
     if _metrics_wanted:
         fields["_aws"] = {
             "Timestamp": time.time_ns() // 1_000_000,
-            "CloudWatchMetrics": [
-                {"Namespace": NAMESPACE, "Dimensions": [["rpc"]], "Metrics": _METRICS}
-            ],
+            "CloudWatchMetrics": metrics,
         }
     logger.info("request", extra=fields)

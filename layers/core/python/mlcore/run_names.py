@@ -166,7 +166,10 @@ _ANIMALS: Final = [
     "zebra",
 ]
 
+_random = random.SystemRandom()
+"""The other generator's state would be the same in all processes that start from one snapshot."""
+
 
 def generate() -> str:
     """A random name, such as ``lively-otter-482``; not unique, and no secret."""
-    return f"{random.choice(_ADJECTIVES)}-{random.choice(_ANIMALS)}-{random.randrange(1000)}"  # noqa: S311
+    return f"{_random.choice(_ADJECTIVES)}-{_random.choice(_ANIMALS)}-{_random.randrange(1000)}"

@@ -18,6 +18,9 @@ class Settings(NamedTuple):
     artifact_root: str
     """Prefix of default experiment artifact locations, without a trailing slash unless it is only a
     scheme."""
+    collection_sizes: bool = False
+    """Whether each write asks how large the partition is that it wrote to. AWS answers without
+    effort; other engines count."""
 
 
 @functools.cache
@@ -30,6 +33,7 @@ def settings() -> Settings:
     return Settings(
         table_name=os.environ["TABLE_NAME"],
         artifact_root=os.environ.get("ARTIFACT_ROOT", "mlflow-artifacts:/"),
+        collection_sizes=os.environ.get("COLLECTION_SIZES", "").lower() == "true",
     )
 
 

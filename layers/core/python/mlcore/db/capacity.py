@@ -6,23 +6,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_READS = {"GetItem", "BatchGetItem", "Query"}
+READS = {"GetItem", "BatchGetItem", "Query"}
 
 
 class Measurement:
-    """What the calls so far cost. ``round_trips`` counts calls that waited for one another."""
+    """What the calls so far cost. ``round_trips`` counts calls that waited for one another.
 
-    __slots__ = ("read_units", "requests", "round_trips", "write_units")
+    ``largest`` is the fullest partition that was written to, as gigabytes (at least; DynamoDB
+    estimates) and key. It is told only where the settings ask for it.
+    """
+
+    __slots__ = ("largest", "read_units", "requests", "round_trips", "write_units")
 
     def __init__(self) -> None:
         self.requests = 0
         self.round_trips = 0
         self.read_units = 0.0
         self.write_units = 0.0
+        self.largest: tuple[float, str] = (0.0, "")
 
 
 _thread = threading.local()
@@ -61,10 +67,19 @@ def add(measurement: Measurement | None, operation: str, answer: dict[str, Any])
         part.get("CapacityUnits", 0.0)
         for part in (consumed if isinstance(consumed, list | tuple) else (consumed,))
     )
-    if operation in _READS:
+    if operation in READS:
         measurement.read_units += units
     else:
         measurement.write_units += units
+    if "ItemCollectionMetrics" in answer:
+        told = _sizes(answer["ItemCollectionMetrics"])
+        measurement.largest = max((measurement.largest, *told))
+
+
+def _sizes(told: dict[str, Any]) -> Iterator[tuple[float, str]]:
+    """Of one item, or of the items of a batch or transaction by table."""
+    for each in [told] if "ItemCollectionKey" in told else chain.from_iterable(told.values()):
+        yield each["SizeEstimateRangeGB"][0], each["ItemCollectionKey"]["PK"]["S"]
 
 
 @contextmanager
@@ -80,6 +95,7 @@ def side_by_side(measurement: Measurement | None, count: int) -> Iterator[list[M
             measurement.round_trips += max(branch.round_trips for branch in branches)
             measurement.read_units += sum(branch.read_units for branch in branches)
             measurement.write_units += sum(branch.write_units for branch in branches)
+            measurement.largest = max((measurement.largest, *(one.largest for one in branches)))
 
 
 def run(branch: Measurement, call: Callable[[], T]) -> T:

@@ -35,6 +35,9 @@ PARALLEL_CALLS = 16
 BATCH_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 12
 
+_random = random.SystemRandom()
+"""Processes that start from one snapshot must not wait alike."""
+
 
 class TransactionFailed(Exception):
     """Conditions of a transaction did not hold; ``items`` maps an operation's position to the item
@@ -327,6 +330,8 @@ class Table:
         if not operation.startswith(("Batch", "Transact")):
             parameters["TableName"] = settings().table_name
         parameters["ReturnConsumedCapacity"] = "TOTAL"
+        if operation not in capacity.READS and settings().collection_sizes:
+            parameters["ReturnItemCollectionMetrics"] = "SIZE"
         measurement = capacity.current()
         for attempt in range(CONFLICT_ATTEMPTS):
             try:
@@ -350,7 +355,7 @@ class Table:
 
 def back_off(attempt: int) -> None:
     """Waits before another attempt, with full jitter: up to 10 ms at first, up to 1 s at last."""
-    time.sleep(random.uniform(0, min(1.0, 0.01 * 2**attempt)))  # noqa: S311 -- not for secrets
+    time.sleep(_random.uniform(0, min(1.0, 0.01 * 2**attempt)))
 
 
 def _key(key: Key) -> Raw:

@@ -46,6 +46,9 @@ _REPEATED_CODES: Final = frozenset(
 )
 _SERVER_ERROR: Final = 500
 
+_random: Final = random.SystemRandom()
+"""Processes that start from one snapshot must not wait alike."""
+
 
 def _blob(value: Any) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
@@ -125,7 +128,7 @@ class Transport:
                 repeatable = status >= _SERVER_ERROR or status < 300 or code in _REPEATED_CODES
                 if not repeatable or attempt == self._attempts:
                     raise error
-            time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 -- not for secrets
+            time.sleep(_random.uniform(0, 0.05 * 2**attempt))
         raise AssertionError("a call ends in its last attempt")
 
     _make_api_call = call
