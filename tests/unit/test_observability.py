@@ -17,9 +17,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     said: dict[str, Any] = {}
     monkeypatch.setenv("TABLE_NAME", "mlflow-under-test")
     monkeypatch.setattr(observability, "_metrics_wanted", True)
-    monkeypatch.setattr(
-        observability.logger, "info", lambda _message, extra: (said.clear(), said.update(extra))
-    )
+    monkeypatch.setattr(observability.logger, "info", lambda _message, extra: said.update(extra))
     settings.cache_clear()
     return said
 
