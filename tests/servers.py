@@ -113,12 +113,12 @@ def start_stock(folder: Path, *arguments: str, **more: str) -> Server:
     return _start_stock(folder, arguments, more)
 
 
-def start_stock_with_login(folder: Path) -> Server:
+def start_stock_with_login(folder: Path, *arguments: str) -> Server:
     """As :func:`start_stock`, with its basic-auth app."""
     settings = folder / "basic_auth.ini"
     settings.write_text(_BASIC_AUTH.format(folder=folder))
     more = {"MLFLOW_AUTH_CONFIG_PATH": str(settings), "MLFLOW_FLASK_SERVER_SECRET_KEY": "x"}
-    return _start_stock(folder, ("--app-name", "basic-auth"), more)
+    return _start_stock(folder, ("--app-name", "basic-auth", *arguments), more)
 
 
 def _start_stock(folder: Path, arguments: tuple[str, ...], more: dict[str, str]) -> Server:

@@ -26,7 +26,7 @@ _PROJECTORS: Mapping[str, Projector] = {
     "experiment": experiment_items.project,
 }
 
-EXPIRING = ("run", "experiment", "trace")
+EXPIRING = ("run", "experiment", "trace", "logged_model")
 """Types of items that expire or are removed with what belongs to them."""
 
 ANNOUNCING = ("registered_model", "model_version")

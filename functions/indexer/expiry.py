@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from indexer import retention
+from indexer import file_removals, retention
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
@@ -31,7 +31,9 @@ STAGE = ("stage", "epoch")
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Of runs, traces and experiments: those that were deleted, restored or removed."""
+    """Of runs, traces, logged models and experiments: those that were deleted, restored or
+    removed."""
+    file_removals.send(records)
     seen: dict[Key, tuple[str, bool]] = {}
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
@@ -60,6 +62,9 @@ def _follow(place: Key, kind: str, *, marked: bool) -> None:
     elif kind == "trace":
         if item is None:
             remains.of_trace(experiment_id, fields["trace_id"])
+    elif kind == "logged_model":
+        if item is None:
+            remains.of_logged_model(experiment_id, fields["model_id"])
     elif item is None:
         remains.of_run(experiment_id, fields["run_id"])
     else:

@@ -19,6 +19,25 @@ DOMAINS = tuple(sorted(path.parent.name for path in FUNCTIONS.glob("*/app.py")))
 SOURCE_FOLDERS = ("layers", "functions", "local", "tests", "bench", "examples")
 
 
+CONSUMERS = {
+    ":table/mlflow-Table": "indexer",
+    ":mlflow-WebhookQueue": "webhook_sender",
+    ":mlflow-FileRemovalQueue": "file_remover",
+}
+"""Functions that no request reaches, by what the ARN of their source holds in events/."""
+
+
+def consumer(event: dict[str, Any]) -> str:
+    """The function that takes an event with records."""
+    [found] = {
+        function
+        for record in event["Records"]
+        for part, function in CONSUMERS.items()
+        if part in record["eventSourceARN"]
+    }
+    return found
+
+
 @functools.cache
 def template() -> dict[str, Any]:
     """template.yaml, with CloudFormation's short forms in their long form."""

@@ -58,6 +58,7 @@ STORE_ACTIONS = {
     "abort_upload": ("s3:AbortMultipartUpload",),
     "delete": (_REMOVE,),
     "delete_tree": (_REMOVE, _LIST),
+    "delete_older": (_REMOVE, _LIST),
 }
 INTERNAL_FILES = ("mlcore.repos.span_packs", "mlcore.repos.traces")
 """Modules that read and write below ``.internal`` alone."""
@@ -66,6 +67,7 @@ SERVICES = {
     Name("mlcore.secrets", "seal"): ("kms:Encrypt", "SecretsKey"),
     Name("mlcore.secrets", "open_sealed"): ("kms:Decrypt", "SecretsKey"),
     Name("mlcore.queues", "send"): ("sqs:SendMessage", "WebhookQueue"),
+    Name("mlcore.file_removal", "send"): ("sqs:SendMessage", "FileRemovalQueue"),
     Name("mlcore.queues", "postpone"): ("sqs:ChangeMessageVisibility", "WebhookQueue"),
 }
 
@@ -77,6 +79,7 @@ BOUNDARY = (
     Name("mlcore.artifacts", "store"),
     "mlcore.secrets",
     "mlcore.queues",
+    Name("mlcore.file_removal", "send"),
     # Of the policies a function asks those of its own routes.
     "mlcore.policies.routes",
     Name("mlcore.policies.redactions", "REDACTIONS"),

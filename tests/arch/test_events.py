@@ -8,7 +8,6 @@ import pytest
 
 from tests.arch import project
 
-CONSUMERS = {"aws:dynamodb": "indexer", "aws:sqs": "webhook_sender"}
 EVENTS = sorted((project.ROOT / "events").glob("*.json"))
 
 
@@ -16,7 +15,7 @@ EVENTS = sorted((project.ROOT / "events").glob("*.json"))
 def test_event_has_a_route(path: object) -> None:
     event = json.loads(path.read_text())  # type: ignore[attr-defined]
     if "Records" in event:
-        assert {record["eventSource"] for record in event["Records"]} <= set(CONSUMERS)
+        assert project.consumer(event) in project.CONSUMERS.values()
         return
     assert event["version"] == "2.0"
     assert event["requestContext"]["routeKey"] in project.routes()
@@ -27,9 +26,9 @@ def test_each_function_has_an_event() -> None:
     for path in EVENTS:
         event = json.loads(path.read_text())
         if "Records" in event:
-            answered |= {CONSUMERS[record["eventSource"]] for record in event["Records"]}
+            answered.add(project.consumer(event))
         elif event.get("type") == "REQUEST":
             answered.add("authorizer")
         else:
             answered.add(project.routes()[event["routeKey"]])
-    assert answered == {*CONSUMERS.values(), "authorizer", *project.routes().values()}
+    assert answered == {*project.CONSUMERS.values(), "authorizer", *project.routes().values()}

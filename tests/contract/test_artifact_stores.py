@@ -55,6 +55,18 @@ def listed(files: dict[str, bytes], key: str) -> list[Entry]:
     ]
 
 
+def test_older_files_below_a_directory_go(store: Store) -> None:
+    for key in ("b/c", "b/d/e", "bc", "b2/c"):
+        store.put(key, b"x")
+    written = store.open("b/d/e", 0)
+    assert written is not None
+    store.delete_older("b", written.modified - 5)
+    store.delete_older("nothing", written.modified + 60)
+    assert store.get("b/c") == store.get("b/d/e") == b"x"
+    store.delete_older("b", written.modified + 60)
+    assert store.list("") == [Entry("b2", None), Entry("bc", 1)]
+
+
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_sequence_of_writes_and_deletions(store: Store, data: st.DataObject) -> None:

@@ -29,7 +29,6 @@ from tests.servers import environment
 
 RUNTIME = ROOT / ".tools" / "lambda-runtime"
 PIN = "awslambdaric==4.2.2"
-CONSUMERS = {"aws:dynamodb": "indexer", "aws:sqs": "webhook_sender"}
 START_SECONDS = 30
 
 
@@ -42,7 +41,7 @@ class Answer(NamedTuple):
 
 def function_of(event: dict[str, Any]) -> str:
     if "Records" in event:
-        return CONSUMERS[event["Records"][0]["eventSource"]]
+        return project.consumer(event)
     if event.get("type") == "REQUEST":
         return "authorizer"
     router = Router(RouteDefinition(key, name) for key, name in project.routes().items())

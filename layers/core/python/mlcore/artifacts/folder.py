@@ -126,6 +126,15 @@ class Folder:
                 entry.unlink(missing_ok=True)
         self._drop_empty(path)
 
+    def delete_older(self, key: str, before: float) -> None:
+        for parent, _, names in os.walk(self._path(key), topdown=False):
+            folder = Path(parent)
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    if (folder / name).lstat().st_mtime <= before:
+                        (folder / name).unlink()
+            self._drop_empty(folder)
+
     def find(self, key: str) -> Path | None:
         """Where a file lies."""
         path = self._path(key)

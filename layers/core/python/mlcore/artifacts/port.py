@@ -62,6 +62,13 @@ class Store(Protocol):
     def delete_tree(self, key: str) -> None:
         """Removes a file or a directory with everything below it."""
 
+    def delete_older(self, key: str, before: float) -> None:
+        """Removes everything below a directory that was written at or before a time.
+
+        Args:
+            before: seconds since 1970.
+        """
+
     def download_url(
         self, key: str, *, seconds: int, content_type: str, disposition: str, origin: str
     ) -> str:

@@ -108,9 +108,19 @@ class Bucket:
     def delete_tree(self, key: str) -> None:
         if key:
             self.delete(key)
+        self._delete_below(f"{key}/" if key else "", float("inf"))
+
+    def delete_older(self, key: str, before: float) -> None:
+        self._delete_below(f"{key}/", before)
+
+    def _delete_below(self, prefix: str, before: float) -> None:
         with _translated():
-            for page in self._pages(f"{key}/" if key else "", ""):
-                found = [{"Key": one["Key"]} for one in page.get("Contents", ())]
+            for page in self._pages(prefix, ""):
+                found = [
+                    {"Key": one["Key"]}
+                    for one in page.get("Contents", ())
+                    if one["LastModified"].timestamp() <= before
+                ]
                 if not found:
                     continue
                 answer = self._client.delete_objects(

@@ -26,6 +26,7 @@ from mlcore.policies.runs import on_run
 from mlcore.settings import workspaces_enabled
 
 _FOLDERS = {"models": LOGGED_MODEL, "traces": TRACE}
+EXPERIMENTS = re.compile(r"[0-9A-Z]{26}|[0-9]+")
 RUN_FOLDERS = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{32}")
 
 
@@ -44,7 +45,7 @@ def proxied(action: str, *, tree: bool = False) -> Policy:
         segments = [segment for segment in path.split("/") if segment]
         if segments[:1] == ["workspaces"]:
             segments = segments[2:]
-        if not segments:
+        if not segments or not EXPERIMENTS.fullmatch(segments[0]):
             return bool(getattr(_general(access), f"can_{action}"))
         experiment_id, *rest = segments
         kinds = _kinds(rest, tree=tree)
@@ -70,7 +71,7 @@ def _kinds(rest: list[str], *, tree: bool) -> tuple[str, ...]:
 
 
 def _general(access: Access) -> Permission:
-    """What holds for the root of all files."""
+    """What holds for the root of all files, and for what lies there besides experiments."""
     if not workspaces_enabled():
         return absent(access.workspace)
     return access.grants().on(WORKSPACE, ANY) or absent(access.workspace)

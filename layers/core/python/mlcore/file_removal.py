@@ -1,0 +1,32 @@
+"""Files of items that are gone: what is to be removed, and the queue that it waits in; touches no
+file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mlcore import queues
+
+
+class Removal(NamedTuple):
+    """Files below a location, or below a path of what only the product reads and writes; what was
+    written after ``before_ms`` belongs to something newer and stays."""
+
+    workspace: str
+    before_ms: int
+    location: str = ""
+    internal: str = ""
+
+
+def send(queue_url: str, removals: Sequence[Removal]) -> None:
+    """Raises TemporarilyUnavailable: some may not have been sent."""
+    queues.send(
+        queue_url,
+        [queues.Message(json.dumps(one._asdict()), one.workspace) for one in removals],
+    )
+
+
+def parse(text: str) -> Removal:
+    return Removal(**json.loads(text))

@@ -1,0 +1,127 @@
+"""Which files go with an item: its own, never another's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from file_remover import app as remover
+from indexer import file_removals
+from mlcore import artifacts, queues
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import table
+from mlcore.file_removal import Removal
+
+
+def experiment(workspace: str = "default", location: str = "mlflow-artifacts:/E") -> Raw:
+    texts = {
+        "type": "experiment",
+        "experiment_id": "E",
+        "workspace": workspace,
+        "artifact_location": location,
+    }
+    return {name: {"S": text} for name, text in texts.items()}
+
+
+def item(kind: str, **texts: str) -> Raw:
+    return {
+        name: {"S": text} for name, text in {"type": kind, "experiment_id": "E", **texts}.items()
+    }
+
+
+def sent(
+    monkeypatch: pytest.MonkeyPatch, image: Raw, there: Raw | None, **more: Any
+) -> list[dict[str, Any]]:
+    messages: list[queues.Message] = []
+    monkeypatch.setenv(file_removals.QUEUE, "queue")
+    monkeypatch.setattr(queues, "send", lambda _, found: messages.extend(found))
+
+    def batch_get(places: list[Key]) -> list[Raw | None]:
+        return [there for _ in places]
+
+    monkeypatch.setattr(table, "batch_get", batch_get)
+    record = {"OldImage": image, "ApproximateCreationDateTime": 5, **more}
+    file_removals.send([record])
+    return [json.loads(message.body) for message in messages]
+
+
+def places(found: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    return [(one["workspace"], one["location"], one["internal"]) for one in found]
+
+
+def test_a_run_and_a_model_lose_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
+    found = sent(monkeypatch, run, experiment("w"))
+    assert places(found) == [("w", "mlflow-artifacts:/E/R/artifacts", "")]
+    assert found[0]["before_ms"] == 5000
+    model = item("logged_model", model_id="m", artifact_location="s3://b/m")
+    assert places(sent(monkeypatch, model, experiment())) == [("default", "s3://b/m", "")]
+
+
+def test_a_run_that_is_still_there_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
+    assert sent(monkeypatch, run, experiment(), NewImage=run) == []
+
+
+def test_with_an_experiment_its_own_tree_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = ("default", "", "traces/E")
+    assert places(sent(monkeypatch, experiment(), None)) == [
+        ("default", "mlflow-artifacts:/E", ""),
+        spans,
+    ]
+    chosen = experiment(location="mlflow-artifacts:/shared")
+    assert places(sent(monkeypatch, chosen, None)) == [spans]
+    run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
+    assert sent(monkeypatch, run, None) == []
+
+
+def test_a_trace_says_nothing_about_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tags are its clients', and so is its id."""
+    trace = item("trace", trace_id="tr-1") | {
+        "tags": {"M": {"mlflow.artifactLocation": {"S": "mlflow-artifacts:/OTHER"}}}
+    }
+    assert places(sent(monkeypatch, trace, experiment("w"))) == [
+        ("w", "", "traces/E/tr-1"),
+        ("w", "mlflow-artifacts:/E/traces/tr-1", ""),
+    ]
+    assert sent(monkeypatch, item("trace", trace_id="tr/../1"), experiment()) == []
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        *("mlflow-artifacts:/", "mlflow-artifacts:", "s3://elsewhere/x", "file:///x", "/x"),
+        *("mlflow-artifacts:/workspaces/w", "mlflow-artifacts:/workspaces/other/E"),
+        *("mlflow-artifacts:/.internal", "mlflow-artifacts:/.internal/traces", "s3://bucket"),
+    ],
+)
+def test_no_more_than_one_thing_is_removed(monkeypatch: pytest.MonkeyPatch, location: str) -> None:
+    monkeypatch.setenv("ARTIFACT_BUCKET", "bucket")
+    monkeypatch.setattr(artifacts, "store", lambda: pytest.fail("removed"))
+    remover.remove(Removal("w", 1, location=location))
+
+
+def test_messages_that_fail_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, float]] = []
+
+    class Store:
+        def delete_older(self, key: str, before: float) -> None:
+            if key.endswith("bad"):
+                raise OSError
+            done.append((key, before))
+
+    monkeypatch.setattr(artifacts, "store", Store)
+    bodies = {
+        "1": Removal("w", 1500, location="mlflow-artifacts:/E"),
+        "2": Removal("w", 1, location="mlflow-artifacts:/bad"),
+        "3": Removal("default", 1, internal="traces/E"),
+    }
+    records = [
+        {"messageId": number, "body": json.dumps(body._asdict())} for number, body in bodies.items()
+    ]
+    answer = remover.handler({"Records": records}, None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "2"}]}
+    assert done == [("workspaces/w/E", 1.5), (".internal/traces/E", 0.001)]
