@@ -46,7 +46,7 @@ TRANSFERS = {
     "compare": "print what another MLflow server has and this one has not; change nothing",
 }
 _STORES = ("ARTIFACT_FOLDER", "ARTIFACT_BUCKET")
-PARTS = ("runs", "models", "traces", "artifacts")
+PARTS = ("runs", "models", "traces", "artifacts", "webhooks", "users")
 
 
 class CannotRun(Exception):
@@ -290,7 +290,7 @@ def _transfer(given: argparse.Namespace) -> int:
     _modules()
     command = import_module("local.transfer.command")
     journal = given.journal
-    if journal is None and given.command == "import":
+    if journal is None:
         name = "".join(letter if letter.isalnum() else "-" for letter in given.source)
         journal = (given.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
     code: int = command.run(

@@ -10,7 +10,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.table import table
 from mlcore.entities import Experiment
-from mlcore.ids import DEFAULT_WORKSPACE, new_ulid
+from mlcore.ids import new_ulid
 from mlcore.repos import document, experiments
 
 _OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_update_time")
@@ -42,7 +42,9 @@ class Experiments:
         def write(want: Content, found: Content | None) -> None:
             if found is None:
                 self._journal.map(source.experiment_id, target_id)
-                location = source.artifact_location or experiments.default_location(target_id)
+                location = source.artifact_location or experiments.default_location(
+                    target_id, source.workspace
+                )
                 experiments.create(
                     source._replace(experiment_id=target_id, artifact_location=location)
                 )
@@ -55,6 +57,7 @@ class Experiments:
             lambda: _content(source, mine),
             have,
             write,
+            identity=target_id,
         )
 
     def _resolved(self, source: Experiment) -> str:
@@ -62,14 +65,18 @@ class Experiments:
         if known is not None:
             return known
         same = table.get(keys.experiment(source.experiment_id))
-        if same is not None and same["name"]["S"] == source.name:
+        if same is not None and _named(same) == (source.workspace, source.name):
             return source.experiment_id
         if same is None and source.experiment_id == "0":
             return source.experiment_id
-        named = experiments.find_by_name(DEFAULT_WORKSPACE, source.name)
+        named = experiments.find_by_name(source.workspace, source.name)
         if named is not None:
             return named.experiment_id
         return source.experiment_id if same is None else new_ulid()
+
+
+def _named(item: Raw) -> tuple[str, str]:
+    return item["workspace"]["S"], item["name"]["S"]
 
 
 def _content(experiment: Experiment, mine: bool) -> Content:

@@ -12,7 +12,6 @@ from local.transfer.rest import Server, SourceFailed
 from mlcore import artifacts, errors
 from mlcore.artifacts import Part
 from mlcore.artifacts.folder import Folder
-from mlcore.ids import DEFAULT_WORKSPACE
 
 _ROUTE: Final = "api/2.0/mlflow-artifacts/artifacts"
 PART_BYTES: Final = 32 * 1024 * 1024
@@ -23,7 +22,7 @@ def item(server: Server, path: str) -> Item:
     """The files below a path; equal if they have the same names and sizes."""
 
     def have() -> Content:
-        return dict(_kept(path, ""))
+        return dict(_kept(server.workspace, path, ""))
 
     def write(want: Content, found: Content | None) -> None:
         for name, size in want.items():
@@ -51,22 +50,22 @@ def _offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]
             yield path, int(entry.get("file_size", 0))
 
 
-def _kept(root: str, below: str) -> Iterator[tuple[str, int]]:
-    key = _key(f"{root}/{below}" if below else root)
+def _kept(workspace: str, root: str, below: str) -> Iterator[tuple[str, int]]:
+    key = _key(workspace, f"{root}/{below}" if below else root)
     for entry in artifacts.store().list(key):
         path = f"{below}/{entry.name}" if below else entry.name
         if entry.size is None:
-            yield from _kept(root, path)
+            yield from _kept(workspace, root, path)
         else:
             yield path, entry.size
 
 
-def _key(path: str) -> str:
-    return artifacts.locate("mlflow-artifacts:/", DEFAULT_WORKSPACE, path)
+def _key(workspace: str, path: str) -> str:
+    return artifacts.locate("mlflow-artifacts:/", workspace, path)
 
 
 def _copy(server: Server, path: str) -> None:
-    store, key = artifacts.store(), _key(path)
+    store, key = artifacts.store(), _key(server.workspace, path)
     data = server.stream(f"{_ROUTE}/{path}")
     if isinstance(store, Folder):
         incoming = store.receive(key)

@@ -25,6 +25,17 @@ class Item(NamedTuple):
     """What changes on the server whenever the content does, if that is cheaper to read."""
     there: Callable[[], bool] = lambda: True
     """Whether the table has it at all; asked when the outline has not changed."""
+    identity: str = ""
+    """What it is called in the table, if its name tells more."""
+
+    @property
+    def known_as(self) -> str:
+        """In the journal."""
+        return known_as(self.kind, self.identity or self.name)
+
+
+def known_as(kind: str, identity: str) -> str:
+    return f"{kind} {identity}"
 
 
 class Difference(NamedTuple):
@@ -40,6 +51,19 @@ class Difference(NamedTuple):
         return (
             f"{self.kind} {self.name}: {self.field}: {_short(self.source)} ≠ {_short(self.target)}"
         )
+
+
+class Surplus(NamedTuple):
+    """What the table has and the server has not."""
+
+    kind: str
+    identity: str
+    imported: bool
+    """Whether an import brought it, so that the server has had it."""
+
+    def __str__(self) -> str:
+        why = "deleted on the server" if self.imported else "only in the target"
+        return f"{self.kind} {self.identity}: {why}"
 
 
 class _Absent:

@@ -16,16 +16,16 @@ class Journal:
 
     Args:
         path: None to remember nothing.
+        write: whether anything is added to it.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, write: bool = True) -> None:
         self._done: dict[str, str] = {}
         self._experiments: dict[str, str] = {}
         self._lock = threading.Lock()
-        self._path = path
+        self._path = path if write else None
         if path is None:
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             for line in path.read_text().splitlines():
                 with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -34,6 +34,9 @@ class Journal:
                         self._experiments[told["experiment"]] = told["as"]
                     else:
                         self._done[told["item"]] = told["digest"]
+        if not write:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
             file.write("\n")  # ends a line that was cut short
 
@@ -52,7 +55,13 @@ class Journal:
     def knows(self, item: str, digest: str) -> bool:
         return self._done.get(item) == digest
 
+    def has(self, item: str) -> bool:
+        """Whether it was ever brought over."""
+        return item in self._done
+
     def add(self, item: str, digest: str) -> None:
+        if self.knows(item, digest):
+            return
         with self._lock:
             self._done[item] = digest
         self._append({"item": item, "digest": digest})

@@ -8,14 +8,13 @@ from local.transfer.experiments import put
 from local.transfer.item import Content, Item
 from mlcore.db.expression import number, string
 from mlcore.entities import LoggedModel
-from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.repos import logged_model_points, logged_models
 from mlcore.repos.logged_models import Record
 
 
-def item(model: LoggedModel) -> Item:
+def item(model: LoggedModel, workspace: str) -> Item:
     def find() -> Record | None:
-        (found,) = logged_models.find([model.model_id], DEFAULT_WORKSPACE)
+        (found,) = logged_models.find([model.model_id], workspace)
         return None if found is None else logged_models.record(found)
 
     def have() -> Content | None:
@@ -24,14 +23,14 @@ def item(model: LoggedModel) -> Item:
 
     def write(_: Content, found: Content | None) -> None:
         if found is None:
-            logged_models.create(model, DEFAULT_WORKSPACE)
-        read = logged_models.load(model.model_id, DEFAULT_WORKSPACE)
+            logged_models.create(model, workspace)
+        read = logged_models.load(model.model_id, workspace)
         known = {_identity(point) for point in logged_models.entity(read).metrics}
         new = [point for point in model.metrics if _identity(point) not in known]
         if new:
             logged_model_points.write(read.document.item, new)
         if found is not None:
-            _update(model)
+            _update(model, workspace)
 
     return Item(
         "logged model",
@@ -55,8 +54,8 @@ def _plain(point: Any) -> list[Any]:
     return [0.0 if field != field else field for field in point]  # noqa: PLR0124 -- NaN is 0 here
 
 
-def _update(model: LoggedModel) -> None:
-    read = logged_models.load(model.model_id, DEFAULT_WORKSPACE)
+def _update(model: LoggedModel, workspace: str) -> None:
+    read = logged_models.load(model.model_id, workspace)
 
     def decide(current: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         sets = {}

@@ -47,6 +47,8 @@ def names(server: Server) -> list[str]:
 
 
 def item(server: Server, name: str) -> Item:
+    workspace = server.workspace
+
     def want() -> Content:
         told = server.get(f"{API}/registered-models/get", name=name)["registered_model"]
         versions = {one.version: one for one in _versions(server, name)}
@@ -59,7 +61,7 @@ def item(server: Server, name: str) -> Item:
         }
 
     def have() -> Content | None:
-        read = registered_models.find(DEFAULT_WORKSPACE, name)
+        read = registered_models.find(workspace, name)
         if read is None:
             return None
         versions = model_versions.all_of(read)
@@ -73,10 +75,14 @@ def item(server: Server, name: str) -> Item:
 
     def write(want: Content, found: Content | None) -> None:
         if found is None:
-            _create(name, want)
-        _complete(name, want)
+            _create(workspace, name, want)
+        _complete(workspace, name, want)
 
-    return Item("registered model", name, want, have, write)
+    return Item("registered model", name, want, have, write, identity=identity(workspace, name))
+
+
+def identity(workspace: str, name: str) -> str:
+    return name if workspace == DEFAULT_WORKSPACE else f"{workspace}/{name}"
 
 
 def _versions(server: Server, name: str) -> Iterator[ModelVersion]:
@@ -136,10 +142,10 @@ def _content(version: ModelVersion) -> Content:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _create(name: str, want: Content) -> None:
+def _create(workspace: str, name: str, want: Content) -> None:
     model = RegisteredModel(
         name=name,
-        workspace=DEFAULT_WORKSPACE,
+        workspace=workspace,
         creation_timestamp=want["creation_timestamp"],
         last_updated_timestamp=want["last_updated_timestamp"],
         description=want["description"],
@@ -150,16 +156,16 @@ def _create(name: str, want: Content) -> None:
     model_names.create(model, announced=False)
 
 
-def _complete(name: str, want: Content) -> None:
+def _complete(workspace: str, name: str, want: Content) -> None:
     """Adds what the table's model lacks; times come last, because writes move them."""
-    read = registered_models.get(DEFAULT_WORKSPACE, name)
+    read = registered_models.get(workspace, name)
     present = {one.version.version: one for one in model_versions.all_of(read)}
     for version, content in want["versions"].items():
         if version not in present:
-            _add(name, version, content)
+            _add(workspace, name, version, content)
         elif _content(present[version].version) != content:
-            _change(name, version, content)
-    read = registered_models.get(DEFAULT_WORKSPACE, name)
+            _change(workspace, name, version, content)
+    read = registered_models.get(workspace, name)
     tags = {key: text for key, text in want["tags"].items() if read.model.tags.get(key) != text}
     if tags:
         registered_models.write(read, {"tags": tags}, ())
@@ -176,9 +182,9 @@ def _complete(name: str, want: Content) -> None:
     )
 
 
-def _add(name: str, version: int, content: Content) -> None:
+def _add(workspace: str, name: str, version: int, content: Content) -> None:
     """A version under its own number, which may leave a gap behind the last one."""
-    read = registered_models.get(DEFAULT_WORKSPACE, name)
+    read = registered_models.get(workspace, name)
     if version <= read.last_version:
         raise errors.ResourceConflict(
             f"Model {name!r} has given the number {version} to another version, now deleted."
@@ -192,8 +198,8 @@ def _add(name: str, version: int, content: Content) -> None:
     table.transact(operations, token=new_ulid())
 
 
-def _change(name: str, version: int, content: Content) -> None:
-    read = model_versions.get(DEFAULT_WORKSPACE, name, version)
+def _change(workspace: str, name: str, version: int, content: Content) -> None:
+    read = model_versions.get(workspace, name, version)
     if read.version.current_stage != content["current_stage"]:
         read = model_stages.transition(read, content["current_stage"], archive_existing=False)
     tags = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import urllib3
+
+from mlcore.ids import DEFAULT_WORKSPACE
 
 Json = dict[str, Any]
 
@@ -37,6 +40,11 @@ class SourceFailed(Exception):
         return self.code == "ENDPOINT_NOT_FOUND" or (self.status in (404, 405) and not self.code)
 
     @property
+    def forbidden(self) -> bool:
+        """Whether the account may not ask that."""
+        return self.status == 403
+
+    @property
     def absent(self) -> bool:
         return self.status == 404
 
@@ -51,6 +59,7 @@ class Server:
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
+        self.workspace = DEFAULT_WORKSPACE
         user, token = (os.environ.get(f"MLFLOW_TRACKING_{name}") for name in ("USERNAME", "TOKEN"))
         self._headers: dict[str, str] = {}
         if user:
@@ -64,6 +73,14 @@ class Server:
             retries=_RETRIES,
             timeout=urllib3.Timeout(connect=10, read=120),
         )
+
+    def within(self, workspace: str) -> Server:
+        """The same server, asked about one of its workspaces. One without workspaces refuses the
+        header."""
+        other = copy.copy(self)
+        other.workspace = workspace
+        other._headers = {**self._headers, "x-mlflow-workspace": workspace}
+        return other
 
     def get(self, path: str, /, **parameters: Any) -> Json:
         return _object(self._send("GET", self._address(path, parameters)))
@@ -94,7 +111,7 @@ class Server:
             answer.release_conn()
 
     def _address(self, path: str, parameters: Json) -> str:
-        query = f"?{urlencode(parameters)}" if parameters else ""
+        query = f"?{urlencode(parameters, doseq=True)}" if parameters else ""
         return f"{self.url}/{path}{query}"
 
     def _send(

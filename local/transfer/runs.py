@@ -11,7 +11,6 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.entities import ACTIVE, Metric, Run
-from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.repos import datasets, experiments, history, run_children, runs
 from mlcore.repos.points import pack
 from mlcore.repos.runs import Record
@@ -31,7 +30,7 @@ def item(source: Source, run_id: str) -> Item:
         return _content(run, {key: source.history(run_id, key) for key in run.metrics})
 
     def have() -> Content | None:
-        found = _find(run_id)
+        found = _find(run_id, source.workspace)
         if found is None:
             return None
         run = runs.entity(found)
@@ -51,7 +50,7 @@ def item(source: Source, run_id: str) -> Item:
             # All of a run is written before the run itself, so a run that is there is whole.
             runs.create(run, experiments.get(run.experiment_id).experiment)
         else:
-            _update(run)
+            _update(run, source.workspace)
 
     return Item(
         "run",
@@ -60,13 +59,13 @@ def item(source: Source, run_id: str) -> Item:
         have,
         write,
         outline=lambda: _content(read(), {}),
-        there=lambda: _find(run_id) is not None,
+        there=lambda: _find(run_id, source.workspace) is not None,
     )
 
 
-def _find(run_id: str) -> Record | None:
+def _find(run_id: str, workspace: str) -> Record | None:
     try:
-        return runs.load(run_id, DEFAULT_WORKSPACE)
+        return runs.load(run_id, workspace)
     except errors.ResourceDoesNotExist:
         return None
 
@@ -100,12 +99,12 @@ def _write_datasets(run: Run) -> None:
     )
 
 
-def _update(run: Run) -> None:
+def _update(run: Run, workspace: str) -> None:
     """A run that went on, on the server, since it was brought over. Nothing is taken away."""
-    read = runs.load(run.run_id, DEFAULT_WORKSPACE)
+    read = runs.load(run.run_id, workspace)
     if read.stage != ACTIVE:
         runs.set_stage(read, ACTIVE)
-        read = runs.load(run.run_id, DEFAULT_WORKSPACE)
+        read = runs.load(run.run_id, workspace)
 
     def decide(current: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         changed = {}
@@ -125,4 +124,4 @@ def _update(run: Run) -> None:
         attributes["end_time"] = number(run.end_time)
     put(keys.run(read.experiment.experiment_id, run.run_id), attributes)
     if run.lifecycle_stage != ACTIVE:
-        runs.set_stage(runs.load(run.run_id, DEFAULT_WORKSPACE), run.lifecycle_stage)
+        runs.set_stage(runs.load(run.run_id, workspace), run.lifecycle_stage)

@@ -60,11 +60,12 @@ class Source:
     def __init__(self, server: Server, target_of: Callable[[str], str]) -> None:
         self.server = server
         self.target_of = target_of
+        self.workspace = server.workspace
 
     def experiments(self, names: list[str]) -> list[Experiment]:
-        """All, or those of some names; raises SourceFailed if one is missing."""
+        """All, or those of some names."""
         found = [
-            _experiment(one)
+            _experiment(one, self.workspace)
             for one in self.server.pages(
                 "POST",
                 f"{API}/experiments/search",
@@ -73,9 +74,6 @@ class Source:
                 max_results=1000,
             )
         ]
-        missing = set(names) - {one.name for one in found}
-        if missing:
-            raise SourceFailed(404, f"The server has no experiment {sorted(missing)[0]!r}.")
         chosen = [one for one in found if not names or one.name in names]
         return sorted(chosen, key=lambda one: (one.creation_time, one.experiment_id))
 
@@ -175,7 +173,7 @@ class Source:
         )
 
 
-def _experiment(told: Json) -> Experiment:
+def _experiment(told: Json, workspace: str) -> Experiment:
     created = int(told.get("creation_time", 0))
     return Experiment(
         experiment_id=told["experiment_id"],
@@ -185,7 +183,7 @@ def _experiment(told: Json) -> Experiment:
         creation_time=created,
         last_update_time=int(told.get("last_update_time", created)),
         tags=texts(told.get("tags")),
-        workspace="default",
+        workspace=workspace,
     )
 
 

@@ -10,7 +10,6 @@ from local.transfer.item import Content, Item
 from local.transfer.rest import Json, Server, SourceFailed
 from local.transfer.source import API, Source, moved, texts
 from mlcore.entities import Assessment, Trace
-from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.repos import experiments, span_packs, trace_assessments, traces
 from mlcore.repos.span_packs import Owner, Pack
 from mlcore.repos.traces import Change, Info, Record
@@ -61,7 +60,7 @@ def item(source: Source, trace: Trace) -> Item:
         return _content(trace, _spans(source.server, trace))
 
     def have() -> Content | None:
-        read = traces.find(trace.trace_id, DEFAULT_WORKSPACE)
+        read = traces.find(trace.trace_id, source.workspace)
         return None if read is None else _content(traces.entity(read), _kept(read))
 
     def write(want: Content, found: Content | None) -> None:
@@ -74,7 +73,7 @@ def item(source: Source, trace: Trace) -> Item:
             if new
             else []
         )
-        read = traces.find(trace.trace_id, DEFAULT_WORKSPACE)
+        read = traces.find(trace.trace_id, source.workspace)
         if read is None:
             _create(trace, list(want["spans"].values()), packs)
         else:
@@ -87,7 +86,7 @@ def item(source: Source, trace: Trace) -> Item:
         have,
         write,
         outline=lambda: _content(trace, []),
-        there=lambda: traces.find(trace.trace_id, DEFAULT_WORKSPACE) is not None,
+        there=lambda: traces.find(trace.trace_id, source.workspace) is not None,
     )
 
 
@@ -109,7 +108,7 @@ def _spans(server: Server, trace: Trace) -> list[Stored]:
 
 
 def _kept(read: Record) -> list[Stored]:
-    owner = Owner(DEFAULT_WORKSPACE, read.experiment.experiment_id, read.trace_id)
+    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
     return [json.loads(line) for _, line in span_packs.read(owner)]
 
 
@@ -139,8 +138,8 @@ def _maps(trace: Trace) -> dict[str, Mapping[str, str]]:
 
 def _create(trace: Trace, found: Sequence[Stored], packs: Sequence[Pack]) -> None:
     """The trace appears with its first spans, after all others."""
-    owner = Owner(DEFAULT_WORKSPACE, trace.experiment_id, trace.trace_id)
     experiment = experiments.get(trace.experiment_id).experiment
+    owner = Owner(experiment.workspace, trace.experiment_id, trace.trace_id)
     span_packs.put(owner, packs[1:])
     traces.create(
         trace.trace_id,
@@ -152,7 +151,7 @@ def _create(trace: Trace, found: Sequence[Stored], packs: Sequence[Pack]) -> Non
 
 
 def _update(read: Record, trace: Trace, packs: list[Pack]) -> None:
-    owner = Owner(DEFAULT_WORKSPACE, read.experiment.experiment_id, read.trace_id)
+    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
     first = read.info.first_pack
     if packs and first is None and span_packs.put_first(owner, packs[0]):
         first = packs[0].suffix

@@ -1,0 +1,43 @@
+"""What the table has: to be held against what the server has; reads keys, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.entities import ACTIVE
+from mlcore.repos import experiments, registered_models
+
+
+def experiment_ids(workspace: str) -> Iterator[str]:
+    """Those that were made; the default one is there without that."""
+    for experiment_id in experiments.ids_of_workspace(workspace):
+        if table.get(keys.experiment(experiment_id)) is not None:
+            yield experiment_id
+
+
+def run_ids(experiment_id: str) -> Iterator[str]:
+    """Deleted ones too, as a server tells them."""
+    return _of(experiment_id, "LSI2", keys.lsi2_run_prefix(), "run_id")
+
+
+def logged_model_ids(experiment_id: str) -> Iterator[str]:
+    """Active ones, as a server tells them."""
+    return _of(experiment_id, "LSI1", keys.lsi1_logged_model_prefix(ACTIVE), "model_id")
+
+
+def trace_ids(experiment_id: str) -> Iterator[str]:
+    return _of(experiment_id, "LSI2", keys.lsi2_trace_prefix(), "trace_id")
+
+
+def registered_model_names(workspace: str) -> Iterator[str]:
+    places = [place for _, place in registered_models.listed(workspace)]
+    for read in registered_models.find_many(places):
+        yield read.model.name
+
+
+def _of(experiment_id: str, index: str, prefix: str, attribute: str) -> Iterator[str]:
+    pk = keys.experiment(experiment_id).pk
+    for item in table.query_all(pk, index=index, prefix=prefix, attributes=["PK", "SK"]):
+        yield keys.parse(pk, item["SK"]["S"]).fields[attribute]
