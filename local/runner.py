@@ -126,13 +126,17 @@ class Runner:
         return self._engine.endpoint
 
     def _ensure_admin(self) -> None:
-        """The administrator, who exists from the first start with authentication."""
+        """The administrator, who exists, and has a password, from the first start with
+        authentication."""
         from mlcore.auth.passwords import hash_password  # noqa: PLC0415 - after the environment
         from mlcore.repos import users  # noqa: PLC0415
 
         username, password = environment.administrator()
-        if users.find(username) is None:
+        user = users.find(username)
+        if user is None:
             users.create(username, hash_password(password), is_admin=True)
+        elif user.is_admin and not user.password_hash:  # as an import leaves one
+            users.update(username, password_hash=hash_password(password))
 
     def _answer_for_aws(
         self, stack: contextlib.ExitStack, place: DataFolder, template: Template

@@ -121,10 +121,19 @@ def start_stock_with_login(folder: Path, *arguments: str) -> Server:
     return _start_stock(folder, ("--app-name", "basic-auth", *arguments), more)
 
 
-def _start_stock(folder: Path, arguments: tuple[str, ...], more: dict[str, str]) -> Server:
+def start_old_stock(folder: Path, python: Path) -> Server:
+    """As :func:`start_stock`, with the MLflow of another interpreter, whose gunicorn it finds by
+    its place."""
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    return _start_stock(folder, (), {"PATH": path, "PYTHONWARNINGS": "ignore"}, str(python))
+
+
+def _start_stock(
+    folder: Path, arguments: tuple[str, ...], more: dict[str, str], python: str = sys.executable
+) -> Server:
     port = free_port()
     command = [
-        *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
+        *(python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
         *("--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"),
         *("--artifacts-destination", str(folder / "artifacts")),
         *arguments,

@@ -27,7 +27,7 @@ def item(server: Server, path: str) -> Item:
     def write(want: Content, found: Content | None) -> None:
         for name, size in want.items():
             if (found or {}).get(name) != size:
-                _copy(server, f"{path}/{name}")
+                _copy(server, path, name)
 
     return Item("files", path, lambda: dict(_offered(server, path, "")), have, write)
 
@@ -51,7 +51,7 @@ def _offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]
 
 
 def _kept(workspace: str, root: str, below: str) -> Iterator[tuple[str, int]]:
-    key = _key(workspace, f"{root}/{below}" if below else root)
+    key = _key(workspace, root, below)
     for entry in artifacts.store().list(key):
         path = f"{below}/{entry.name}" if below else entry.name
         if entry.size is None:
@@ -60,13 +60,13 @@ def _kept(workspace: str, root: str, below: str) -> Iterator[tuple[str, int]]:
             yield path, entry.size
 
 
-def _key(workspace: str, path: str) -> str:
-    return artifacts.locate("mlflow-artifacts:/", workspace, path)
+def _key(workspace: str, root: str, below: str) -> str:
+    return artifacts.locate(f"mlflow-artifacts:/{root}", workspace, below)
 
 
-def _copy(server: Server, path: str) -> None:
-    store, key = artifacts.store(), _key(server.workspace, path)
-    data = server.stream(f"{_ROUTE}/{path}")
+def _copy(server: Server, root: str, below: str) -> None:
+    store, key = artifacts.store(), _key(server.workspace, root, below)
+    data = server.stream(f"{_ROUTE}/{root}/{below}")
     if isinstance(store, Folder):
         incoming = store.receive(key)
         try:

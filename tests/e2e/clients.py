@@ -25,11 +25,18 @@ PINS = {
 CURRENT = "3.17.2"
 TRACING = f"mlflow-tracing {CURRENT}"
 OPENTELEMETRY = "opentelemetry 1.45.2"
+OLD_SERVER = "server 2.9.2"
 OTHERS = {
     TRACING: (f"mlflow-tracing=={CURRENT}",),
     OPENTELEMETRY: ("opentelemetry-exporter-otlp-proto-http==1.45.2",),
+    # SQLAlchemy 2.1 lost a class that old servers import.
+    OLD_SERVER: (
+        *("mlflow-skinny==2.9.2", *PINS["2.9.2"]),
+        *("sqlalchemy==2.0.36", "alembic<2", "Flask<4", "gunicorn", "querystring-parser<2"),
+    ),
 }
-"""What writes traces without MLflow's whole client, by the name of its environment."""
+"""What writes traces without MLflow's whole client, and a server of long ago, by the name of its
+environment."""
 FOLDER = ROOT / ".tools" / "clients"
 
 

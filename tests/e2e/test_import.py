@@ -47,7 +47,7 @@ def clean() -> dict[str, str]:
     return {name: text for name, text in environment().items() if not name.startswith(dropped)}
 
 
-def admin(*arguments: str, **more: str) -> str:
+def admin(*arguments: str, expected: int = 0, **more: str) -> str:
     done = subprocess.run(
         command(*arguments),
         cwd=ROOT,
@@ -56,7 +56,7 @@ def admin(*arguments: str, **more: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == expected, done.stdout + done.stderr
     return done.stdout
 
 
@@ -185,5 +185,13 @@ def test_what_went_on_meanwhile_follows(old: Server, tmp_path: Path) -> None:
         admin("compare", *arguments, **reached)
         old_server.call(old.url, "runs/restore", run_id=run_id)
         admin("import", *arguments, **reached)
-        admin("compare", *arguments, **reached)
+        # What people make at the target is no difference, what is gone from the server is one.
+        own = old_server.call(product.url, "runs/create", experiment_id=mine)["run"]["info"]
+        assert "0 differences" in admin("compare", *arguments, **reached)
+        trace = f"tr-{2:032x}"
+        old_server.call(old.url, "traces/delete-traces", experiment_id="1", request_ids=[trace])
+        output = admin("compare", *arguments, expected=1, **reached)
+        assert f"trace {trace}: deleted on the server" in output
+        assert "1 differences" in output
+        assert own["run_id"] not in output
         assert followed(product, TABLE_NAME=TABLE)
