@@ -443,6 +443,70 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access("List webhooks", "webhook", ("webhook_prefix",), "Query, begins_with"),
         Access("Receivers of an event", "webhook", ("webhook_prefix",), "Query, begins_with"),
     ),
+    "Evaluation": (
+        Access(
+            "Create, get, change, delete evaluation dataset",
+            "evaluation_dataset",
+            ("evaluation_dataset",),
+            "one item each, its version as the condition",
+        ),
+        Access(
+            "Search evaluation datasets",
+            "evaluation_dataset",
+            ("evaluation_dataset_prefix",),
+            "Query of the workspace, begins_with",
+        ),
+        Access(
+            "Upsert, delete records",
+            "evaluation_record",
+            ("evaluation_record", "evaluation_record_prefix"),
+            "BatchGetItem by the hash of the inputs, PutItem side by side",
+        ),
+        Access(
+            "Page through, count records",
+            "lsi2_evaluation_record",
+            ("lsi2_evaluation_record", "lsi2_evaluation_records_after"),
+            "Query on LSI2, between",
+        ),
+        Access(
+            "Register, get, delete scorer",
+            "scorer_version",
+            ("scorer_version", "scorer_version_prefix"),
+            "PutItem, GetItem, DeleteItem; the latest version by a Query backwards",
+        ),
+        Access(
+            "Create, list label schemas",
+            "label_schema",
+            ("label_schema", "label_schema_prefix"),
+            "TransactWriteItems with the name and the place; Query, begins_with",
+        ),
+        Access("Get label schema by name", "label_schema_name", ("label_schema_name",), "GetItem"),
+        Access(
+            "Create, list review queues",
+            "review_queue",
+            ("review_queue", "review_queue_prefix"),
+            "TransactWriteItems with the name and the place; Query, begins_with",
+        ),
+        Access("Get review queue by name", "review_queue_name", ("review_queue_name",), "GetItem"),
+        Access(
+            "Add, remove, list items of a review queue",
+            "review_queue_item",
+            ("review_queue_item", "review_queue_item_prefix"),
+            "PutItem side by side, BatchWriteItem; Query, begins_with",
+        ),
+        Access(
+            "Create, get, search issues",
+            "issue",
+            ("issue", "issue_prefix"),
+            "TransactWriteItems with the place; Query, begins_with",
+        ),
+        Access(
+            "Label schema, review queue, issue by id",
+            "entity_ref",
+            ("entity_ref",),
+            "GetItem of the place, then of the entity",
+        ),
+    ),
 }
 
 WRITERS = {

@@ -22,6 +22,8 @@ from mlcore.http import Request
 from mlcore.ids import DEFAULT_WORKSPACE, now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.repos import (
+    evaluation_datasets,
+    evaluation_records,
     experiments,
     grants,
     moving,
@@ -100,6 +102,7 @@ def _check_empty(name: str) -> None:
         ("registered_models", _models(name)),
         ("experiments", _experiments(name)),
         ("webhooks", webhooks.of_workspace(name)),
+        ("evaluation_datasets", evaluation_datasets.of_workspace(name)),
     ):
         count = len(found)
         if count:
@@ -141,6 +144,8 @@ def _move(name: str, deadline: float) -> None:
         raise _conflicts(name, [f"  - {taken}"]) from taken
     for webhook in webhooks.of_workspace(name):
         moving.webhook(webhook, DEFAULT_WORKSPACE)
+    for dataset in evaluation_datasets.of_workspace(name):
+        evaluation_datasets.move(dataset, DEFAULT_WORKSPACE)
 
 
 def _purge(name: str, deadline: float) -> None:
@@ -152,6 +157,10 @@ def _purge(name: str, deadline: float) -> None:
         remains.check(deadline)
     for webhook in webhooks.of_workspace(name):
         webhooks.delete(webhook)
+    for dataset in evaluation_datasets.of_workspace(name):
+        evaluation_records.delete_all(dataset.dataset_id)
+        evaluation_datasets.delete(dataset)
+        remains.check(deadline)
     purging.workspace_files(name)
 
 

@@ -160,6 +160,8 @@ class Side:
             for key, part in value.items():
                 if isinstance(part, str) and _given(key, part):
                     self.label(_IDS[key], part)
+                elif key == "records" and isinstance(part, str):
+                    self.learn(json.loads(part))
                 else:
                     self.learn(part)
         elif isinstance(value, list):
@@ -171,6 +173,7 @@ class Side:
             return {
                 key: self._cleaned(part, f"{field}.{key}" if field == "data" else key)
                 for key, part in sorted(value.items())
+                if (field, key) not in _CHOSEN
             }
         if isinstance(value, list):
             parts = [self._cleaned(part, field) for part in value]
@@ -186,6 +189,8 @@ class Side:
     def _cleaned_text(self, value: str, field: str) -> str:
         if field == "next_page_token":
             return "<token>"
+        if field in _JSON_TEXTS and value[:1] in ("{", "["):
+            return self._cleaned(json.loads(value), field)
         if field in _IDS and value in self._labels:
             return self._labels[value]
         if field == "message":
@@ -206,13 +211,33 @@ _IDS = {
     "run_id": "run",
     "run_uuid": "run",
     "experiment_id": "experiment",
+    "experiment_ids": "experiment",
     "model_id": "model",
     "webhook_id": "webhook",
+    "dataset_id": "dataset",
+    "dataset_record_id": "record",
+    "scorer_id": "scorer",
+    "schema_id": "schema",
+    "queue_id": "queue",
+    "issue_id": "issue",
 }
+_JSON_TEXTS = frozenset({"records", "profile", "schema", "tags"})
+"""Texts of evaluation datasets that hold JSON."""
+_CHOSEN = frozenset(
+    {
+        ("dataset", "digest"),  # a hash of the time of the last change
+        ("datasets", "digest"),
+        ("scorer", "experiment_id"),  # an int32 in MLflow's messages, which no ULID is
+        ("scorers", "experiment_id"),
+    }
+)
+"""Fields, below another, that two equal servers may fill differently."""
 _TIMES = frozenset(
     {
         *("creation_time", "last_update_time", "creation_timestamp", "last_updated_timestamp"),
         *("creation_timestamp_ms", "last_updated_timestamp_ms"),
+        *("created_time", "created_at", "last_updated_at", "created_timestamp"),
+        *("last_updated_timestamp", "creation_time_ms", "last_update_time_ms", "completed_time_ms"),
     }
 )
 # Keyed lists: no client reads an order from them.

@@ -169,6 +169,11 @@ LOCAL_CASES = {
         keys.lsi5_trace_prefix("s#"),
         f"T#s$23#{TIME}#nm~",
     ),
+    "lsi2_evaluation_record": (
+        keys.lsi2_evaluation_record(5, 5, "dr-1"),
+        keys.lsi2_evaluation_record_prefix(),
+        f"RECORD#{TIME}#{TIME}#dr-1",
+    ),
     "lsi4_trace": (keys.lsi4_trace("t", "01"), keys.lsi4_trace_prefix(), "T#t#01"),
     "lsi3_model_version": (
         keys.lsi3_model_version("None", 3),
@@ -331,6 +336,14 @@ PREFIXES = {
     keys.model_permission_prefix(): "U#RPERM#",
     keys.config_prefix(): "CFG#",
     keys.webhook_prefix(): "WH#",
+    keys.evaluation_dataset_prefix(): "EVALDATASET#",
+    keys.evaluation_record_prefix(): "RECORD#",
+    keys.scorer_version_prefix(): "SCORER#",
+    keys.scorer_version_prefix("a b"): "SCORER#a b#V#",
+    keys.label_schema_prefix(): "LABELSCHEMA#",
+    keys.review_queue_prefix(): "REVIEWQUEUE#",
+    keys.review_queue_item_prefix("rq"): "REVIEWQUEUEITEM#rq#",
+    keys.issue_prefix(): "ISSUE#",
 }
 
 
@@ -349,4 +362,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "9f1e36ed8b4ddd1c"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "GOLDEN"

@@ -6,6 +6,7 @@ The rules and messages are those of MLflow's basic-auth app (``mlflow.server.aut
 from __future__ import annotations
 
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from mlcore.errors import InvalidParameterValue
 
@@ -37,6 +38,7 @@ EXPERIMENT: Final = "experiment"
 REGISTERED_MODEL: Final = "registered_model"
 PROMPT: Final = "prompt"
 SCORER: Final = "scorer"
+SCORER_VERSION: Final = "scorer_version"
 RUN: Final = "run"
 TRACE: Final = "trace"
 ASSESSMENT: Final = "assessment"
@@ -71,7 +73,7 @@ RESOURCE_TYPES: Final = WITH_ID | {
     "review_queue",
     REGISTERED_MODEL_VERSION,
     PROMPT_VERSION,
-    "scorer_version",
+    SCORER_VERSION,
     "mcp_server_version",
 }
 """The others are granted with ``*`` alone."""
@@ -92,6 +94,11 @@ class Grant(NamedTuple):
             self.resource_pattern == ANY
             or (resource_type in WITH_ID and self.resource_pattern == resource_id)
         )
+
+
+def scorer_pattern(experiment_id: str, name: str) -> str:
+    """What a grant on a scorer names."""
+    return f"{experiment_id}/{quote(name, safe='')}"
 
 
 def higher(one: str, other: str) -> str:

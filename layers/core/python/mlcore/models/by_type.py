@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlcore.models import (
     datasets,
+    evaluation,
     experiments,
     index,
     logged_models,
@@ -18,6 +19,7 @@ from mlcore.models.base import MODELS
 __all__ = [
     "MODELS",
     "datasets",
+    "evaluation",
     "experiments",
     "index",
     "logged_models",

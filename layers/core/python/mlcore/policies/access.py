@@ -17,6 +17,8 @@ from mlcore.auth.permissions import (
     REGISTERED_MODEL,
     REGISTERED_MODEL_VERSION,
     RUN,
+    SCORER,
+    SCORER_VERSION,
     WORKSPACE,
     Grant,
     Permission,
@@ -36,6 +38,7 @@ _LISTED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     LOGGED_MODEL: (EXPERIMENT, (LOGGED_MODEL,)),
     REGISTERED_MODEL_VERSION: (REGISTERED_MODEL, (REGISTERED_MODEL_VERSION,)),
     PROMPT_VERSION: (PROMPT, (PROMPT_VERSION,)),
+    SCORER: (SCORER, (SCORER_VERSION,)),
 }
 """Of what is listed in a container: the container's type, and the types whose DENY hides all."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlcore.policies import (
     artifacts,
+    evaluation,
     experiments,
     logged_models,
     registry,
@@ -24,6 +25,7 @@ POLICIES: dict[Route, Policy] = {
     **traces.POLICIES,
     **artifacts.POLICIES,
     **webhooks.POLICIES,
+    **evaluation.POLICIES,
     **users.POLICIES,
     **ui.POLICIES,
     **workspaces.POLICIES,
@@ -35,4 +37,5 @@ AFTERWARDS: dict[Route, Follow] = {
     **runs.AFTERWARDS,
     **logged_models.AFTERWARDS,
     **registry.AFTERWARDS,
+    **evaluation.AFTERWARDS,
 }

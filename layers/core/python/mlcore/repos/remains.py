@@ -17,7 +17,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import table
 
 TOGETHER: Final = 500
-_NEEDED: Final = ("PK", "SK", "type", "run_id", "trace_id", "model_id")
+_NEEDED: Final = ("PK", "SK", "type", "run_id", "trace_id", "model_id", "entity_id")
 
 
 class OutOfTime(Exception):
@@ -92,6 +92,8 @@ def _leading(item: Raw) -> list[Key]:
         return [keys.trace_ref(item["trace_id"]["S"])]
     if kind == keys.LOGGED_MODEL.name:
         return [keys.logged_model_ref(item["model_id"]["S"])]
+    if "entity_id" in item:
+        return [keys.entity_ref(item["entity_id"]["S"])]
     return []
 
 

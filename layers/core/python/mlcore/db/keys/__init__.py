@@ -28,6 +28,13 @@ Items: under each partition key its sort keys, and the items' ``type``::
         LM#<model_id>#TAG#<key>                             logged_model_tag
         LM#<model_id>#POINTS#<suffix>                       logged_model_points
         DLINK#<run_id>#<dataset_name>#<digest>              dataset_link
+        SCORER#<scorer_name>#V#<version>                    scorer_version
+        LABELSCHEMA#<label_schema_id>                       label_schema
+        LABELSCHEMANAME#<label_schema_name>                 label_schema_name
+        REVIEWQUEUE#<queue_id>                              review_queue
+        REVIEWQUEUENAME#<queue_name>                        review_queue_name
+        REVIEWQUEUEITEM#<queue_id>#<item_id>                review_queue_item
+        ISSUE#<issue_id>                                    issue
         RANK#m#<key>#<inv_value>#<run_id>                   rank_metric
         RANK#p#<key>#<value>#<run_id>                       rank_param
         FTS#<level>#<token>#<entity_type>#<entity_id>       fts
@@ -76,6 +83,12 @@ Items: under each partition key its sort keys, and the items' ``type``::
         CFG#<key>                                           config
     WEBHOOKS#<workspace>
         WH#<webhook_id>                                     webhook
+    EVALDATASETS#<workspace>
+        EVALDATASET#<evaluation_dataset_id>                 evaluation_dataset
+    EVALRECORDS#<evaluation_dataset_id>
+        RECORD#<record_id>                                  evaluation_record
+    ENTITY#<entity_id>
+        ENTITY#REF                                          entity_ref
 
 Secondary indexes: under each partition key its sort keys, and the pattern's name::
 
@@ -97,6 +110,8 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         R#<key>#<double>#<inv_run_id>                       lsi5_run
         T#<session>#<time>#<inv_trace_id>                   lsi5_trace
         LM#<run_id>#<time>#<inv_model_id>                   lsi5_logged_model
+    LSI2 EVALRECORDS#<evaluation_dataset_id>
+        RECORD#<time>#<number>#<record_id>                  lsi2_evaluation_record
     LSI3 RM#<model_name>
         <stage>#V#<version>                                 lsi3_model_version
     GSI1 RUN#<run_id>
@@ -129,6 +144,8 @@ order of encoded values in :mod:`mlcore.db.sortable`. Functions named after a pa
 
 from __future__ import annotations
 
+from mlcore.db.keys.evaluation import *  # noqa: F403
+from mlcore.db.keys.evaluation import EVALUATION_INDEX_PATTERNS, EVALUATION_PATTERNS
 from mlcore.db.keys.experiments import *  # noqa: F403
 from mlcore.db.keys.experiments import EXPERIMENT_PATTERNS
 from mlcore.db.keys.indexes import *  # noqa: F403
@@ -158,11 +175,14 @@ PATTERNS: dict[str, Pattern] = {
         *REGISTRY_PATTERNS,
         *PLATFORM_PATTERNS,
         *WEBHOOK_PATTERNS,
+        *EVALUATION_PATTERNS,
     )
 }
 """The patterns of items by name."""
 
-INDEXES: dict[str, Pattern] = {pattern.name: pattern for pattern in INDEX_PATTERNS}
+INDEXES: dict[str, Pattern] = {
+    pattern.name: pattern for pattern in (*INDEX_PATTERNS, *EVALUATION_INDEX_PATTERNS)
+}
 """The patterns of secondary indexes by name."""
 
 _BY_BEGINNING: dict[tuple[str, str], list[Pattern]] = {}

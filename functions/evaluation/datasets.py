@@ -1,0 +1,239 @@
+"""The rules of evaluation datasets: tags, experiments, search."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import uuid4
+
+from evaluation import messages as m
+from mlcore import errors, ids, paging
+from mlcore.evaluation.dataset import USER_TAG, EvaluationDataset, digest
+from mlcore.http import Request
+from mlcore.limits.text import check_max_results
+from mlcore.repos import evaluation_datasets, evaluation_records, experiments
+from mlcore.repos.evaluation_datasets import Conflict
+from mlcore.search import evaluation_fields, grammar, order
+from mlcore.search.match import predicate
+
+CONFLICT_ATTEMPTS: Final = 20
+
+
+def create_dataset(message: m.CreateDataset, request: Request) -> dict[str, Any]:
+    """Names need not be unique, and experiments need not be there."""
+    tags = {
+        key: _tag_text(value)
+        for key, value in _json_object(message.tags, "tags").items()
+        if value is not None
+    }
+    now = ids.now_ms()
+    dataset = EvaluationDataset(
+        dataset_id=f"d-{uuid4().hex}",
+        workspace=request.workspace,
+        name=message.name,
+        digest=digest(message.name, now),
+        tags=tags,
+        schema=None,
+        profile=None,
+        created_time=now,
+        last_update_time=now,
+        created_by=tags.get(USER_TAG),
+        last_updated_by=tags.get(USER_TAG),
+        experiment_ids=tuple(dict.fromkeys(message.experiment_ids)),
+    )
+    evaluation_datasets.create(dataset)
+    answer = _response(dataset)
+    if dataset.experiment_ids:
+        answer["experiment_ids"] = list(dataset.experiment_ids)
+    return {"dataset": answer}
+
+
+def get_dataset(message: m.GetDataset, request: Request) -> dict[str, Any]:
+    dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
+    if dataset is None:
+        raise errors.ResourceDoesNotExist(
+            f"Evaluation dataset with id '{message.dataset_id}' not found"
+        )
+    return {"dataset": _response(dataset)}
+
+
+def delete_dataset(message: m.DeleteDataset, request: Request) -> dict[str, Any]:
+    """The records first: a call that was cut short can be repeated."""
+    dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
+    if dataset is not None:
+        evaluation_records.delete_all(dataset.dataset_id)
+        evaluation_datasets.delete(dataset)
+    return {}
+
+
+def search_datasets(message: m.SearchEvaluationDatasets, request: Request) -> dict[str, Any]:
+    """All datasets of the workspace are read, strongly consistently."""
+    limit = message.max_results
+    if not limit:
+        raise errors.InvalidParameterValue(
+            "Invalid value None for parameter 'max_results' supplied. It must be a positive integer"
+        )
+    check_max_results(limit)
+    entity = evaluation_fields.EVALUATION_DATASET
+    matches = predicate(grammar.parse_filter(message.filter_string, entity), entity)
+    ordering = grammar.parse_order_by(message.order_by, evaluation_fields.EVALUATION_DATASET_ORDER)
+    key_of = order.sort_key(ordering, entity)
+    wanted = set(message.experiment_ids)
+    query = [request.workspace, sorted(wanted), message.filter_string, list(message.order_by)]
+    position = paging.position_of(message.page_token, query)
+    after = None if position is None else order.restore_key(position, ordering, entity)
+    keyed = (
+        (key_of(dataset), dataset)
+        for dataset in evaluation_datasets.of_workspace(request.workspace)
+        if (not wanted or wanted.intersection(dataset.experiment_ids)) and matches(dataset)
+    )
+    following = (pair for pair in keyed if after is None or pair[0] > after)
+    rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
+    page = paging.fitting([dataset for _, dataset in rows[:limit]], _weight)
+    answer: dict[str, Any] = {}
+    if page:
+        answer["datasets"] = [_response(dataset) for dataset in page]
+    if len(page) < len(rows):
+        answer["next_page_token"] = paging.token(key_of(page[-1]), query)
+    return answer
+
+
+def set_dataset_tags(message: m.SetDatasetTags, request: Request) -> dict[str, Any]:
+    """Tags that are null stay as they are."""
+    given = _json_object(message.tags, "tags")
+    added = {key: str(value) for key, value in given.items() if value is not None}
+
+    def change(dataset: EvaluationDataset) -> EvaluationDataset:
+        return dataset._replace(tags={**dataset.tags, **added})
+
+    if changed(message.dataset_id, request, change) is None:
+        raise errors.ResourceDoesNotExist(
+            f"Could not find evaluation dataset with ID {message.dataset_id}"
+        )
+    return {}
+
+
+def delete_dataset_tag(message: m.DeleteDatasetTag, request: Request) -> dict[str, Any]:
+    """May be repeated; of a missing dataset nothing is missing."""
+
+    def change(dataset: EvaluationDataset) -> EvaluationDataset:
+        kept = {key: text for key, text in dataset.tags.items() if key != message.key}
+        return dataset._replace(tags=kept)
+
+    changed(message.dataset_id, request, change)
+    return {}
+
+
+def get_experiment_ids(message: m.GetDatasetExperimentIds, request: Request) -> dict[str, Any]:
+    dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
+    if dataset is None or not dataset.experiment_ids:
+        return {}
+    return {"experiment_ids": list(dataset.experiment_ids)}
+
+
+def add_to_experiments(message: m.AddDatasetToExperiments, request: Request) -> dict[str, Any]:
+    added = tuple(dict.fromkeys(message.experiment_ids))
+    if evaluation_datasets.find(request.workspace, message.dataset_id) is None:
+        raise _missing(message.dataset_id)
+    for experiment_id, experiment in zip(added, experiments.find_many(added), strict=True):
+        if experiment is None or experiment.workspace != request.workspace:
+            raise errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id}")
+
+    def change(dataset: EvaluationDataset) -> EvaluationDataset:
+        joined = tuple(dict.fromkeys((*dataset.experiment_ids, *added)))
+        return dataset._replace(experiment_ids=joined, last_update_time=ids.now_ms())
+
+    written = changed(message.dataset_id, request, change)
+    if written is None:
+        raise _missing(message.dataset_id)
+    return {"dataset": _response(written)}
+
+
+def remove_from_experiments(
+    message: m.RemoveDatasetFromExperiments, request: Request
+) -> dict[str, Any]:
+    """May be repeated."""
+    removed = set(message.experiment_ids)
+
+    def change(dataset: EvaluationDataset) -> EvaluationDataset:
+        kept = tuple(each for each in dataset.experiment_ids if each not in removed)
+        if len(kept) == len(dataset.experiment_ids):
+            return dataset
+        return dataset._replace(experiment_ids=kept, last_update_time=ids.now_ms())
+
+    written = changed(message.dataset_id, request, change)
+    if written is None:
+        raise _missing(message.dataset_id)
+    return {"dataset": _response(written)}
+
+
+def changed(
+    dataset_id: str,
+    request: Request,
+    change: Callable[[EvaluationDataset], EvaluationDataset],
+) -> EvaluationDataset | None:
+    """Reads a dataset, writes what ``change`` makes of it if that is something else, and answers
+    it; None for a missing one."""
+    for _ in range(CONFLICT_ATTEMPTS):
+        dataset = evaluation_datasets.find(request.workspace, dataset_id)
+        if dataset is None:
+            return None
+        wanted = change(dataset)
+        if wanted == dataset:
+            return dataset
+        try:
+            evaluation_datasets.replace(wanted)
+        except Conflict:
+            continue
+        return wanted
+    raise busy()
+
+
+def busy() -> errors.TemporarilyUnavailable:
+    return errors.TemporarilyUnavailable("The dataset is busy with other writes. Try again.")
+
+
+def _missing(dataset_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Dataset '{dataset_id}' not found")
+
+
+def _json_object(text: str, parameter: str) -> dict[str, Any]:
+    if not text:
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise errors.InvalidParameterValue(
+            f"Parameter '{parameter}' must be the JSON text of an object."
+        )
+    return value
+
+
+def _tag_text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _response(dataset: EvaluationDataset) -> dict[str, Any]:
+    """``mlflow.datasets.Dataset``, of which clients ask the experiments by themselves."""
+    fields = {
+        "dataset_id": dataset.dataset_id,
+        "name": dataset.name,
+        "tags": json.dumps(dataset.tags),
+        "schema": dataset.schema,
+        "profile": dataset.profile,
+        "digest": dataset.digest,
+        "created_time": dataset.created_time,
+        "last_update_time": dataset.last_update_time,
+        "created_by": dataset.created_by,
+        "last_updated_by": dataset.last_updated_by,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _weight(dataset: EvaluationDataset) -> int:
+    texts = (dataset.name, dataset.schema or "", *dataset.tags, *dataset.tags.values())
+    return 500 + 2 * paging.weight_of(texts)

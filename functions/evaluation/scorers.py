@@ -1,0 +1,183 @@
+"""The rules of scorers: a name in an experiment has versions, of which none is ever run here."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import uuid4
+
+from evaluation import messages as m
+from evaluation import places
+from mlcore import errors, ids
+from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
+from mlcore.entities import ACTIVE
+from mlcore.evaluation.scorer import ScorerVersion, check_model, check_name, check_payload
+from mlcore.http import Request
+from mlcore.limits import experiments as limits
+from mlcore.repos import experiments, scorers
+from mlcore.search import trace_filter
+
+CONFLICT_ATTEMPTS: Final = 20
+MAX_INT32: Final = 2**31 - 1
+
+
+def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, Any]:
+    """The next version of the name; all versions of a name have one scorer id."""
+    data = check_payload(message.serialized_scorer)
+    check_name(message.name)
+    experiment_id = places.active(message.experiment_id, request).experiment_id
+    check_model(data)
+    for _ in range(CONFLICT_ATTEMPTS):
+        before = scorers.latest(experiment_id, message.name)
+        version = ScorerVersion(
+            experiment_id=experiment_id,
+            name=message.name,
+            version=1 if before is None else before.version + 1,
+            scorer_id=str(uuid4()) if before is None else before.scorer_id,
+            serialized_scorer=message.serialized_scorer,
+            creation_time=ids.now_ms(),
+        )
+        if scorers.create(version):
+            return {
+                "version": version.version,
+                "scorer_id": version.scorer_id,
+                "experiment_id": experiment_id,
+                "name": version.name,
+                "serialized_scorer": version.serialized_scorer,
+                "creation_time": version.creation_time,
+            }
+    raise errors.TemporarilyUnavailable("The scorer is busy with other writes. Try again.")
+
+
+def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
+    """The latest version of each; of one experiment, of several, or of all in the workspace."""
+    if message.experiment_id and message.has("experiment_ids"):
+        raise errors.InvalidParameterValue(
+            "Cannot specify both 'experiment_id' and 'experiment_ids'. Use "
+            "'experiment_ids' to scope the query to multiple experiments, or "
+            "'experiment_id' to scope it to a single experiment."
+        )
+    if message.has("experiment_ids"):
+        wanted = [limits.experiment_id(each) for each in dict.fromkeys(message.experiment_ids)]
+        experiment_ids = _active(wanted, request)
+    elif message.experiment_id:
+        experiment_ids = [places.active(message.experiment_id, request).experiment_id]
+    else:
+        experiment_ids = _active(list(experiments.ids_of_workspace(request.workspace)), request)
+    readable, named = request.may_read(EXPERIMENT), request.may_read(SCORER)
+    shown = [
+        _response(version)
+        for experiment_id in experiment_ids
+        if readable(experiment_id)
+        for version in scorers.latest_of_experiment(experiment_id)
+        if named(scorer_pattern(experiment_id, version.name))
+    ]
+    return {"scorers": shown} if shown else {}
+
+
+def list_versions(message: m.ListScorerVersions, request: Request) -> dict[str, Any]:
+    experiment_id = places.active(message.experiment_id, request).experiment_id
+    found = scorers.versions(experiment_id, message.name)
+    if not found:
+        raise _missing(message.name, message.experiment_id)
+    return {"scorers": [_response(version) for version in found]}
+
+
+def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
+    experiment_id = places.active(message.experiment_id, request).experiment_id
+    if message.has("version"):
+        found = scorers.find(experiment_id, message.name, message.version)
+        if found is None:
+            known = scorers.latest(experiment_id, message.name) is not None
+            version = message.version if known else None
+            raise _missing(message.name, message.experiment_id, version)
+    else:
+        found = scorers.latest(experiment_id, message.name)
+        if found is None:
+            raise _missing(message.name, message.experiment_id)
+    return {"scorer": _response(found)}
+
+
+def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
+    """One version, or all of them."""
+    experiment_id = places.active(message.experiment_id, request).experiment_id
+    if scorers.latest(experiment_id, message.name) is None:
+        raise _missing(message.name, message.experiment_id)
+    if not message.has("version"):
+        scorers.delete_all(experiment_id, message.name)
+    elif not scorers.delete(experiment_id, message.name, message.version):
+        raise _missing(message.name, message.experiment_id, message.version)
+    return {}
+
+
+def get_online_configs(message: m.GetOnlineScoringConfigs, request: Request) -> dict[str, Any]:
+    """No scorer runs by itself."""
+    return {"configs": []}
+
+
+def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> dict[str, Any]:
+    """A scorer can be told that it does not run by itself, which it never does."""
+    try:
+        rate = float(message.sample_rate)
+    except (TypeError, ValueError):
+        raise errors.InvalidParameterValue(
+            f"sample_rate must be a number, got {type(message.sample_rate).__name__}"
+        ) from None
+    if not 0.0 <= rate <= 1.0:
+        raise errors.InvalidParameterValue(f"sample_rate must be between 0.0 and 1.0, got {rate}")
+    if message.filter_string:
+        trace_filter.parse_filter(message.filter_string)
+    experiment_id = places.active(message.experiment_id, request).experiment_id
+    latest = scorers.latest(experiment_id, message.name)
+    if latest is None:
+        raise _missing(message.name, message.experiment_id)
+    if rate > 0:
+        raise errors.InvalidParameterValue(
+            f"Scorer '{message.name}' does not use a gateway model. "
+            "Automatic evaluation is only supported for scorers that use "
+            "gateway models."
+        )
+    return {
+        "config": {
+            "online_scoring_config_id": uuid4().hex,
+            "scorer_id": latest.scorer_id,
+            "sample_rate": rate,
+            "experiment_id": experiment_id,
+            "filter_string": message.filter_string or None,
+        }
+    }
+
+
+def _active(experiment_ids: list[str], request: Request) -> list[str]:
+    found = experiments.find_many(experiment_ids)
+    return [
+        experiment.experiment_id
+        for experiment in found
+        if experiment is not None
+        and experiment.workspace == request.workspace
+        and experiment.lifecycle_stage == ACTIVE
+    ]
+
+
+def _missing(
+    name: str, experiment_id: str, version: int | None = None
+) -> errors.ResourceDoesNotExist:
+    of_version = "" if version is None else f" and version {version}"
+    return errors.ResourceDoesNotExist(
+        f"Scorer with name '{name}'{of_version} not found for experiment {experiment_id}."
+    )
+
+
+def _response(version: ScorerVersion) -> dict[str, Any]:
+    """``mlflow.Scorer``, in which an experiment's id is an int32: one that is no such number is
+    left out, or clients could not read the answer."""
+    fields: dict[str, Any] = {}
+    if version.experiment_id.isdecimal() and int(version.experiment_id) <= MAX_INT32:
+        fields["experiment_id"] = int(version.experiment_id)
+    return {
+        **fields,
+        "scorer_name": version.name,
+        "scorer_version": version.version,
+        "serialized_scorer": version.serialized_scorer,
+        "creation_time": version.creation_time,
+        "scorer_id": version.scorer_id,
+    }

@@ -1,0 +1,159 @@
+"""Keys of what quality is judged with: evaluation datasets, scorers, label schemas, review queues,
+issues."""
+
+from __future__ import annotations
+
+from mlcore.db.keys.pattern import LAST, Key, Pattern
+
+_EXP = "EXP#<experiment_id>"
+
+EVALUATION_DATASET = Pattern(
+    "evaluation_dataset",
+    "EVALDATASETS#<workspace>",
+    "EVALDATASET#<evaluation_dataset_id>",
+    "an evaluation dataset with its tags and the experiments that it belongs to",
+)
+EVALUATION_RECORD = Pattern(
+    "evaluation_record",
+    "EVALRECORDS#<evaluation_dataset_id>",
+    "RECORD#<record_id>",
+    "a record of an evaluation dataset, found by its inputs",
+)
+LSI2_EVALUATION_RECORD = Pattern(
+    "lsi2_evaluation_record",
+    "EVALRECORDS#<evaluation_dataset_id>",
+    "RECORD#<time>#<number>#<record_id>",
+    "records in the order in which they came",
+    index="LSI2",
+)
+SCORER_VERSION = Pattern(
+    "scorer_version", _EXP, "SCORER#<scorer_name>#V#<version>", "a version of a scorer"
+)
+LABEL_SCHEMA = Pattern(
+    "label_schema", _EXP, "LABELSCHEMA#<label_schema_id>", "a question to reviewers"
+)
+LABEL_SCHEMA_NAME = Pattern(
+    "label_schema_name",
+    _EXP,
+    "LABELSCHEMANAME#<label_schema_name>",
+    "makes the label schema's name unique",
+)
+REVIEW_QUEUE = Pattern("review_queue", _EXP, "REVIEWQUEUE#<queue_id>", "a queue of reviewers")
+REVIEW_QUEUE_NAME = Pattern(
+    "review_queue_name",
+    _EXP,
+    "REVIEWQUEUENAME#<queue_name>",
+    "makes the queue's name unique; in lower case",
+)
+REVIEW_QUEUE_ITEM = Pattern(
+    "review_queue_item", _EXP, "REVIEWQUEUEITEM#<queue_id>#<item_id>", "what is to be reviewed"
+)
+ISSUE = Pattern("issue", _EXP, "ISSUE#<issue_id>", "an issue that was found in traces")
+ENTITY_REF = Pattern(
+    "entity_ref",
+    "ENTITY#<entity_id>",
+    "ENTITY#REF",
+    "where the label schema, review queue or issue with this id is",
+)
+
+EVALUATION_INDEX_PATTERNS = (LSI2_EVALUATION_RECORD,)
+
+EVALUATION_PATTERNS = (
+    EVALUATION_DATASET,
+    EVALUATION_RECORD,
+    SCORER_VERSION,
+    LABEL_SCHEMA,
+    LABEL_SCHEMA_NAME,
+    REVIEW_QUEUE,
+    REVIEW_QUEUE_NAME,
+    REVIEW_QUEUE_ITEM,
+    ISSUE,
+    ENTITY_REF,
+)
+
+
+def evaluation_dataset(workspace: str, dataset_id: str) -> Key:
+    return Key(EVALUATION_DATASET.pk.build(workspace), EVALUATION_DATASET.sk.build(dataset_id))
+
+
+def evaluation_dataset_prefix() -> str:
+    return EVALUATION_DATASET.sk.prefix()
+
+
+def evaluation_record(dataset_id: str, record_id: str) -> Key:
+    return Key(EVALUATION_RECORD.pk.build(dataset_id), EVALUATION_RECORD.sk.build(record_id))
+
+
+def evaluation_record_prefix() -> str:
+    return EVALUATION_RECORD.sk.prefix()
+
+
+def lsi2_evaluation_record(created_time: int, number: int, record_id: str) -> str:
+    return LSI2_EVALUATION_RECORD.sk.build(created_time, number, record_id)
+
+
+def lsi2_evaluation_record_prefix() -> str:
+    return LSI2_EVALUATION_RECORD.sk.prefix()
+
+
+def lsi2_evaluation_records_after(
+    created_time: int, number: int, record_id: str
+) -> tuple[str, str]:
+    """Bounds of the records behind one."""
+    prefix = lsi2_evaluation_record_prefix()
+    return lsi2_evaluation_record(created_time, number, record_id) + "\0", prefix + LAST
+
+
+def scorer_version(experiment_id: str, name: str, version: int) -> Key:
+    return Key(SCORER_VERSION.pk.build(experiment_id), SCORER_VERSION.sk.build(name, version))
+
+
+def scorer_version_prefix(name: str | None = None) -> str:
+    return SCORER_VERSION.sk.prefix() if name is None else SCORER_VERSION.sk.prefix(name)
+
+
+def label_schema(experiment_id: str, schema_id: str) -> Key:
+    return Key(LABEL_SCHEMA.pk.build(experiment_id), LABEL_SCHEMA.sk.build(schema_id))
+
+
+def label_schema_prefix() -> str:
+    return LABEL_SCHEMA.sk.prefix()
+
+
+def label_schema_name(experiment_id: str, name: str) -> Key:
+    return Key(LABEL_SCHEMA_NAME.pk.build(experiment_id), LABEL_SCHEMA_NAME.sk.build(name))
+
+
+def review_queue(experiment_id: str, queue_id: str) -> Key:
+    return Key(REVIEW_QUEUE.pk.build(experiment_id), REVIEW_QUEUE.sk.build(queue_id))
+
+
+def review_queue_prefix() -> str:
+    return REVIEW_QUEUE.sk.prefix()
+
+
+def review_queue_name(experiment_id: str, name: str) -> Key:
+    """Names that differ in case alone are the same."""
+    folded = name.lower()
+    return Key(REVIEW_QUEUE_NAME.pk.build(experiment_id), REVIEW_QUEUE_NAME.sk.build(folded))
+
+
+def review_queue_item(experiment_id: str, queue_id: str, item_id: str) -> Key:
+    sk = REVIEW_QUEUE_ITEM.sk.build(queue_id, item_id)
+    return Key(REVIEW_QUEUE_ITEM.pk.build(experiment_id), sk)
+
+
+def review_queue_item_prefix(queue_id: str) -> str:
+    return REVIEW_QUEUE_ITEM.sk.prefix(queue_id)
+
+
+def issue(experiment_id: str, issue_id: str) -> Key:
+    return Key(ISSUE.pk.build(experiment_id), ISSUE.sk.build(issue_id))
+
+
+def issue_prefix() -> str:
+    return ISSUE.sk.prefix()
+
+
+def entity_ref(entity_id: str) -> Key:
+    return Key(ENTITY_REF.pk.build(entity_id), ENTITY_REF.sk.text)

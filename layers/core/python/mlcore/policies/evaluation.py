@@ -1,0 +1,134 @@
+"""Who may do what with evaluation datasets, scorers, label schemas, review queues and issues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mlcore.auth.permissions import (
+    ANY,
+    EXPERIMENT,
+    SCORER,
+    SCORER_VERSION,
+    scorer_pattern,
+)
+from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
+from mlcore.policies.access import Access
+from mlcore.policies.experiments import give
+from mlcore.policies.requests import Follow, Policy, Route, anybody
+from mlcore.repos import evaluation_datasets, grants
+
+
+def on_experiments(access: Access, experiment_ids: Iterable[str], action: str) -> bool:
+    """The action on each; without an experiment nobody is entitled to anything."""
+    distinct = list(dict.fromkeys(experiment_ids))
+    return bool(distinct) and access.allows(
+        *(Requirement(EXPERIMENT, each, action) for each in distinct)
+    )
+
+
+def on_named_experiments(action: str) -> Policy:
+    """The action on all experiments that a message names."""
+
+    def policy(access: Access, message: Any) -> bool:
+        return on_experiments(access, message.experiment_ids, action)
+
+    return policy
+
+
+def on_dataset(action: str) -> Policy:
+    """The action on all experiments of the dataset. One that is missing, or belongs to none, is
+    refused like one of somebody else."""
+
+    def policy(access: Access, message: Any) -> bool:
+        dataset = evaluation_datasets.find(access.workspace, message.dataset_id)
+        return dataset is not None and on_experiments(access, dataset.experiment_ids, action)
+
+    return policy
+
+
+_read, _update = on_dataset("read"), on_dataset("update")
+
+
+def add_to_experiments(access: Access, message: Any) -> bool:
+    return _update(access, message) and on_experiments(access, message.experiment_ids, "update")
+
+
+def register_scorer(access: Access, message: Any) -> bool:
+    return access.allows(
+        Requirement(EXPERIMENT, message.experiment_id, "update"),
+        Requirement(SCORER, _pattern(message), NOT_DENIED),
+        Requirement(SCORER_VERSION, ANY, NOT_DENIED),
+    )
+
+
+def on_scorer(action: str) -> Policy:
+    def policy(access: Access, message: Any) -> bool:
+        return access.allows(
+            Requirement(SCORER, _pattern(message), action),
+            Requirement(SCORER_VERSION, ANY, NOT_DENIED),
+        )
+
+    return policy
+
+
+def delete_scorer(access: Access, message: Any) -> bool:
+    """One version takes the right to delete versions; all of them, to delete the scorer."""
+    scorer = _pattern(message)
+    return access.allows(
+        Requirement(SCORER, scorer, "read" if message.has("version") else "delete"),
+        Requirement(SCORER_VERSION, ANY, "delete", (Rung(SCORER, scorer, "delete"),)),
+    )
+
+
+def list_scorers(access: Access, message: Any) -> bool:
+    """Without one experiment the list holds what the caller may read."""
+    return not message.experiment_id or access.allows(
+        Requirement(EXPERIMENT, message.experiment_id, "read")
+    )
+
+
+def registered_scorer(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    give(access, SCORER, scorer_pattern(body["experiment_id"], body["name"]))
+
+
+def deleted_scorer(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    if not message.has("version"):
+        grants.sweep(access.workspace, SCORER, _pattern(message))
+
+
+def _pattern(message: Any) -> str:
+    return scorer_pattern(message.experiment_id, message.name)
+
+
+_SCORERS = "/3.0/mlflow/scorers"
+_DATASETS = "/3.0/mlflow/datasets"
+_DATASET = f"{_DATASETS}/{{dataset_id}}"
+
+POLICIES: dict[Route, Policy] = {
+    ("POST", f"{_DATASETS}/create"): on_named_experiments("update"),
+    ("POST", f"{_DATASETS}/search"): on_named_experiments("read"),
+    ("GET", f"{_DATASETS}/search"): on_named_experiments("read"),
+    ("GET", _DATASET): _read,
+    ("DELETE", _DATASET): on_dataset("delete"),
+    ("PATCH", f"{_DATASET}/tags"): _update,
+    ("DELETE", f"{_DATASET}/tags/{{key}}"): _update,
+    ("POST", f"{_DATASET}/records"): _update,
+    ("GET", f"{_DATASET}/records"): _read,
+    ("DELETE", f"{_DATASET}/records"): _update,
+    ("GET", f"{_DATASET}/experiment-ids"): _read,
+    ("POST", f"{_DATASET}/add-experiments"): add_to_experiments,
+    ("POST", f"{_DATASET}/remove-experiments"): _update,
+    ("POST", f"{_SCORERS}/register"): register_scorer,
+    ("GET", f"{_SCORERS}/list"): list_scorers,
+    ("GET", f"{_SCORERS}/versions"): on_scorer("read"),
+    ("GET", f"{_SCORERS}/get"): on_scorer("read"),
+    ("DELETE", f"{_SCORERS}/delete"): delete_scorer,
+    ("GET", f"{_SCORERS}/online-configs"): anybody,
+    ("PUT", f"{_SCORERS}/online-config"): on_scorer("update"),
+}
+
+AFTERWARDS: dict[Route, Follow] = {
+    ("POST", f"{_SCORERS}/register"): registered_scorer,
+    ("DELETE", f"{_SCORERS}/delete"): deleted_scorer,
+}

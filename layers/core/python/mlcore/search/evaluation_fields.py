@@ -1,0 +1,68 @@
+"""What can be searched in evaluation datasets and issues, as data; see
+:mod:`mlcore.search.fields`."""
+
+from __future__ import annotations
+
+from mlcore.search.fields import (
+    ATTRIBUTE,
+    NUMBER,
+    STRING,
+    TAG,
+    Attribute,
+    Entity,
+    Kind,
+    Operators,
+)
+
+_TEXT = frozenset(("=", "!=", "LIKE", "ILIKE"))
+_NUMERIC = frozenset(("<", "<=", "=", "!=", ">=", ">"))
+_LIST_EXPECTED = (
+    "Expected a quoted string value or a list of quoted string values for attributes. "
+    "Got value {found}"
+)
+
+_ATTRIBUTE_KIND = Kind(ATTRIBUTE, "attribute", STRING, Operators(frozenset(), ""), _LIST_EXPECTED)
+_TAG_KIND = Kind(
+    TAG,
+    "tag",
+    STRING,
+    Operators(_TEXT, "Invalid comparator for tag: {operator}"),
+    "Expected a quoted string value for {label} (e.g. 'my-value'). Got value {found}",
+    sortable=False,
+)
+
+_NAME = Attribute("name", STRING)
+_CREATED = Attribute("created_time", NUMBER)
+_UPDATED = Attribute("last_update_time", NUMBER)
+_SORTABLE = {"name": _NAME, "created_time": _CREATED, "last_update_time": _UPDATED}
+
+EVALUATION_DATASET = Entity(
+    name="evaluation dataset",
+    kinds={"attribute": _ATTRIBUTE_KIND, "tags": _TAG_KIND},
+    quoted_kinds=False,
+    unknown_kind="Invalid identifier token '{found}' specified",
+    attributes={
+        **_SORTABLE,
+        "created_by": Attribute("created_by", STRING),
+        "last_updated_by": Attribute("last_updated_by", STRING),
+    },
+    sortable={**_SORTABLE, "dataset_id": Attribute("dataset_id", STRING)},
+    operators={
+        STRING: Operators(
+            _TEXT | _NUMERIC | {"IN"}, "Invalid comparator for string attribute: {operator}"
+        ),
+        NUMBER: Operators(_NUMERIC, "Invalid comparator for numeric attribute: {operator}"),
+    },
+    list_attributes=("name",),
+    fold_operators=True,
+    integers_only=True,
+    clause="{found}",
+    unknown_attribute="Invalid attribute key '{key}' specified. Valid keys are: {valid}",
+    not_nullable="IS NULL / IS NOT NULL is not supported for '{key}'",
+    unsortable="Invalid order_by entity: {label}",
+    default_order=(("created_time", False), ("dataset_id", False)),
+    tie_break=(("dataset_id", False),),
+)
+
+EVALUATION_DATASET_ORDER = EVALUATION_DATASET._replace(sortable=_SORTABLE)
+"""The same, where an order is refused: ids settle ties and nothing else."""
