@@ -20,9 +20,6 @@ RPCS = (
     post("/mlflow/ui-telemetry", function=service.report_telemetry, version="3.0"),
     get("/mlflow/assistant/config", function=service.get_assistant_config, version="3.0"),
     get("/mlflow/assistant/providers", function=service.list_assistant_providers, version="3.0"),
-    post("/mlflow/issues/search", function=service.list_none, version="3.0"),
-    get("/mlflow/label-schemas/list", function=service.list_none, version="3.0"),
-    get("/mlflow/review-queues/list", function=service.list_none, version="3.0"),
 )
 PLAIN_ROUTES = (
     PlainRoute("GET", "/graphql", execution.answer),

@@ -31,10 +31,3 @@ def get_assistant_config(message: m.Nothing, request: Request) -> dict[str, Any]
 
 def list_assistant_providers(message: m.Nothing, request: Request) -> dict[str, Any]:
     return {"providers": [], "resolved": None, "gateway_vendor_options": {}}
-
-
-def list_none(message: m.Nothing, request: Request) -> dict[str, Any]:
-    """The lists that pages of runs, models and traces ask for besides their own. What would be in
-    them cannot be created here, so they are empty; everything else of these groups is
-    ENDPOINT_NOT_FOUND."""
-    return {}

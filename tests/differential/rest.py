@@ -199,7 +199,7 @@ class Side:
         shorter = [re.escape(known) for known in self._labels if 0 < len(known) < _LONG]
         # A short id is looked for only where the texts put an id.
         pattern = rf"({'|'.join(longer) or '(?!)'})|(?<=id[= ])({'|'.join(shorter) or '(?!)'})\b"
-        for prefix in ("experiment ", "mlflow-artifacts:/"):
+        for prefix in ("experiment ", "experiment '", "mlflow-artifacts:/"):
             pattern += rf"|(?<={prefix})({'|'.join(shorter) or '(?!)'})\b"
         value = re.sub(pattern, lambda match: self._labels[match[0]], value)
         value = _IN_LOCATION.sub(lambda match: self._labels.get(match[0], match[0]), value)

@@ -27,6 +27,7 @@ from mlcore.policies.access import Access
 from mlcore.policies.artifacts import RUN_FOLDERS
 from mlcore.policies.registry import kind_of_tags
 from mlcore.policies.requests import Route, inherited
+from mlcore.policies.reviews import hide_queues, hide_source_runs
 
 Json = dict[str, Any]
 Redaction = Callable[[Access, Any, Json], None]
@@ -149,6 +150,8 @@ _RUNS, _LOGGED = "/2.0/mlflow/runs", "/2.0/mlflow/logged-models"
 _TRACES_2, _TRACES_3 = "/2.0/mlflow/traces", "/3.0/mlflow/traces"
 _MODELS, _VERSIONS = "/mlflow/registered-models", "/mlflow/model-versions"
 
+_ISSUES = "/3.0/mlflow/issues"
+
 _version = _each("model_version", hide_in_versions)
 _versions = _each("model_versions", hide_in_versions)
 _model = _each("registered_model", _hide_in_models)
@@ -194,4 +197,9 @@ REDACTIONS: Mapping[Route, Redaction] = {
     ("POST", f"{_TRACES_3}/batchGetInfos"): _each("trace_infos", _hide_in_traces),
     ("POST", f"{_TRACES_3}/search"): _each("traces", _hide_in_traces),
     ("GET", "/2.0/mlflow-artifacts/artifacts"): _hide_folders_of_runs,
+    ("GET", "/3.0/mlflow/review-queues/list"): hide_queues,
+    ("POST", _ISSUES): hide_source_runs,
+    ("POST", f"{_ISSUES}/search"): hide_source_runs,
+    ("GET", f"{_ISSUES}/{{issue_id}}"): hide_source_runs,
+    ("PATCH", f"{_ISSUES}/{{issue_id}}"): hide_source_runs,
 }

@@ -15,7 +15,4 @@ POLICIES: dict[Route, Policy] = {
     ("POST", "/3.0/mlflow/ui-telemetry"): anybody,
     ("GET", "/3.0/mlflow/assistant/config"): anybody,
     ("GET", "/3.0/mlflow/assistant/providers"): anybody,
-    ("POST", "/3.0/mlflow/issues/search"): anybody,
-    ("GET", "/3.0/mlflow/label-schemas/list"): anybody,
-    ("GET", "/3.0/mlflow/review-queues/list"): anybody,
 }

@@ -66,3 +66,24 @@ EVALUATION_DATASET = Entity(
 
 EVALUATION_DATASET_ORDER = EVALUATION_DATASET._replace(sortable=_SORTABLE)
 """The same, where an order is refused: ids settle ties and nothing else."""
+
+_EQUAL = Operators(
+    frozenset(("=", "!=")), "Invalid comparator '{operator}'. Supported comparators: {{'!=', '='}}"
+)
+_ISSUE_ATTRIBUTES = {
+    "status": Attribute("status", STRING),
+    "source_run_id": Attribute("source_run_id", STRING),
+}
+
+ISSUE = EVALUATION_DATASET._replace(
+    name="issue",
+    kinds={"attribute": _ATTRIBUTE_KIND},
+    unknown_kind="Invalid filter field '{found}'. Supported fields: {{'source_run_id', 'status'}}",
+    attributes=_ISSUE_ATTRIBUTES,
+    sortable={},
+    operators={STRING: _EQUAL},
+    list_attributes=(),
+    unknown_attribute="Invalid filter field '{key}'. Supported fields: {valid}",
+    default_order=(),
+    tie_break=(),
+)

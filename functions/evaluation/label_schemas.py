@@ -1,0 +1,252 @@
+"""The rules of label schemas. Each experiment has one that nobody made: it appears when they are
+first listed."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final
+from uuid import uuid4
+
+from evaluation import places
+from evaluation import review_messages as m
+from mlcore import errors, ids, paging
+from mlcore.evaluation.label_schema import (
+    DEFAULT_INSTRUCTION,
+    DEFAULT_NAME,
+    FEEDBACK,
+    Input,
+    LabelSchema,
+    check_input,
+    check_instruction,
+    check_name,
+    check_same_kind,
+)
+from mlcore.http import Request
+from mlcore.repos import experiments, label_schemas
+from mlcore.repos.label_schemas import Conflict, NameTaken
+from mlcore.wire import Message
+
+CONFLICT_ATTEMPTS: Final = 20
+
+
+def create_label_schema(message: m.CreateLabelSchema, request: Request) -> dict[str, Any]:
+    if message.type not in (FEEDBACK, "EXPECTATION"):
+        raise errors.InvalidParameterValue(
+            "Label schema `type` must be one of FEEDBACK or EXPECTATION; got proto enum value 0."
+        )
+    given = _input(message.input)
+    instruction = message.instruction if message.has("instruction") else None
+    check_name(message.name)
+    check_instruction(instruction)
+    check_input(given)
+    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    now = ids.now_ms()
+    schema = LabelSchema(
+        schema_id=_new_id(),
+        experiment_id=experiment_id,
+        name=message.name,
+        schema_type=message.type,
+        input=given,
+        instruction=instruction,
+        enable_comment=message.enable_comment,
+        is_default=False,
+        created_time=now,
+        last_update_time=now,
+    )
+    try:
+        label_schemas.create(schema)
+    except NameTaken as taken:
+        raise _name_taken(schema) from taken
+    return {"label_schema": _response(schema)}
+
+
+def get_label_schema(message: m.GetLabelSchema, request: Request) -> dict[str, Any]:
+    schema = find(message.schema_id, request)
+    if schema is None:
+        raise _missing(message.schema_id)
+    return {"label_schema": _response(schema)}
+
+
+def get_by_name(message: m.GetLabelSchemaByName, request: Request) -> dict[str, Any]:
+    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    schema = label_schemas.find_by_name(experiment_id, message.name)
+    if schema is None:
+        raise errors.ResourceDoesNotExist(
+            f"Label schema with name '{message.name}' not found for experiment "
+            f"'{message.experiment_id}'."
+        )
+    return {"label_schema": _response(schema)}
+
+
+def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[str, Any]:
+    """The newest first."""
+    limit = message.max_results if message.has("max_results") else 100
+    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    after = place_in(message.page_token, experiment_id)
+    found = label_schemas.of_experiment(experiment_id)
+    if not any(schema.is_default for schema in found):
+        with contextlib.suppress(NameTaken):
+            label_schemas.create(_default(experiment_id))
+        found = label_schemas.of_experiment(experiment_id)
+    ordered = sorted((-schema.created_time, schema.schema_id, schema) for schema in found)
+    rows = [row for row in ordered if after is None or row[:2] > after][: limit + 1]
+    answer: dict[str, Any] = {"next_page_token": ""}
+    if rows:
+        answer["label_schemas"] = [_response(schema) for _, _, schema in rows[:limit]]
+    if len(rows) > limit:
+        answer["next_page_token"] = paging.token(list(rows[limit - 1][:2]), experiment_id)
+    return answer
+
+
+def update_label_schema(message: m.UpdateLabelSchema, request: Request) -> dict[str, Any]:
+    for _ in range(CONFLICT_ATTEMPTS):
+        schema = find(message.schema_id, request)
+        if schema is None:
+            raise _missing(message.schema_id)
+        if schema.is_default:
+            raise errors.InvalidParameterValue(
+                "The experiment's default question cannot be edited."
+            )
+        wanted = schema._replace(last_update_time=ids.now_ms(), **_changes(message, schema))
+        try:
+            label_schemas.replace(schema, wanted)
+        except NameTaken as taken:
+            raise _name_taken(wanted) from taken
+        except Conflict:
+            continue
+        return {"label_schema": _response(wanted)}
+    raise errors.TemporarilyUnavailable("The label schema is busy with other writes. Try again.")
+
+
+def delete_label_schema(message: m.DeleteLabelSchema, request: Request) -> dict[str, Any]:
+    """May be repeated."""
+    for _ in range(CONFLICT_ATTEMPTS):
+        schema = find(message.schema_id, request)
+        if schema is None:
+            return {}
+        if schema.is_default:
+            raise errors.InvalidParameterValue(
+                "The experiment's default question cannot be deleted."
+            )
+        with contextlib.suppress(Conflict):
+            label_schemas.delete(schema)
+            return {}
+    raise errors.TemporarilyUnavailable("The label schema is busy with other writes. Try again.")
+
+
+def find(schema_id: str, request: Request) -> LabelSchema | None:
+    """A schema of another workspace looks missing."""
+    schema = label_schemas.find(schema_id)
+    if schema is None:
+        return None
+    (experiment,) = experiments.find_many([schema.experiment_id])
+    if experiment is None or experiment.workspace != request.workspace:
+        return None
+    return schema
+
+
+def place_in(token: str, query: str) -> tuple[int, str] | None:
+    """The place in a page token of a list that is the newest first, then by id."""
+    position = paging.position_of(token, query)
+    if position is None:
+        return None
+    if [type(part) for part in position] != [int, str]:
+        raise errors.InvalidParameterValue("Invalid page token")
+    inverted_time, entity_id = position
+    return int(str(inverted_time)), str(entity_id)
+
+
+def _changes(message: m.UpdateLabelSchema, schema: LabelSchema) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    if message.has("name"):
+        check_name(message.name)
+        changes["name"] = message.name
+    if message.has("instruction"):
+        check_instruction(message.instruction)
+        changes["instruction"] = message.instruction
+    if message.has("enable_comment"):
+        changes["enable_comment"] = message.enable_comment
+    if message.input is not None:
+        given = _input(message.input)
+        check_input(given)
+        check_same_kind(schema.input, given)
+        changes["input"] = given
+    return changes
+
+
+def _input(message: m.LabelSchemaInput | None) -> Input:
+    """The kind of input that is given, and its fields. Raises InvalidParameterValue."""
+    if message is not None:
+        if message.pass_fail is not None:
+            given = message.pass_fail
+            fields = {
+                "positive_label": given.positive_label,
+                "negative_label": given.negative_label,
+            }
+            return {"pass_fail": fields}
+        if message.categorical is not None:
+            options = list(message.categorical.options)
+            multi_select = message.categorical.multi_select
+            return {"categorical": {"options": options, "multi_select": multi_select}}
+        if message.numeric is not None:
+            return {"numeric": _set_fields(message.numeric, "min_value", "max_value")}
+        if message.text is not None:
+            return {"text": _set_fields(message.text, "max_length")}
+    raise errors.InvalidParameterValue(
+        "Label schema `input` must have exactly one of `pass_fail`, `categorical`, "
+        "`numeric`, or `text` set; got an empty oneof."
+    )
+
+
+def _set_fields(message: Message, *names: str) -> dict[str, Any]:
+    return {name: getattr(message, name) for name in names if message.has(name)}
+
+
+def _default(experiment_id: str) -> LabelSchema:
+    now = ids.now_ms()
+    return LabelSchema(
+        schema_id=_new_id(),
+        experiment_id=experiment_id,
+        name=DEFAULT_NAME,
+        schema_type=FEEDBACK,
+        input={"text": {}},
+        instruction=DEFAULT_INSTRUCTION,
+        enable_comment=False,
+        is_default=True,
+        created_time=now,
+        last_update_time=now,
+    )
+
+
+def _new_id() -> str:
+    return f"ls-{uuid4().hex}"
+
+
+def _missing(schema_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Label schema with id '{schema_id}' not found.")
+
+
+def _name_taken(schema: LabelSchema) -> errors.ResourceAlreadyExists:
+    return errors.ResourceAlreadyExists(
+        f"Label schema with name '{schema.name}' already exists for experiment "
+        f"'{schema.experiment_id}'."
+    )
+
+
+def _response(schema: LabelSchema) -> dict[str, Any]:
+    """``mlflow.label_schemas.LabelSchema``."""
+    (kind,) = schema.input
+    fields = {name: value for name, value in schema.input[kind].items() if value != []}
+    answer = {
+        "schema_id": schema.schema_id,
+        "experiment_id": schema.experiment_id,
+        "name": schema.name,
+        "type": schema.schema_type,
+        "instruction": schema.instruction,
+        "enable_comment": schema.enable_comment,
+        "input": {kind: fields},
+        "created_at": schema.created_time,
+        "last_updated_at": schema.last_update_time,
+        "is_default": schema.is_default,
+    }
+    return {name: value for name, value in answer.items() if value is not None}

@@ -1,0 +1,367 @@
+"""The rules of review queues: people, their questions, and the traces that they are asked about."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final
+from uuid import uuid4
+
+from evaluation import places
+from evaluation import review_messages as m
+from evaluation.label_schemas import place_in
+from mlcore import errors, ids, paging
+from mlcore.evaluation.review_queue import (
+    CUSTOM,
+    PENDING,
+    TRACE,
+    USER,
+    QueueItem,
+    ReviewQueue,
+    completer_of,
+    item_ids_of,
+    members_of_user_queue,
+    name_of_custom_queue,
+    name_of_user_queue,
+    owner_of,
+    schema_ids_of,
+    user_of,
+    users_of,
+)
+from mlcore.http import Request
+from mlcore.repos import experiments, label_schemas, review_queues, traces, users
+from mlcore.repos.review_queues import Conflict, NameTaken
+
+CONFLICT_ATTEMPTS: Final = 20
+DEFAULT_MAX_RESULTS: Final = 1000
+TOGETHER: Final = 100
+
+
+def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[str, Any]:
+    if message.queue_type not in (USER, CUSTOM):
+        raise errors.InvalidParameterValue(
+            "`queue_type` must be one of USER or CUSTOM; got proto enum value 0."
+        )
+    users, schema_ids = users_of(message.users), schema_ids_of(message.schema_ids)
+    if message.queue_type == USER:
+        name = name_of_user_queue(message.name)
+        users = members_of_user_queue(name, users, schema_ids)
+    else:
+        name = name_of_custom_queue(message.name)
+        _check_no_user(name, request)
+    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    _check_schemas(experiment_id, message.experiment_id, schema_ids)
+    owner = None if request.access is None else request.access.username
+    queue = _new_queue(experiment_id, name, message.queue_type, users, schema_ids, owner)
+    try:
+        review_queues.create(queue)
+    except NameTaken as taken:
+        raise _name_taken(name) from taken
+    return {"review_queue": _response(queue)}
+
+
+def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) -> dict[str, Any]:
+    name = name_of_user_queue(message.user)
+    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    for _ in range(CONFLICT_ATTEMPTS):
+        queue = review_queues.find_by_name(experiment_id, name)
+        if queue is not None:
+            if queue.queue_type != USER:
+                raise errors.ResourceAlreadyExists(
+                    f"A non-user queue named '{name}' already exists; cannot get-or-create "
+                    f"a user queue with that name."
+                )
+            return {"review_queue": _response(queue)}
+        queue = _new_queue(experiment_id, name, USER, (name,), (), name)
+        with contextlib.suppress(NameTaken):
+            review_queues.create(queue)
+            return {"review_queue": _response(queue)}
+    raise _busy()
+
+
+def get_review_queue(message: m.GetReviewQueue, request: Request) -> dict[str, Any]:
+    return {"review_queue": _response(found(message.queue_id, request))}
+
+
+def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, Any]:
+    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    queue = review_queues.find_by_name(experiment_id, message.name)
+    if queue is None:
+        raise errors.ResourceDoesNotExist(
+            f"Review queue with name '{message.name}' not found for experiment "
+            f"'{message.experiment_id}'."
+        )
+    return {"review_queue": _response(queue)}
+
+
+def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[str, Any]:
+    """The newest first: all, those of a user, those that have a trace."""
+    limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
+    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    after = place_in(message.page_token, experiment_id)
+    queues = review_queues.of_experiment(experiment_id)
+    if message.has("user"):
+        queues = [queue for queue in queues if user_of(message.user) in queue.users]
+    if message.has("item_id"):
+        queues = review_queues.with_item(queues, message.item_id) if message.item_id else []
+    ordered = sorted((-queue.created_time, queue.queue_id, queue) for queue in queues)
+    rows = [row for row in ordered if after is None or row[:2] > after][: limit + 1]
+    answer: dict[str, Any] = {"next_page_token": ""}
+    if rows:
+        answer["review_queues"] = [_response(queue) for _, _, queue in rows[:limit]]
+    if len(rows) > limit:
+        answer["next_page_token"] = paging.token(list(rows[limit - 1][:2]), experiment_id)
+    return answer
+
+
+def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[str, Any]:
+    """Questions stay as they are while anything is in the queue."""
+    for _ in range(CONFLICT_ATTEMPTS):
+        queue = found(message.queue_id, request)
+        if queue.queue_type == USER:
+            raise errors.InvalidParameterValue(
+                "A user queue's name, assigned user, schemas, and owner are fixed "
+                "and cannot be updated."
+            )
+        changes = _changes(message, queue)
+        if "name" in changes:
+            _check_no_user(changes["name"], request)
+        if not changes:
+            return {"review_queue": _response(queue)}
+        wanted = queue._replace(last_update_time=ids.now_ms(), **changes)
+        try:
+            review_queues.replace(queue, wanted)
+        except NameTaken as taken:
+            raise _name_taken(wanted.name) from taken
+        except Conflict:
+            continue
+        return {"review_queue": _response(wanted)}
+    raise _busy()
+
+
+def delete_review_queue(message: m.DeleteReviewQueue, request: Request) -> dict[str, Any]:
+    """May be repeated."""
+    for _ in range(CONFLICT_ATTEMPTS):
+        queue = find(message.queue_id, request)
+        if queue is None:
+            return {}
+        with contextlib.suppress(Conflict):
+            review_queues.delete(queue)
+            return {}
+    raise _busy()
+
+
+def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, Any]:
+    """What is there already stays as it is."""
+    item_ids = item_ids_of(message.item_ids)
+    queue = found(message.queue_id, request)
+    there = traces.find_many(item_ids, request.workspace)
+    missing = [
+        item_id
+        for item_id, read in zip(item_ids, there, strict=True)
+        if read is None or read.experiment.experiment_id != queue.experiment_id
+    ]
+    if missing:
+        raise errors.ResourceDoesNotExist(
+            f"Cannot attach trace(s) {missing} to review queue '{message.queue_id}': "
+            f"they do not exist in experiment '{queue.experiment_id}'."
+        )
+    now = ids.now_ms()
+    new = [
+        QueueItem(queue.queue_id, item_id, TRACE, PENDING, None, None, now, now)
+        for item_id in item_ids
+    ]
+    try:
+        review_queues.add(queue, new)
+    except Conflict:
+        raise _missing(message.queue_id) from None
+    return {"items": [_item(item) for item in review_queues.find_items(queue, item_ids)]}
+
+
+def remove_items(message: m.RemoveItemsFromReviewQueue, request: Request) -> dict[str, Any]:
+    """May be repeated."""
+    item_ids = item_ids_of(message.item_ids)
+    review_queues.remove(found(message.queue_id, request), item_ids)
+    return {}
+
+
+def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, Any]:
+    """The newest first; of traces that are gone nothing is shown."""
+    limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
+    queue = found(message.queue_id, request)
+    after = place_in(message.page_token, queue.queue_id)
+    ordered = sorted(
+        (-item.created_time, item.item_id, item)
+        for item in review_queues.items(queue)
+        if message.status in (None, "REVIEW_STATUS_UNSPECIFIED", item.status)
+    )
+    following = [row for row in ordered if after is None or row[:2] > after]
+    rows: list[tuple[int, str, QueueItem]] = []
+    for start in range(0, len(following), TOGETHER):
+        chunk = following[start : start + TOGETHER]
+        there = traces.find_many([item_id for _, item_id, _ in chunk], request.workspace)
+        rows += [row for row, read in zip(chunk, there, strict=True) if read is not None]
+        if len(rows) > limit:
+            break
+    answer: dict[str, Any] = {"next_page_token": ""}
+    if rows:
+        answer["items"] = [_item(item) for _, _, item in rows[:limit]]
+    if len(rows) > limit:
+        answer["next_page_token"] = paging.token(list(rows[limit - 1][:2]), queue.queue_id)
+    return answer
+
+
+def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> dict[str, Any]:
+    """Who is logged in has done it, whatever the request says. The same status again changes
+    nothing."""
+    status = message.status
+    if status is None or status == "REVIEW_STATUS_UNSPECIFIED":
+        raise errors.InvalidParameterValue(
+            "`status` must be one of PENDING, COMPLETE, or DECLINED; got proto enum value 0."
+        )
+    if request.access is not None:
+        given = None if status == PENDING else request.access.username
+    else:
+        given = message.completed_by if message.has("completed_by") else None
+    completed_by = completer_of(status, given)
+    queue = found(message.queue_id, request)
+    item_id = message.item_id.strip()
+    for _ in range(CONFLICT_ATTEMPTS):
+        items = review_queues.find_items(queue, [item_id] if item_id else [])
+        if not items:
+            raise errors.ResourceDoesNotExist(
+                f"Item '{item_id}' is not attached to review queue '{message.queue_id}'."
+            )
+        (item,) = items
+        if item.status == status:
+            return {"item": _item(item)}
+        now = ids.now_ms()
+        wanted = item._replace(
+            status=status,
+            completed_by=completed_by,
+            completed_time=None if status == PENDING else now,
+            last_update_time=now,
+        )
+        if review_queues.replace_item(queue, wanted):
+            return {"item": _item(wanted)}
+    raise _busy()
+
+
+def find(queue_id: str, request: Request) -> ReviewQueue | None:
+    """A queue of another workspace looks missing."""
+    queue = review_queues.find(queue_id)
+    if queue is None:
+        return None
+    (experiment,) = experiments.find_many([queue.experiment_id])
+    if experiment is None or experiment.workspace != request.workspace:
+        return None
+    return queue
+
+
+def found(queue_id: str, request: Request) -> ReviewQueue:
+    """Raises ResourceDoesNotExist."""
+    queue = find(queue_id, request)
+    if queue is None:
+        raise _missing(queue_id)
+    return queue
+
+
+def _new_queue(
+    experiment_id: str,
+    name: str,
+    queue_type: str,
+    users: tuple[str, ...],
+    schema_ids: tuple[str, ...],
+    owner: str | None,
+) -> ReviewQueue:
+    now = ids.now_ms()
+    return ReviewQueue(
+        f"rq-{uuid4().hex}", experiment_id, name, queue_type, users, schema_ids, owner, now, now
+    )
+
+
+def _changes(message: m.UpdateReviewQueue, queue: ReviewQueue) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    if message.has("new_owner"):
+        changes["created_by"] = owner_of(message.new_owner)
+    if message.has("name"):
+        changes["name"] = name_of_custom_queue(message.name)
+    if message.update_users:
+        changes["users"] = users_of(message.users)
+    if message.update_schema_ids:
+        if review_queues.has_items(queue):
+            raise errors.InvalidParameterValue(
+                "A review queue's questions are locked once items are assigned to it. "
+                "Remove the items before changing its questions."
+            )
+        schema_ids = schema_ids_of(message.schema_ids)
+        _check_schemas(queue.experiment_id, queue.experiment_id, schema_ids)
+        changes["schema_ids"] = schema_ids
+    return changes
+
+
+def _check_no_user(name: str, request: Request) -> None:
+    """Where people log in, a queue of another kind may not look like somebody's own."""
+    if request.access is None:
+        return
+    for profile in users.find_all():
+        if user_of(profile.user.username) == user_of(name):
+            raise errors.InvalidParameterValue(
+                f"'{profile.user.username}' is a registered user. A custom review queue cannot "
+                "use a username as its name; assign that user to a queue instead."
+            )
+
+
+def _check_schemas(experiment_id: str, said: str, schema_ids: tuple[str, ...]) -> None:
+    if not schema_ids:
+        return
+    known = {schema.schema_id for schema in label_schemas.of_experiment(experiment_id)}
+    missing = [schema_id for schema_id in schema_ids if schema_id not in known]
+    if missing:
+        raise errors.InvalidParameterValue(
+            f"Label schema id(s) {missing} not found for experiment '{said}'."
+        )
+
+
+def _missing(queue_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Review queue with id '{queue_id}' not found.")
+
+
+def _name_taken(name: str) -> errors.ResourceAlreadyExists:
+    return errors.ResourceAlreadyExists(
+        f"Review queue with name '{name}' already exists (names are case-insensitive)."
+    )
+
+
+def _busy() -> errors.TemporarilyUnavailable:
+    return errors.TemporarilyUnavailable("The review queue is busy with other writes. Try again.")
+
+
+def _response(queue: ReviewQueue) -> dict[str, Any]:
+    """``mlflow.review_queues.ReviewQueue``."""
+    fields = {
+        "queue_id": queue.queue_id,
+        "experiment_id": queue.experiment_id,
+        "name": queue.name,
+        "queue_type": queue.queue_type,
+        "created_by": queue.created_by,
+        "creation_time_ms": queue.created_time,
+        "last_update_time_ms": queue.last_update_time,
+        "users": sorted(queue.users) or None,
+        "schema_ids": sorted(queue.schema_ids) or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _item(item: QueueItem) -> dict[str, Any]:
+    """``mlflow.review_queues.ReviewQueueItem``."""
+    fields = {
+        "queue_id": item.queue_id,
+        "item_type": item.item_type,
+        "item_id": item.item_id,
+        "status": item.status,
+        "completed_by": item.completed_by,
+        "completed_time_ms": item.completed_time,
+        "creation_time_ms": item.created_time,
+        "last_update_time_ms": item.last_update_time,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
