@@ -7,6 +7,7 @@ import warnings
 
 import pytest
 
+from evaluation import app as evaluation
 from experiments import app as experiments
 from logged_models import app as logged_models
 from runs import app as runs
@@ -21,11 +22,14 @@ pytestmark = pytest.mark.e2e
 
 DOMAINS = re.compile(
     r"/(ajax-)?api/\d\.0/mlflow/"
-    r"(experiments|runs|metrics|webhooks|logged-models(?!.*/artifacts/)|server-info)\b"
+    r"(experiments|runs|metrics|webhooks|logged-models(?!.*/artifacts/)|server-info"
+    r"|datasets|scorers|label-schemas|review-queues|issues)\b"
 )
 NOT_SERVED = {
     # Calls a model gateway on the user's behalf.
     ("POST", "/ajax-api/2.0/mlflow/runs/create-promptlab-run"),
+    # Runs a job on the server that asks a model.
+    ("POST", "/ajax-api/3.0/mlflow/issues/invoke"),
 }
 
 
@@ -38,7 +42,7 @@ def test_same_methods_and_paths() -> None:
     }
     ours = [
         (rpc.method, prefix + re.sub(r"\{\w+\}", "{}", rpc.path))
-        for domain in (experiments, runs, webhooks, logged_models, server)
+        for domain in (experiments, runs, webhooks, logged_models, server, evaluation)
         for rpc in domain.RPCS
         for prefix in (("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"))
     ]
