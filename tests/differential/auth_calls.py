@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tests.differential.auth_evaluation import evaluation_calls, evaluation_things
 from tests.differential.rest import AJAX, API, Call, Ref, get, post
 
 V3 = "/api/3.0/mlflow/"
@@ -103,6 +104,7 @@ def _new(scene: Scene) -> list[Call]:
             assessment_of(f"tr-{scene}"),
             saves={"assessment": "assessment.assessment_id"},
         ),
+        *evaluation_things(scene),
     ]
 
 
@@ -142,6 +144,7 @@ def calls(scene: Scene) -> list[Call]:
         *_traces(f"tr-{scene}"),
         *_logged_models(),
         *_registry(scene),
+        *evaluation_calls(scene),
         *_users(scene),
         *_last(scene),
     ]
