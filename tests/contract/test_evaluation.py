@@ -1,0 +1,251 @@
+"""Evaluation on the real engine: records that are sent again or side by side, names that only one
+can have, pages, and what calls cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlencode
+
+import botocore.endpoint
+import pytest
+
+import evaluation.app
+from mlcore.db import capacity
+from mlcore.db import table as table_module
+from tests.contract.api import Answer, Api
+from tests.contract.conftest import Store
+from tests.contract.test_concurrency import at_once
+from tests.doubles.faulty import Fault
+from tests.doubles.fixtures import Doubles
+
+Fields = dict[str, Any]
+WRITERS = 8
+YES_NO = {"pass_fail": {"positive_label": "yes", "negative_label": "no"}}
+
+
+def ask(method: str, path: str, body: Any = None, **query: Any) -> Answer:
+    event: Fields = {
+        "version": "2.0",
+        "rawPath": f"/api/3.0/mlflow/{path}",
+        "rawQueryString": urlencode(query, doseq=True),
+        "headers": {"content-type": "application/json", "host": "localhost"},
+        "requestContext": {"http": {"method": method}, "requestId": "test"},
+        "isBase64Encoded": False,
+    }
+    if method != "GET":
+        event["body"] = json.dumps(body or {})
+    answered = evaluation.app.handler(event, None)
+    text = answered["body"]
+    return Answer(answered["statusCode"], json.loads(text), len(text.encode()))
+
+
+def sent(method: str, path: str, body: Any = None, **query: Any) -> Any:
+    answer = ask(method, path, body, **query)
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def new_dataset(**fields: Any) -> str:
+    created = sent("POST", "datasets/create", {"name": "d", **fields})
+    return str(created["dataset"]["dataset_id"])
+
+
+def upsert(dataset_id: str, *records: Fields) -> Answer:
+    return ask("POST", f"datasets/{dataset_id}/records", {"records": json.dumps(records)})
+
+
+def state(dataset_id: str) -> list[Any]:
+    """All that clients can see of a dataset, but for ids and the clock."""
+    dataset = sent("GET", f"datasets/{dataset_id}")["dataset"]
+    records = json.loads(sent("GET", f"datasets/{dataset_id}/records")["records"])
+    shown = [
+        {name: record[name] for name in ("inputs", "expectations", "tags") if name in record}
+        for record in records
+    ]
+    return [
+        sorted(map(json.dumps, shown)),
+        {name: dataset.get(name) for name in ("tags", "schema", "profile", "last_updated_by")},
+    ]
+
+
+@pytest.fixture
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda _seconds: None))
+    monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
+
+
+FIRST = ({"inputs": {"q": 1}, "expectations": {"e": 1}},)
+SECOND = (
+    {"inputs": {"q": 1}, "expectations": {"f": 2}, "tags": {"mlflow.user": "ann"}},
+    {"inputs": {"q": 2}, "expectations": {"e": "x"}},
+    {"inputs": {"q": 2}, "tags": {"k": "v"}},
+)
+
+
+@pytest.mark.usefixtures("_no_waiting")
+def test_records_survive_a_fault_at_every_call(broken: tuple[Api, Doubles]) -> None:
+    _, doubles = broken
+
+    def made() -> str:
+        dataset_id = new_dataset()
+        assert upsert(dataset_id, *FIRST).status == 200
+        return dataset_id
+
+    dataset_id = made()
+    before = doubles.faulty.total
+    assert upsert(dataset_id, *SECOND).body == {"inserted_count": 1, "updated_count": 2}
+    calls = doubles.faulty.total - before
+    expected = state(dataset_id)
+    for nth in range(1, calls + 1):
+        for fault in (Fault.DEAD, Fault.DEAD_AFTER, Fault.ANSWER_LOST):
+            dataset_id = made()
+            doubles.faulty.arm(fault, nth)
+            answer = upsert(dataset_id, *SECOND)
+            doubles.faulty.heal()
+            if answer.status != 200:
+                assert answer.status >= 500, (fault, nth, answer)
+                assert upsert(dataset_id, *SECOND).status == 200
+            assert state(dataset_id) == expected, (fault, nth)
+
+
+@pytest.mark.usefixtures("_no_waiting")
+def test_a_deletion_that_was_cut_short_is_completed(broken: tuple[Api, Doubles]) -> None:
+    _, doubles = broken
+    for nth in range(1, 5):
+        dataset_id = new_dataset()
+        assert upsert(dataset_id, *SECOND).status == 200
+        doubles.faulty.arm(Fault.DEAD, nth)
+        ask("DELETE", f"datasets/{dataset_id}")
+        doubles.faulty.heal()
+        assert ask("DELETE", f"datasets/{dataset_id}").status == 200
+        assert ask("GET", f"datasets/{dataset_id}").status == 404
+        left = doubles.direct.scan(TableName=doubles.table, ConsistentRead=True)["Items"]
+        assert [item for item in left if dataset_id in str(item)] == []
+
+
+def test_writers_of_the_same_records(store: Store) -> None:
+    dataset_id = new_dataset()
+
+    def write(writer: int) -> Answer:
+        together: list[Fields] = [
+            {"inputs": {"q": number}, "expectations": {f"e{writer}": number}} for number in range(5)
+        ]
+        return upsert(dataset_id, *together, {"inputs": {"own": writer}})
+
+    answers = at_once(WRITERS, write)
+    assert {answer.status for answer in answers} == {200}
+    assert sum(answer.body["inserted_count"] for answer in answers) == 5 + WRITERS
+    dataset = sent("GET", f"datasets/{dataset_id}")["dataset"]
+    assert json.loads(dataset["profile"]) == {"num_records": 5 + WRITERS}
+    assert len(json.loads(dataset["schema"])["expectations"]) == WRITERS
+    records = json.loads(sent("GET", f"datasets/{dataset_id}/records")["records"])
+    shared = [record for record in records if "q" in record["inputs"]]
+    assert [len(record["expectations"]) for record in shared] == [WRITERS] * 5
+
+
+def test_versions_of_one_scorer(store: Store) -> None:
+    experiment_id = store.api.new_experiment("scored")
+    body = {"experiment_id": experiment_id, "name": "s", "serialized_scorer": "{}"}
+    made = at_once(WRITERS, lambda _: sent("POST", "scorers/register", body))
+    assert sorted(one["version"] for one in made) == list(range(1, WRITERS + 1))
+    assert len({one["scorer_id"] for one in made}) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("label-schemas/create", {"name": "good?", "type": "FEEDBACK", "input": YES_NO}),
+        ("review-queues/create", {"name": "Friday", "queue_type": "CUSTOM"}),
+    ],
+)
+def test_one_creator_of_a_name_wins(store: Store, path: str, fields: Fields) -> None:
+    experiment_id = store.api.new_experiment("named")
+    body = {"experiment_id": experiment_id, **fields}
+    answers = at_once(WRITERS, lambda _: ask("POST", path, body))
+    assert sorted(answer.code for answer in answers) == [
+        "",
+        *["RESOURCE_ALREADY_EXISTS"] * (WRITERS - 1),
+    ]
+
+
+def test_what_appears_at_first_sight_appears_once(store: Store) -> None:
+    experiment_id = store.api.new_experiment("seen")
+    listing: Callable[[int], Any] = lambda _: sent(  # noqa: E731
+        "GET", "label-schemas/list", experiment_id=experiment_id
+    )
+    listed = at_once(WRITERS, listing)
+    assert len({one["label_schemas"][0]["schema_id"] for one in listed}) == 1
+    body = {"experiment_id": experiment_id, "user": "ann"}
+    queues = at_once(WRITERS, lambda _: sent("POST", "review-queues/get-or-create-user", body))
+    assert len({one["review_queue"]["queue_id"] for one in queues}) == 1
+
+
+def test_pages_of_records_hold_each_once_in_order(store: Store) -> None:
+    dataset_id = new_dataset()
+    for start in (0, 10, 20):
+        together = [{"inputs": {"q": number}} for number in range(start, start + 10)]
+        assert upsert(dataset_id, *together).status == 200
+    for size in (1, 7, 30, 1000):
+        seen: list[int] = []
+        token = ""
+        while True:
+            page = sent("GET", f"datasets/{dataset_id}/records", max_results=size, page_token=token)
+            seen += [record["inputs"]["q"] for record in json.loads(page["records"])]
+            token = page.get("next_page_token", "")
+            if not token:
+                break
+        assert seen == list(range(30))
+
+
+def test_pages_of_datasets_and_issues(store: Store) -> None:
+    experiment_id = store.api.new_experiment("paged")
+    names = [f"d{number}" for number in range(7)]
+    for name in names:
+        new_dataset(name=name, experiment_ids=[experiment_id])
+        fields = {"experiment_id": experiment_id, "name": name, "description": "d"}
+        severity = {"severity": "low"} if name > "d3" else {}
+        sent("POST", "issues", {**fields, **severity})
+    orders = {"datasets": ({"order_by": ["name"]}, names), "issues": ({}, None)}
+    for kind, (more, expected) in orders.items():
+        whole: list[str] = []
+        for size in (7, 1, 3):
+            seen: list[str] = []
+            body: Fields = {"max_results": size, **more}
+            body |= (
+                {"experiment_ids": [experiment_id]}
+                if kind == "datasets"
+                else {"experiment_id": experiment_id}
+            )
+            while True:
+                page = sent("POST", f"{kind}/search", body)
+                seen += [one["name"] for one in page.get(kind, [])]
+                body["page_token"] = page.get("next_page_token", "")
+                if not body["page_token"]:
+                    break
+            whole = whole or seen
+            assert seen == whole
+        assert sorted(whole) == names
+        assert expected is None or whole == expected
+
+
+def test_what_calls_cost(store: Store) -> None:
+    experiment_id = store.api.new_experiment("counted")
+    dataset_id = new_dataset(experiment_ids=[experiment_id])
+    records = [{"inputs": {"q": number}} for number in range(20)]
+
+    def round_trips(call: Callable[[], Any]) -> int:
+        call()
+        last = capacity.last()
+        assert last is not None
+        return last.round_trips
+
+    scorer = {"experiment_id": experiment_id, "name": "s", "serialized_scorer": "{}"}
+    assert round_trips(lambda: sent("GET", f"datasets/{dataset_id}")) == 1
+    assert round_trips(lambda: sent("POST", "datasets/search", {})) == 1
+    assert round_trips(lambda: upsert(dataset_id, *records)) == 6
+    assert round_trips(lambda: sent("GET", f"datasets/{dataset_id}/records")) == 2
+    assert round_trips(lambda: sent("POST", "scorers/register", scorer)) == 3
+    assert round_trips(lambda: sent("GET", "scorers/list", experiment_id=experiment_id)) == 2
