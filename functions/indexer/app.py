@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from indexer import experiment_items, expiry, history_items, run_items, webhook_events
+from indexer import experiment_items, expiry, history_items, run_items, trace_items, webhook_events
 from mlcore.db.expression import Raw
 from mlcore.observability import logger
 
@@ -24,6 +24,9 @@ _PROJECTORS: Mapping[str, Projector] = {
     "run_input": run_items.project,
     "run_metric_batch": history_items.project,
     "experiment": experiment_items.project,
+    "trace": trace_items.project,
+    "trace_spans": trace_items.project,
+    "trace_spans_pack": trace_items.project,
 }
 
 EXPIRING = ("run", "experiment", "trace", "logged_model")

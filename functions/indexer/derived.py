@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from indexer import experiment_items, text_items
+from indexer import experiment_items, text_items, trace_items
 from indexer.index_items import INDEXES
 from indexer.run_items import OUTSIDE_MAPS
-from indexer.text_items import Entity
+from indexer.text_items import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
@@ -87,6 +87,34 @@ def of_run(
     if overflowed & INDEXED_MAPS:
         made.append(_marker(run))
     return {key_of(one): one for one in made}
+
+
+def of_trace(item: Raw | None, packs: Iterable[Raw], indexed: Indexed | None) -> Items:
+    """The FTS items of a trace and its spans.
+
+    Args:
+        indexed: the texts of traces that the full-text index of the experiment holds.
+    """
+    if item is None:
+        return {}
+    entity, version = trace_items.entity_of(item), int(item["version"]["N"])
+    wanted = _postings(item, packs, indexed)
+    made = [one for posting in wanted for one in text_items.items(entity, posting, version)]
+    return {key_of(one): one for one in made}
+
+
+def places_of_trace(item: Raw, packs: Iterable[Raw], indexed: Indexed | None) -> list[Key]:
+    """Where the items of :func:`of_trace` are."""
+    entity = trace_items.entity_of(item)
+    wanted = _postings(item, packs, indexed)
+    return [place for posting in wanted for place in text_items.places(entity, posting)]
+
+
+def _postings(item: Raw, packs: Iterable[Raw], indexed: Indexed | None) -> set[Posting]:
+    found = trace_items.postings(item, indexed)
+    for pack in packs:
+        found |= trace_items.content_postings(pack, indexed)
+    return found
 
 
 def outside_texts(children: Iterable[Raw]) -> dict[tuple[str, str], str]:

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from indexer import derived, history_items, markers, survey, writes
+from indexer import derived, history_items, markers, survey, trace_items, writes
 from indexer.derived import Finding
 from indexer.projections import Writes
 from indexer.survey import Partition, Suspects
@@ -28,9 +28,12 @@ from mlcore.db.table import table
 from mlcore.ids import now_ms
 from mlcore.repos import experiments, text_index, workspaces
 from mlcore.repos.run_markers import OVERFLOW_WRITE_ID
+from mlcore.search.text_fields import CONTENT
 
 PATIENCE_SECONDS = 2.0
 """How long what is wrong must stay so."""
+UNAWARE_SECONDS = 30.0
+"""The longest that a request takes; one that began before does not mark the spans that it puts."""
 REPAIR_ATTEMPTS = 20
 TOGETHER = 16
 
@@ -82,11 +85,13 @@ def reindex(experiment_id: str) -> Report:
         ResourceDoesNotExist: there is no such experiment.
         TemporarilyUnavailable: a run changed faster than it could be repaired.
     """
-    if table.get(keys.experiment(experiment_id)) is None:
-        raise experiments.missing(experiment_id)
+    before = _partition(experiment_id)
     asked = text_index.begin(experiment_id)
     partition = _partition(experiment_id)
+    if _has_contents(partition) and not _has_contents(before):
+        time.sleep(UNAWARE_SECONDS)
     findings = _each(partial(_repair, partition), survey.suspects(partition))
+    trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
     for at in range(0, len(partition.batches), TOGETHER):
         history_items.unpack(partition.batches[at : at + TOGETHER])
@@ -104,6 +109,12 @@ def _partition(experiment_id: str) -> Partition:
     return Partition(experiment_id, text_index.maintained(item))
 
 
+def _has_contents(partition: Partition) -> bool:
+    """Whether what spans hold is to be indexed."""
+    indexed = partition.indexed.of_traces if partition.indexed else None
+    return indexed is not None and indexed.covers(CONTENT)
+
+
 def _each(call: Callable[[Suspects], list[Finding]], suspects: Iterable[Suspects]) -> list[Finding]:
     """Handles suspects side by side."""
     waiting = iter(suspects)
@@ -119,7 +130,10 @@ def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     still the same later is wanted no more."""
     experiment_id = partition.experiment_id
     items = table.batch_get(suspects.places)
-    if suspects.run_id is None:
+    if suspects.trace is not None:
+        indexed = partition.indexed.of_traces if partition.indexed else None
+        wanted = derived.of_trace(*survey.trace_source(suspects.trace, indexed), indexed)
+    elif suspects.run_id is None:
         wanted = derived.of_experiment(table.get(keys.experiment(experiment_id)))
     else:
         run = (experiment_id, suspects.run_id)
@@ -140,7 +154,7 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
         table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
         findings = _look(partition, suspects)
     raise errors.TemporarilyUnavailable(
-        f"The run {suspects.run_id} changes faster than it can be indexed. Try again."
+        f"{suspects.trace or suspects.run_id} changes faster than it can be indexed. Try again."
     )
 
 
@@ -177,10 +191,11 @@ def _remove(finding: Finding) -> None:
 
 
 def _grouped(findings: Iterable[Finding]) -> list[Suspects]:
-    by_run: dict[str | None, list[Key]] = {}
+    by_source: dict[tuple[str | None, Key | None], list[Key]] = {}
     for finding in findings:
-        by_run.setdefault(survey.run_of(finding.place), []).append(finding.place)
-    return [Suspects(run_id, places) for run_id, places in by_run.items()]
+        run_id, _, trace = survey.of_what(finding.place, finding.wanted or finding.found)
+        by_source.setdefault((run_id, trace), []).append(finding.place)
+    return [Suspects(run_id, places, trace) for (run_id, trace), places in by_source.items()]
 
 
 def _identity(finding: Finding) -> str:

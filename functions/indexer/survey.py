@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from indexer import derived, text_items
@@ -18,7 +18,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST, Key
 from mlcore.db.table import table
 from mlcore.repos import document, run_children
-from mlcore.search.text_fields import Indexed
+from mlcore.search.text_fields import CONTENT, Indexed
 
 RUNS_TOGETHER = 64
 
@@ -38,6 +38,8 @@ class Suspects(NamedTuple):
 
     run_id: str | None
     places: list[Key]
+    trace: Key | None = None
+    """The trace that they belong to."""
 
 
 class Partition:
@@ -70,6 +72,8 @@ def suspects(partition: Partition) -> Iterator[Suspects]:
     yield from _experiment(partition, expected)
     for stretch in _stretches(partition.pk):
         yield from _run(partition, stretch, expected)
+    for _, wanted in _traces(partition):
+        expected.update(hash(place.sk) for place in wanted)
     yield from _indexes(partition, expected)
     if expected:
         yield from _missing(partition, expected)
@@ -88,6 +92,26 @@ def source_of(experiment_id: str, run_id: str) -> tuple[Raw | None, dict[tuple[s
         for key, text in texts.items()
     }
     return item, outside
+
+
+def trace_source(
+    trace: Key, indexed: Indexed | None, item: Raw | None = None
+) -> tuple[Raw | None, list[Raw]]:
+    """A trace item (read unless it is given), and the packs of its spans if they are indexed."""
+    if item is None:
+        item = table.get(trace)
+    if item is None or indexed is None or not indexed.covers(CONTENT):
+        return item, []
+    prefix = keys.trace_spans_prefix(item["trace_id"]["S"])
+    return item, list(table.query_all(trace.pk, prefix=prefix))
+
+
+def of_what(place: Key, item: Raw | None) -> Suspects:
+    """What a derived item is of."""
+    if item is not None and item.get("entity_type", {}).get("S") == text_items.TRACE:
+        trace = keys.trace(keys.parse(*place).fields["experiment_id"], item["entity_id"]["S"])
+        return Suspects(None, [place], trace)
+    return Suspects(run_of(place), [place])
 
 
 def run_of(place: Key) -> str | None:
@@ -186,17 +210,42 @@ def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
     """What nobody asks for. Takes from ``expected`` what is there."""
     for marker in partition.markers:
         expected.discard(hash(marker["SK"]["S"]))
+    of_traces: dict[Key, list[Key]] = {}
     for prefix in _INDEX_PREFIXES:
         for item in table.query_all(partition.pk, prefix=prefix):
-            if "entity_type" in item and item["entity_type"]["S"] not in text_items.TYPES:
-                continue
             place = derived.key_of(item)
             partition.items += 1
             known = hash(place.sk)
             is_expected = known in expected
             expected.discard(known)
             if not is_expected or not _is_whole(partition.experiment_id, item):
-                yield Suspects(run_of(place), [place])
+                suspect = of_what(place, item)
+                if suspect.trace is None:
+                    yield suspect
+                else:
+                    of_traces.setdefault(suspect.trace, []).append(place)
+    for trace, places in of_traces.items():
+        yield Suspects(None, places, trace)
+
+
+def _traces(partition: Partition) -> Iterator[tuple[Key, list[Key]]]:
+    """The places of what each trace asks for."""
+    indexed = partition.indexed.of_traces if partition.indexed else None
+    if indexed is None:
+        return
+    listed = table.query_all(
+        partition.pk, index="LSI2", prefix=keys.lsi2_trace_prefix(), attributes=["PK", "SK"]
+    )
+    while together := [derived.key_of(one) for one in islice(listed, RUNS_TOGETHER)]:
+        items = table.batch_get(together)
+        calls = [
+            partial(trace_source, place, indexed, item)
+            for place, item in zip(together, items, strict=True)
+            if item is not None
+        ]
+        for item, packs in table.parallel(calls):
+            if item is not None:
+                yield derived.key_of(item), derived.places_of_trace(item, packs, indexed)
 
 
 def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
@@ -216,6 +265,10 @@ def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
         ]
         if places:
             yield Suspects(run_id, places)
+    for trace, asked in _traces(partition):
+        places = [place for place in asked if hash(place.sk) in expected]
+        if places:
+            yield Suspects(None, places, trace)
 
 
 def _is_whole(experiment_id: str, item: Raw) -> bool:
@@ -223,10 +276,7 @@ def _is_whole(experiment_id: str, item: Raw) -> bool:
     try:
         kind = item["type"]["S"]
         if _is_full_text(item):
-            entity = text_items.entity_of(experiment_id, item)
-            posting = text_items.posting_of(item)
-            wanted = text_items.items(entity, posting, None)
-            return derived.content(item) in map(derived.content, wanted)
+            return text_items.is_whole(experiment_id, item)
         run_id = item["run_id"]["S"]
         if kind == "rank_metric":
             value = float(item["value"]["S"])

@@ -20,7 +20,7 @@ from mlcore.search.text_fields import NAME, Indexed, level_of
 
 RUN = "run"
 EXPERIMENT = "experiment"
-TYPES = (RUN, EXPERIMENT)
+TRACE = "trace"
 
 
 class Entity(NamedTuple):
@@ -131,6 +131,18 @@ def items(entity: Entity, posting: Posting, version: int | None) -> tuple[Raw, R
         dict(Fts(PK=forward.pk, SK=forward.sk, gsi2pk=gsi2pk, gsi2sk=gsi2sk, **about).serialize()),
         dict(FtsRev(PK=reverse.pk, SK=reverse.sk, **about).serialize()),
     )
+
+
+def is_whole(experiment_id: str, item: Raw) -> bool:
+    """Whether an item says what its key says. Raises KeyError."""
+    entity, posting = entity_of(experiment_id, item), posting_of(item)
+    place = Key(item["PK"]["S"], item["SK"]["S"])
+    forward, reverse = places(entity, posting)
+    if item["type"]["S"] == FtsRev.pattern.name:
+        return place == reverse
+    level, text = level_of(posting.token.level, posting.field), posting.token.text
+    gsi2pk, gsi2sk = keys.gsi2_fts(text, level, entity.kind, entity.entity_id)
+    return place == forward and (item["gsi2pk"]["S"], item["gsi2sk"]["S"]) == (gsi2pk, gsi2sk)
 
 
 def posting_of(item: Raw) -> Posting:

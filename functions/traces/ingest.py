@@ -18,6 +18,7 @@ from mlcore.entities import Experiment
 from mlcore.repos import experiments, span_packs, traces
 from mlcore.repos.span_packs import Node, Owner
 from mlcore.repos.traces import Change, Record
+from mlcore.search.text_fields import CONTENT
 from traces import facts, otlp, spans, state, usage
 from traces.facts import Facts
 
@@ -90,7 +91,7 @@ def _log(export: _Export, experiment_id: str, workspace: str) -> None:
 
 def _create(export: _Export, experiment: Experiment) -> bool:
     """False if the trace came to be meanwhile."""
-    owner = Owner(experiment.workspace, experiment.experiment_id, export.trace_id)
+    owner = _owner(experiment, export.trace_id)
     told = _summed(export.facts, export.nodes)
     first, *further = export.packs
     span_packs.put(owner, further)
@@ -105,7 +106,7 @@ def _create(export: _Export, experiment: Experiment) -> bool:
 
 def _extend(export: _Export, read: Record) -> bool:
     """False if the trace is gone."""
-    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
+    owner = _owner(read.experiment, read.trace_id)
     first_pack = read.info.first_pack
     new = [pack for pack in export.packs if pack.suffix != first_pack]
     stored: list[dict[str, Node]] = []
@@ -132,6 +133,12 @@ def _extend(export: _Export, read: Record) -> bool:
         return state.with_facts(current, told, current.info.first_pack or first_pack)
 
     return traces.write(read, decide) is not None
+
+
+def _owner(experiment: Experiment, trace_id: str) -> Owner:
+    followed = experiment.followed.of_traces if experiment.followed else None
+    indexed = followed is not None and followed.covers(CONTENT)
+    return Owner(experiment.workspace, experiment.experiment_id, trace_id, indexed)
 
 
 def _sums_again(export: _Export, read: Record) -> bool:

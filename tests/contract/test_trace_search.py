@@ -7,17 +7,24 @@ import random
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mlcore.repos import document, run_index, trace_search
+from indexer import rebuild
+from mlcore import artifacts
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.repos import document, run_index, span_packs, trace_search
 from mlcore.search import trace_match
 from mlcore.search.trace_filter import parse_filter, parse_order_by
 from tests.contract.conftest import EXAMPLES, Store
 from tests.contract.delivery import Delivery
-from tests.contract.explain import explained
+from tests.contract.explain import Explained, explained
+from tests.contract.index_state import deliver
 from tests.contract.streams import following
+from tests.contract.test_text_search import setting
 from tests.contract.trace_calls import ask, export, span, start, tell
 from tests.differential.search_samples import quoted
 
@@ -25,8 +32,23 @@ NAMES = ("Hannah", "ann", "Joanna", "AN N", "anna-ßé", "Bob", "x", "a%n_n#", "
 STATES = ("OK", "ERROR", "IN_PROGRESS")
 KEYS = ("team", "a b")
 RUNS = ("r1", "r2")
-WRITES, QUERIES = 40, 30
+SETTINGS = (
+    None,
+    None,
+    ["traces.content"],
+    ["traces.tags.*", "traces.metadata.*"],
+    ["traces.tags.team"],
+)
+WRITES, QUERIES = 30, 25
 MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
+    artifacts.store.cache_clear()
+    yield
+    artifacts.store.cache_clear()
 
 
 @pytest.fixture
@@ -37,19 +59,21 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_search, "READ_TOGETHER", 7)
     monkeypatch.setattr(trace_search, "CHECKED_TOGETHER", 2)
     monkeypatch.setattr(run_index, "PAGE_IDS", 5)
+    monkeypatch.setattr(rebuild, "UNAWARE_SECONDS", 0)
 
 
 @pytest.mark.usefixtures("small_steps")
 def test_search_is_looking_at_every_trace(
     shared_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the indexer late, and records repeated and shuffled."""
+    """With the indexer late, records repeated and shuffled, and the setting changed meanwhile."""
     ways: Counter[str] = Counter()
     with following(shared_store) as stream, explained() as searches:
         for seed in range(2 * EXAMPLES):
             rng = random.Random(seed)
             monkeypatch.setattr(document, "INLINE_BYTES", rng.choice((300_000, 400)))
             delivery = Delivery(rng, stream.fresh)
+            setting(shared_store, rng.choice(SETTINGS))
             world = World(rng, shared_store.api.new_experiment(f"traces {seed}"))
             for _ in range(WRITES):
                 world.write()
@@ -61,8 +85,27 @@ def test_search_is_looking_at_every_trace(
                     world.write()
                 if rng.random() < 0.3:
                     delivery.some(rng.choice((0.3, 1.0)))
+                if rng.random() < 0.1:
+                    setting(shared_store, rng.choice(SETTINGS))
+                if rng.random() < 0.05:
+                    rebuild.reindex(world.experiment_id)
+            delivery.rest()
+            for _ in range(2):  # what the setting asks for no more goes with the second
+                rebuild.reindex(world.experiment_id)
+            assert rebuild.verify(world.experiment_id, patience=0).findings == []
+        setting(shared_store, None)
         ways.update(search.how for search in searches)
-    assert {"newest", "time", "status", "name", "NamePrefix", "Ids", "all"} <= ways.keys(), ways
+    assert {
+        "newest",
+        "time",
+        "status",
+        "name",
+        "NamePrefix",
+        "Ids",
+        "all",
+        "OfRun",
+        "Whole",
+    } <= ways.keys(), ways
 
 
 class World:
@@ -215,3 +258,54 @@ class World:
         sign = rng.choice(signs)
         wanted = owner if sign in ("=", "!=") else piece if sign == "RLIKE" else pattern
         return f"{field} {sign} {quoted(rng, wanted)}"
+
+
+@pytest.mark.usefixtures("_files")
+def test_contents_of_spans_are_found_in_the_index(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of ten traces hold the word, in an item and in a file, and one in spans that the indexer
+    has not seen; contents in files are looked at always."""
+    monkeypatch.setattr(trace_search, "SMALL_TRACES", 3)
+    setting(store, ["traces.content"])
+    experiment_id = store.api.new_experiment("contents")
+    ids = [f"tr-{number:032x}" for number in range(10)]
+
+    def send(number: int, text: str, order: int = 1) -> None:
+        spans = [span(ids[number][3:], order, mlflow__spanInputs={"q": text})]
+        assert export(experiment_id, spans).status == 200
+
+    def found(text: str) -> tuple[list[str], Explained]:
+        place = {"experiment_id": experiment_id}
+        locations = [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": place}]
+        with explained() as searches:
+            answer = tell("POST", "3.0/traces/search", {"locations": locations, "filter": text})
+        return [trace["trace_id"] for trace in answer.get("traces", ())], searches[0]
+
+    with following(store) as stream:
+        for number in range(10):
+            with monkeypatch.context() as patch:
+                patch.setattr(span_packs, "ITEM_BYTES", 0 if number == 5 else 100_000)
+                send(number, "a needle, then" if number in (5, 7) else "hay")
+        records = stream.fresh()
+        assert deliver(records) == len(records)
+        for text in (
+            "trace.text ILIKE '%NEEDLE%'",
+            "span.attributes.mlflow.spanInputs LIKE '%eedl%'",
+        ):
+            names, search = found(text)
+            assert sorted(names) == [ids[5], ids[7]]
+            assert (search.how, search.runs) == ("Text", 2)
+        send(9, "another needle", order=2)
+        names, search = found("span.content LIKE '%needle, %'")
+        assert sorted(names) == [ids[5], ids[7]]
+        names, search = found("span.content LIKE '%other needle%'")
+        assert (names, search.how, search.runs) == ([ids[9]], "Text", 2)
+        tell(
+            "POST", "2.0/traces/delete-traces", {"experiment_id": experiment_id, "request_ids": ids}
+        )
+        records = stream.fresh()
+        assert deliver(records) == len(records)
+    left = [item["SK"]["S"] for item in table.query_all(keys.experiment(experiment_id).pk)]
+    assert not [place for place in left if "trace" in place or place.startswith(("T#", "PENDING"))]
+    setting(store, None)

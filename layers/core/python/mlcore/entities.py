@@ -125,7 +125,9 @@ class Experiment(NamedTuple):
     epoch: int = 0
     """How often the experiment was deleted or restored; see ``repos.runs`` for its use."""
     indexed: Indexed | None = None
-    """The texts of its runs that its full-text index holds completely."""
+    """The texts that its full-text index holds completely."""
+    followed: Indexed | None = None
+    """The texts that the indexer follows, which may be more."""
 
 
 class Assessment(NamedTuple):

@@ -68,3 +68,13 @@ def bytes_of(raw: dict[str, Any]) -> bytes:
     """The bytes of a raw attribute, which in an answer of DynamoDB are Base64 text."""
     value = raw[BINARY]
     return base64.b64decode(value) if isinstance(value, str) else bytes(value)
+
+
+def integer_of(item: Mapping[str, Any], attribute: str) -> int | None:
+    """A number of a raw item; None if it is not there."""
+    return int(item[attribute]["N"]) if attribute in item else None
+
+
+def text_of(item: Mapping[str, Any], attribute: str) -> str | None:
+    """A text of a raw item; None if it is not there."""
+    return item[attribute]["S"] if attribute in item else None

@@ -14,7 +14,9 @@ KINDS: Final = ("deleted_runs", "deleted_experiments", "traces", "metric_history
 
 _DURATION: Final = re.compile("([1-9][0-9]{0,8})([mhd])")
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400}
-_FIELD: Final = re.compile(r"(tags|params)\.(\*|.{1,250})", re.DOTALL)
+_FIELD: Final = re.compile(
+    r"((tags|params|traces\.tags|traces\.metadata)\.(\*|.{1,250})|traces\.content)", re.DOTALL
+)
 MOST_FIELDS: Final = 100
 
 
@@ -59,7 +61,8 @@ def _check_fts_fields(value: Any) -> None:
         if not isinstance(field, str) or not (field in known or _FIELD.fullmatch(field)):
             raise InvalidParameterValue(
                 f"The setting 'fts_fields' cannot have {field!r}: a field is 'tags.<key>', "
-                f"'params.<key>', 'tags.*', 'params.*' or one of {', '.join(sorted(known))}."
+                "'params.<key>', 'traces.tags.<key>', 'traces.metadata.<key>' (or '*' for a key), "
+                f"'traces.content' or one of {', '.join(sorted(known))}."
             )
 
 

@@ -87,6 +87,8 @@ class TraceSpans(Item):
     data = BytesAttribute(null=True)
     nodes = BytesAttribute(null=True)
     """zlib of JSON: what aggregations need of each span."""
+    lsi1sk = UnicodeAttribute(null=True)
+    """While the indexer has not followed what the spans hold."""
     location = UnicodeAttribute(null=True)
     """The file that holds what would be ``data``, if that is large."""
 

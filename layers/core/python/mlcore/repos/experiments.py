@@ -279,6 +279,7 @@ def record(item: Raw) -> Record:
         workspace=item["workspace"]["S"],
         epoch=int(item["epoch"]["N"]),
         indexed=text_index.complete(item),
+        followed=text_index.maintained(item),
     )
     return Record(experiment, loaded)
 

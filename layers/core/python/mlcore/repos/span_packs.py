@@ -59,6 +59,8 @@ class Owner(NamedTuple):
     workspace: str
     experiment_id: str
     trace_id: str
+    indexed: bool = False
+    """Whether what spans hold is in the full-text index."""
 
 
 def packs_of(spans: Sequence[Span]) -> list[Pack]:
@@ -82,6 +84,11 @@ def first_item(owner: Owner, pack: Pack) -> Raw:
     """The item of a trace's first pack; what is too large for it has been stored then."""
     place = keys.trace_spans(owner.experiment_id, owner.trace_id)
     return _item(TraceSpans, place, owner, pack)
+
+
+def inline_content(item: Raw) -> str | None:
+    """The JSON of a pack's spans, one in a line; None if it is in a file."""
+    return zlib.decompress(bytes_of(item["data"])).decode() if "data" in item else None
 
 
 def put_first(owner: Owner, pack: Pack) -> bool:
@@ -146,8 +153,9 @@ def _parsed(item: Raw) -> list[Node]:
 
 
 def _content(item: Raw) -> str:
-    if "data" in item:
-        return zlib.decompress(bytes_of(item["data"])).decode()
+    content = inline_content(item)
+    if content is not None:
+        return content
     data = artifacts.store().get(item["location"]["S"])
     if data is None:
         raise errors.TemporarilyUnavailable("The spans of the trace cannot be read. Try again.")
@@ -177,6 +185,7 @@ def _item(model: type[TraceSpans], place: keys.Key, owner: Owner, pack: Pack) ->
         data=pack.data if location is None else None,
         location=location,
         nodes=pack.nodes,
+        lsi1sk=keys.lsi1_trace(owner.trace_id, pack.suffix) if owner.indexed else None,
         updated_at=now_ms(),
         version=1,
     )

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from mlcore.db import keys
+from mlcore.db.attributes import text_of
 from mlcore.db.expression import Raw, Update, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
@@ -26,12 +27,12 @@ _setting: list[tuple[float, Any]] = []
 
 def complete(experiment: Raw) -> Indexed | None:
     """The texts that the index holds completely; None if it must not be asked."""
-    return text_fields.decode(_text(experiment, "fts"))
+    return text_fields.decode(text_of(experiment, "fts"))
 
 
 def maintained(experiment: Raw) -> Indexed | None:
     """The texts that the indexer has to follow; None for none, not even names."""
-    both = [text_fields.decode(_text(experiment, name)) for name in ("fts", "fts_next")]
+    both = [text_fields.decode(text_of(experiment, name)) for name in ("fts", "fts_next")]
     there = [one for one in both if one is not None]
     return Indexed(frozenset().union(*(one.fields for one in there))) if there else None
 
@@ -72,7 +73,3 @@ def finish(experiment_id: str, built: Indexed) -> bool:
     except ConditionFailed:
         return False
     return True
-
-
-def _text(experiment: Raw, name: str) -> str | None:
-    return experiment[name]["S"] if name in experiment else None

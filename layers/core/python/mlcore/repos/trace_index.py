@@ -82,16 +82,16 @@ def listed(experiment_id: str, through: Through, window: Window) -> Entries:
 
 def pending(experiment_id: str) -> set[Key] | None:
     """The traces that the indexer has not followed yet; None if there are too many of them."""
-    marked = Entries(
-        experiment_id,
-        index="LSI1",
-        prefix=keys.lsi1_trace_prefix(),
-        attributes=["PK", "SK"],
+    found = marked(experiment_id)
+    found.read(run_index.MAX_PENDING + 1)
+    return set(map(keys.trace_of, found.places())) if found.done else None
+
+
+def marked(experiment_id: str) -> Entries:
+    """Traces and packs of spans that the indexer has not followed yet."""
+    return Entries(
+        experiment_id, index="LSI1", prefix=keys.lsi1_trace_prefix(), attributes=["PK", "SK"]
     )
-    marked.read(run_index.MAX_PENDING + 1)
-    if not marked.done:
-        return None
-    return set(map(keys.trace_of, marked.places()))
 
 
 def _holding(experiment_id: str, field: str, value: str) -> Entries:

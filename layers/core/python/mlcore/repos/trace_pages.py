@@ -19,6 +19,8 @@ from mlcore.repos import experiments, traces
 from mlcore.repos.traces import Record
 
 PAGE_ITEMS = 1000
+GROWTH = 4
+"""Each page is so many times as long as the one before it, up to :data:`PAGE_ITEMS`."""
 PAGES_AHEAD = 12
 """For so many experiments the first page is read before it is known whether they exist."""
 LATEST = 2**63 - 1
@@ -74,7 +76,7 @@ def newest_first(
     Args:
         accepts: which of the experiments count; those that do not exist never do.
         after: begin with the trace that follows this place.
-        page_items: how many traces to read at a time.
+        page_items: how many traces to read at first; later pages are longer.
         through: an index that holds all that are wanted.
     """
     bounds = bounds_of(through, window, after)
@@ -87,16 +89,16 @@ def newest_first(
         found.extend(experiments.find_many(experiment_ids))
 
     def read_keys(experiment_id: str) -> None:
-        first[experiment_id] = page_of(experiment_id, None)
+        first[experiment_id] = page_of(experiment_id, page_items, None)
 
-    def page_of(experiment_id: str, start: Raw | None) -> Page:
-        return _keys(experiment_id, through.name, bounds, page_items, start)
+    def page_of(experiment_id: str, items: int, start: Raw | None) -> Page:
+        return _keys(experiment_id, through.name, bounds, items, start)
 
     calls: list[Callable[[], None]] = [read_experiments]
     calls += [partial(read_keys, experiment_id) for experiment_id in experiment_ids[:PAGES_AHEAD]]
     table.parallel(calls)
     streams = [
-        _of_one(experiment, page_of, first.get(experiment.experiment_id), after)
+        _of_one(experiment, page_of, page_items, first.get(experiment.experiment_id), after)
         for experiment in found
         if experiment is not None and accepts(experiment)
     ]
@@ -176,11 +178,12 @@ def bounds_of(
 
 def _of_one(
     experiment: Experiment,
-    page_of: Callable[[str, Raw | None], Page],
+    page_of: Callable[[str, int, Raw | None], Page],
+    page_items: int,
     first: Page | None,
     after: Place | None,
 ) -> Iterator[Record]:
-    page = first or page_of(experiment.experiment_id, None)
+    page = first or page_of(experiment.experiment_id, page_items, None)
     while True:
         places = [keys.Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in page.items]
         for item in table.batch_get(places):
@@ -191,7 +194,8 @@ def _of_one(
                 yield read
         if page.last_key is None:
             return
-        page = page_of(experiment.experiment_id, page.last_key)
+        page_items = max(page_items, min(GROWTH * page_items, PAGE_ITEMS))
+        page = page_of(experiment.experiment_id, page_items, page.last_key)
 
 
 def _keys(

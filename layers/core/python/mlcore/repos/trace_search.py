@@ -125,8 +125,7 @@ def matching(experiment_ids: Sequence[str], accepts: Accepts, wanted: Filter) ->
     links = dict(zip(wanted.runs, _links(wanted.runs), strict=True))
     conditions = Conditions(wanted, links, experiment_ids, accepts)
     records = _records(experiment_ids, accepts, wanted, None, READ_TOGETHER)
-    for chunk in _chunks(conditions.own(records), CHECKED_TOGETHER):
-        yield from (trace for _, trace in conditions.others(chunk))
+    return _accepted(records, conditions)
 
 
 def _links(run_ids: Iterable[str]) -> list[set[str]]:
@@ -153,19 +152,26 @@ def _records(
     )
 
 
+def _accepted(records: Iterable[Record], conditions: Conditions) -> Iterator[Trace]:
+    """Reads no further than it is asked."""
+    checked = conditions.own(records)
+    if not conditions.has_others:
+        return (trace for _, trace in checked)
+    return (
+        trace
+        for chunk in _chunks(checked, CHECKED_TOGETHER)
+        for _, trace in conditions.others(chunk)
+    )
+
+
 def _stream(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
     """Newest first without a condition that an index knows: pages until enough match."""
     wanted = query.wanted
     key_of = trace_match.sort_key(query.ordering)
-    page = query.limit if wanted.everything else READ_TOGETHER
     place = newest_place(query.after)
     conditions = Conditions(wanted, {}, experiment_ids, accepts)
-    records = _records(experiment_ids, accepts, wanted, place, min(page, READ_TOGETHER))
-    found = (
-        trace
-        for chunk in _chunks(conditions.own(records), _together(conditions))
-        for _, trace in conditions.others(chunk)
-    )
+    records = _records(experiment_ids, accepts, wanted, place, min(query.limit, READ_TOGETHER))
+    found = _accepted(records, conditions)
     rows = [(key_of(trace), trace) for trace in islice(found, query.limit)]
     for experiment_id in experiment_ids:
         _explain("newest", experiment_id, len(rows), len(rows))

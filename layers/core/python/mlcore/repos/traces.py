@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from mlcore import artifacts, errors
 from mlcore.db import keys
+from mlcore.db.attributes import integer_of, text_of
 from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Put, TransactionFailed, back_off, table
@@ -21,7 +22,14 @@ from mlcore.entities import Experiment, Trace
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.traces import Trace as TraceItem
 from mlcore.models.traces import TraceReference
-from mlcore.repos import document, experiments, trace_assessments, trace_children, ttl_policy
+from mlcore.repos import (
+    document,
+    experiments,
+    trace_assessments,
+    trace_children,
+    trace_marks,
+    ttl_policy,
+)
 from mlcore.repos.document import Document
 
 TRACE_NAME_TAG = "mlflow.traceName"
@@ -70,14 +78,14 @@ class Record(NamedTuple):
         item = self.document.item
         return Info(
             int(item["request_time"]["N"]),
-            _integer(item, "execution_duration"),
+            integer_of(item, "execution_duration"),
             item["state"]["S"],
-            _text(item, "client_request_id"),
-            _text(item, "request_preview"),
-            _text(item, "response_preview"),
-            _text(item, "given"),
-            _text(item, "facts"),
-            _text(item, "first_pack"),
+            text_of(item, "client_request_id"),
+            text_of(item, "request_preview"),
+            text_of(item, "response_preview"),
+            text_of(item, "given"),
+            text_of(item, "facts"),
+            text_of(item, "first_pack"),
         )
 
 
@@ -165,6 +173,7 @@ def create(
     name = maps.get("tags", {}).get(TRACE_NAME_TAG)
     session = maps.get("trace_metadata", {}).get(SESSION)
     shown = _attributes(trace_id, info, name, session)
+    shown["lsi1sk"] = trace_marks.of_new(trace_id)
     item.update({key: value for key, value in shown.items() if value})
     reference = keys.trace_ref(trace_id)
     location = TraceReference(
@@ -283,14 +292,18 @@ def _send(read: Record, change: Change) -> None:
     name = _after(read, change, "tags", TRACE_NAME_TAG)
     session = _after(read, change, "trace_metadata", SESSION)
 
+    item = read.document.item
+    mark = trace_marks.after(item, change.sets, change.removals, change.info.client_request_id)
+
     def complete(update: Update) -> None:
-        item = read.document.item
         for attribute, value in _attributes(read.trace_id, change.info, name, session).items():
             if value is not None:
                 if value != item.get(attribute):
                     update.set(attribute, value)
             elif attribute in item:
                 update.remove(attribute)
+        if mark is not None:
+            update.set("lsi1sk", mark)
         update.require_equal("version", item["version"])
 
     document.write(read.document, change.sets, change.removals, complete)
@@ -377,14 +390,6 @@ def _delete_children(read: Record) -> None:
 
 def _visible(read: Record | None, workspace: str) -> Record | None:
     return None if read is None or read.experiment.workspace != workspace else read
-
-
-def _integer(item: Raw, attribute: str) -> int | None:
-    return int(item[attribute]["N"]) if attribute in item else None
-
-
-def _text(item: Raw, attribute: str) -> str | None:
-    return item[attribute]["S"] if attribute in item else None
 
 
 def _remember(trace_id: str, experiment_id: str) -> None:

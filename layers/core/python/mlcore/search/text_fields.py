@@ -80,7 +80,7 @@ def wanted(setting: Any) -> Indexed:
     asked: Iterable[str] = DEFAULT
     if isinstance(setting, list) and all(isinstance(field, str) for field in setting):
         asked = setting
-    return Indexed(asked)
+    return Indexed([*asked, _TRACES + NAME])
 
 
 def tag_field(key: str) -> str:

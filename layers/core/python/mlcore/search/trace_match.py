@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 import operator
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mlcore import paging
 from mlcore.entities import Assessment, Trace
 from mlcore.errors import InvalidParameterValue
+from mlcore.search import rlike
 from mlcore.search.grammar import OrderBy
 from mlcore.search.like import ilike, like
 from mlcore.search.match import COMPARE
@@ -233,11 +233,7 @@ def _text_test(sign: str, value: Any) -> Test:
     if sign == "ILIKE":
         return ilike(value)
     if sign == "RLIKE":
-        try:
-            found = re.compile(value).search
-        except (re.error, OverflowError, RecursionError):
-            return lambda _: False
-        return lambda text: found(text) is not None
+        return rlike.found(value)
     if sign in ("IN", "NOT IN"):
         members = frozenset(value)
         return members.__contains__ if sign == "IN" else lambda text: text not in members
