@@ -1,0 +1,229 @@
+"""A write whose answer was lost is sent again: the second one is answered sensibly and changes
+nothing. Those of experiments, runs and logged models are in ``test_retries``."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlcore import artifacts
+from mlcore.webhooks.settings import webhook_settings
+from tests.contract.conftest import Store, enable_workspaces
+
+DOMAINS = ("registry", "traces", "webhooks", "workspaces", "artifacts")
+OF = {
+    **{"runs": "runs", "experiments": "experiments", "registered-models": "registry"},
+    **{"model-versions": "registry", "traces": "traces", "webhooks": "webhooks"},
+    **{"workspaces": "workspaces", "config": "workspaces"},
+}
+READS = {
+    "POST /2.0/mlflow/registered-models/get-latest-versions",
+    "POST /3.0/mlflow/traces/batchGetInfos",
+    "POST /3.0/mlflow/traces/search",
+    "POST /3.0/mlflow/traces/metrics",
+    "POST /3.0/mlflow/traces/calculate-filter-correlation",
+    "POST /2.0/mlflow/webhooks/{webhook_id}/test",  # it calls the receiver, and writes nothing
+    "POST /2.0/mlflow/artifacts/presigned-upload-url",
+    "POST /2.0/mlflow/artifacts/presigned-download-url",
+}
+CLOCK = {"updated_at", "version", "last_update_time", "entered_at", "event"}
+"""Attributes that each write moves. A repeated write is announced to webhooks again, as by MLflow's
+server."""
+
+MODEL = {"name": "{name}"}
+VERSION = {**MODEL, "version": "1"}
+KEY = {"key": "k"}
+TAG = {**KEY, "value": "other"}
+TRACE_3 = {
+    "trace_id": "tr-new",
+    "trace_location": {
+        "type": "MLFLOW_EXPERIMENT",
+        "mlflow_experiment": {"experiment_id": "{experiment}"},
+    },
+    "request_time": "2026-01-01T00:00:00Z",
+    "execution_duration": "0.5s",
+    "state": "OK",
+    "tags": {"a": "b"},
+    "trace_metadata": {"c": "d"},
+}
+ASSESSMENT = {
+    "assessment_name": "good",
+    "trace_id": "{trace}",
+    "source": {"source_type": "HUMAN", "source_id": "me"},
+    "feedback": {"value": 1},
+}
+WEBHOOK = {
+    "name": "hook",
+    "url": "https://93.184.216.34/",
+    "events": [{"entity": "PROMPT", "action": "CREATED"}],
+}
+TRACES, ONE = "/2.0/mlflow/traces", "/3.0/mlflow/traces/{trace_id}"
+FILES = "/2.0/mlflow-artifacts"
+
+CASES: dict[str, dict[str, Any]] = {
+    "POST /2.0/mlflow/registered-models/create": {"name": "new {name}", "tags": [TAG]},
+    "PATCH /2.0/mlflow/registered-models/update": {**MODEL, "description": "d"},
+    "POST /2.0/mlflow/registered-models/rename": {**MODEL, "new_name": "new {name}"},
+    "DELETE /2.0/mlflow/registered-models/delete": MODEL,
+    "POST /2.0/mlflow/registered-models/set-tag": {**MODEL, **TAG},
+    "DELETE /2.0/mlflow/registered-models/delete-tag": {**MODEL, **KEY},
+    "POST /2.0/mlflow/registered-models/alias": {**VERSION, "alias": "other"},
+    "DELETE /2.0/mlflow/registered-models/alias": {**MODEL, "alias": "champion"},
+    "POST /2.0/mlflow/model-versions/create": {**MODEL, "source": "s3://b/y", "run_id": "{run}"},
+    "PATCH /2.0/mlflow/model-versions/update": {**VERSION, "description": "d"},
+    "DELETE /2.0/mlflow/model-versions/delete": VERSION,
+    "POST /2.0/mlflow/model-versions/transition-stage": {
+        **VERSION,
+        "stage": "Production",
+        "archive_existing_versions": True,
+    },
+    "POST /2.0/mlflow/model-versions/set-tag": {**VERSION, **TAG},
+    "DELETE /2.0/mlflow/model-versions/delete-tag": {**VERSION, **KEY},
+    "POST /3.0/mlflow/traces": {"trace": {"trace_info": TRACE_3}},
+    "POST /3.0/mlflow/traces/delete-traces": {
+        "experiment_id": "{experiment}",
+        "request_ids": ["{trace}"],
+    },
+    f"PATCH {ONE}/tags": {"trace_id": "{trace}", **TAG},
+    f"DELETE {ONE}/tags": {"trace_id": "{trace}", **KEY},
+    f"POST {ONE}/assessments": {"assessment": ASSESSMENT},
+    f"PATCH {ONE}/assessments/{{assessment_id}}": {
+        "assessment": {**ASSESSMENT, "rationale": "r"},
+        "update_mask": "rationale",
+    },
+    f"DELETE {ONE}/assessments/{{assessment_id}}": {},
+    f"POST {TRACES}": {"experiment_id": "{experiment}", "timestamp_ms": 5},
+    f"PATCH {TRACES}/{{request_id}}": {"request_id": "{trace}", "timestamp_ms": 9, "status": "OK"},
+    f"POST {TRACES}/delete-traces": {"experiment_id": "{experiment}", "request_ids": ["{trace}"]},
+    f"PATCH {TRACES}/{{request_id}}/tags": {"request_id": "{trace}", **TAG},
+    f"DELETE {TRACES}/{{request_id}}/tags": {"request_id": "{trace}", **KEY},
+    f"POST {TRACES}/link-to-run": {"trace_ids": ["{trace}"], "run_id": "{run}"},
+    f"POST {TRACES}/link-prompts": {
+        "trace_id": "{trace}",
+        "prompt_versions": [{"name": "p", "version": "1"}],
+    },
+    "POST /2.0/mlflow/webhooks": WEBHOOK,
+    "PATCH /2.0/mlflow/webhooks/{webhook_id}": {"description": "d", "status": "DISABLED"},
+    "DELETE /2.0/mlflow/webhooks/{webhook_id}": {},
+    "POST /3.0/mlflow/workspaces": {"name": "team", "description": "d"},
+    "PATCH /3.0/mlflow/workspaces/{workspace_name}": {"description": "d"},
+    "DELETE /3.0/mlflow/workspaces/{workspace_name}": {},
+    "PUT /3.0/mlflow-serverless/config/{key}": {"value": {"traces": "30d"}},
+    "DELETE /3.0/mlflow-serverless/config/{key}": {},
+    f"DELETE {FILES}/artifacts/{{artifact_path+}}": {},
+    f"POST {FILES}/mpu/create/{{artifact_path+}}": {"path": "a.txt", "num_parts": 1},
+    f"POST {FILES}/mpu/complete/{{artifact_path+}}": {"path": "a.txt", "upload_id": "u"},
+    f"POST {FILES}/mpu/abort/{{artifact_path+}}": {"path": "a.txt", "upload_id": "u"},
+}
+MADE_ANEW = {
+    "POST /2.0/mlflow/model-versions/create",
+    f"POST {TRACES}",
+    f"POST {ONE}/assessments",
+    "POST /2.0/mlflow/webhooks",
+}
+"""What is named by the server alone: a repetition makes another one, as on MLflow's server."""
+NOTHING_LEFT = {"RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}
+
+
+class Front:
+    """The handlers, by the paths that they answer, and names of what there is."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def send(self, method: str, path: str, fields: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        for name, value in self.names.items():
+            path = path.replace(f"{{{name}}}", value)
+        domain = "artifacts" if path.startswith(FILES) else OF[path.split("/")[3]]
+        event = {
+            "version": "2.0",
+            "rawPath": f"/api{path}",
+            "rawQueryString": "",
+            "headers": {"content-type": "application/json", "host": "localhost"},
+            "requestContext": {"http": {"method": method}, "requestId": "test"},
+            "isBase64Encoded": False,
+            "body": self._filled(json.dumps(fields)),
+        }
+        answer = import_module(f"{domain}.app").handler(event, None)
+        return answer["statusCode"], json.loads(answer.get("body") or "{}")
+
+    def made(self, path: str, **fields: Any) -> Any:
+        status, body = self.send("POST", path, fields)
+        assert status == 200, (path, body)
+        return body
+
+    def _filled(self, text: str) -> str:
+        for name, value in self.names.items():
+            text = text.replace(f"{{{name}}}", value)
+        return text
+
+    def prepare(self) -> None:
+        """One of everything."""
+        self.names["name"] = "model"
+        made = self.made("/2.0/mlflow/experiments/create", name="e")
+        self.names["experiment"] = made["experiment_id"]
+        run = self.made("/2.0/mlflow/runs/create", experiment_id="{experiment}")["run"]["info"]
+        self.names["run"] = run["run_id"]
+        self.made("/2.0/mlflow/registered-models/create", **MODEL, tags=[{**KEY, "value": "v"}])
+        version = {**MODEL, "source": "s3://b/x", "tags": [{**KEY, "value": "v"}]}
+        self.made("/2.0/mlflow/model-versions/create", **version)
+        self.made("/2.0/mlflow/registered-models/alias", **VERSION, alias="champion")
+        trace = self.made(TRACES, experiment_id="{experiment}", tags=[{**KEY, "value": "v"}])
+        trace_id = trace["trace_info"]["request_id"]
+        self.names.update(trace=trace_id, trace_id=trace_id, request_id=trace_id)
+        assessment = self.made(f"{ONE}/assessments", assessment=ASSESSMENT)["assessment"]
+        self.names["assessment_id"] = assessment["assessment_id"]
+        webhook = self.made("/2.0/mlflow/webhooks", **WEBHOOK)["webhook"]
+        self.names["webhook_id"] = webhook["webhook_id"]
+        self.names.update({"workspace_name": "other", "key": "ttl_policy", "artifact_path+": "a"})
+
+
+def content(store: Store, name: str) -> dict[tuple[str, str], Any]:
+    """Every item, without what the write moves each time."""
+    moved = CLOCK | ({"assessments", "bytes"} if name.startswith(f"PATCH {ONE}/assess") else set())
+    pages = store.direct.get_paginator("scan").paginate(TableName=store.table)
+    return {
+        (item["PK"]["S"], item["SK"]["S"]): {
+            attribute: value for attribute, value in item.items() if attribute not in moved
+        }
+        for page in pages
+        for item in page["Items"]
+    }
+
+
+def test_every_write_is_here() -> None:
+    written = {
+        f"{rpc.method} {rpc.path}"
+        for domain in DOMAINS
+        for rpc in import_module(f"{domain}.app").RPCS
+        if rpc.method != "GET"
+    }
+    assert written - READS == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sent_twice(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
+    artifacts.store.cache_clear()
+    webhook_settings.cache_clear()
+    enable_workspaces(monkeypatch, "other")
+    front = Front()
+    front.prepare()
+    method, path = name.split()
+    first, _ = front.send(method, path, CASES[name])
+    assert first in {200, 201, 204} or "mpu/complete" in path
+    before = content(store, name)
+    second, body = front.send(method, path, CASES[name])
+    assert second == first or body.get("error_code") in NOTHING_LEFT, body
+    after = content(store, name)
+    if name in MADE_ANEW:
+        assert before.keys() <= after.keys()
+    else:
+        assert after == before
+    artifacts.store.cache_clear()
