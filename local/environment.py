@@ -35,6 +35,9 @@ _OWN_ENGINE_CREDENTIALS = {
 }
 """AWS's documented example key: no engine on this machine checks it, and no real one leaves it."""
 
+_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
+_NAMES_OF_THIS_MACHINE = "localhost,localhost:*,127.0.0.1,127.0.0.1:*,[::1],[[]::1]:*"
+
 _REAL_IDENTITY = ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE")
 
 
@@ -66,6 +69,13 @@ def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, 
         environ.get("MLFLOW_AUTH_ADMIN_USERNAME") or "admin",
         environ.get("MLFLOW_AUTH_ADMIN_PASSWORD") or "password1234",
     )
+
+
+def answer_to_own_names(host: str, environ: MutableMapping[str, str] = os.environ) -> None:
+    """Who listens on this machine alone is asked by its names; a page whose name was made to lead
+    here is refused, as MLflow's server does, unless the user says which hosts there are."""
+    if host in _THIS_MACHINE:
+        environ.setdefault("MLFLOW_SERVER_ALLOWED_HOSTS", _NAMES_OF_THIS_MACHINE)
 
 
 def point_to(service_endpoint: str, environ: MutableMapping[str, str] = os.environ) -> None:

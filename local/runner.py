@@ -67,6 +67,7 @@ class Runner:
             place = self._folder(stack)
             endpoint = self._start_engine(stack, place, name)
             files = environment.keep_files(place.artifacts)
+            environment.answer_to_own_names(options.host)
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
             )

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from local.environment import prepare, region, table_name
+from local.environment import answer_to_own_names, prepare, region, table_name
 from local.template import FunctionDefinition
+from mlcore.http.security import Security
 
 
 def function(name: str, **variables: str) -> FunctionDefinition:
@@ -47,6 +48,23 @@ def test_precedence_is_user_then_runner_then_template(capsys: Any) -> None:
     assert (got["POWERTOOLS_LOG_LEVEL"], got["POWERTOOLS_SERVICE_NAME"]) == ("WARNING", "local")
     assert "AWS_X" not in got
     assert "Two: A='2' is ignored" in capsys.readouterr().err
+
+
+def test_who_listens_on_this_machine_alone_answers_to_its_names() -> None:
+    own: dict[str, str] = {}
+    open_to_all: dict[str, str] = {}
+    chosen = {"MLFLOW_SERVER_ALLOWED_HOSTS": "mine"}
+    answer_to_own_names("127.0.0.1", own)
+    answer_to_own_names("0.0.0.0", open_to_all)
+    answer_to_own_names("127.0.0.1", chosen)
+    security = Security(own)
+    for host in ("localhost", "localhost:5000", "127.0.0.1:1", "[::1]:5000"):
+        assert security.answer("GET", "/api/x", {"host": host}) is None
+    for host in ("evil.com", "evil.com:5000", "127.0.0.1.evil.com", ""):
+        refused = security.answer("GET", "/api/x", {"host": host})
+        assert refused is not None
+        assert refused.status == 403
+    assert (open_to_all, chosen) == ({}, {"MLFLOW_SERVER_ALLOWED_HOSTS": "mine"})
 
 
 def test_names() -> None:
