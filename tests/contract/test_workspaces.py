@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 import artifacts.app
+import evaluation.app
 import experiments.app
 import logged_models.app
 import registry.app
@@ -40,6 +41,11 @@ APPS = (
     ("/api/3.0/mlflow/traces", traces.app.handler),
     ("/api/2.0/mlflow/traces", traces.app.handler),
     ("/v1/traces", traces.app.handler),
+    ("/api/3.0/mlflow/datasets", evaluation.app.handler),
+    ("/api/3.0/mlflow/scorers", evaluation.app.handler),
+    ("/api/3.0/mlflow/label-schemas", evaluation.app.handler),
+    ("/api/3.0/mlflow/review-queues", evaluation.app.handler),
+    ("/api/3.0/mlflow/issues", evaluation.app.handler),
     ("/graphql", ui.app.handler),
     ("/", runs.app.handler),
 )

@@ -85,6 +85,11 @@ SCENES = [
 """Those that differ most; AUTH_SCENES=all takes them all."""
 
 
+def _judges(scene: Scene) -> bool:
+    """Whether evaluation is asked about: its rights come from the experiment and its makers."""
+    return os.environ.get("AUTH_SCENES") == "all" or not (scene.own or scene.tier)
+
+
 def _new(scene: Scene) -> list[Call]:
     run = {"run": "run.info.run_id"}
     return [
@@ -104,7 +109,7 @@ def _new(scene: Scene) -> list[Call]:
             assessment_of(f"tr-{scene}"),
             saves={"assessment": "assessment.assessment_id"},
         ),
-        *evaluation_things(scene),
+        *(evaluation_things(scene) if _judges(scene) else ()),
     ]
 
 
@@ -144,7 +149,7 @@ def calls(scene: Scene) -> list[Call]:
         *_traces(f"tr-{scene}"),
         *_logged_models(),
         *_registry(scene),
-        *evaluation_calls(scene),
+        *(evaluation_calls(scene) if _judges(scene) else ()),
         *_users(scene),
         *_last(scene),
     ]
