@@ -8,7 +8,7 @@ from artifacts import messages as m
 from artifacts import responses
 from mlcore import errors
 from mlcore.artifacts import safe_path, store
-from mlcore.artifacts.paths import is_hidden, scoped
+from mlcore.artifacts.paths import is_hidden, names_file, scoped
 from mlcore.http import Request, Response
 from mlcore.queries.artifacts import listing
 
@@ -29,7 +29,7 @@ def upload(request: Request) -> Response:
     """Writes the body; one that did not come as it was sent is to be sent to the store itself."""
     path = request.parameters["artifact_path"]
     key = key_of(path, request)
-    if path == "" or path.endswith("/") or not safe_path(path):
+    if not names_file(path):
         raise errors.InvalidParameterValue(
             "Artifact path must include a filename (cannot end with '/')."
         )

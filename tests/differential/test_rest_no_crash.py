@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 DOMAINS = (
     *("experiments", "runs", "registry", "logged_models", "traces", "webhooks"),
-    *("artifacts", "ui", "server", "workspaces"),
+    *("artifacts", "evaluation", "ui", "server", "workspaces"),
 )
 RPCS: list[Rpc] = [rpc for domain in DOMAINS for rpc in import_module(f"{domain}.app").RPCS]
 EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "60")) // 5

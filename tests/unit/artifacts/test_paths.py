@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from urllib.parse import quote
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mlcore.artifacts import locate, safe_path
-from mlcore.artifacts.paths import scoped
+from mlcore.artifacts.paths import names_file, scoped
 from mlcore.errors import InvalidParameterValue
 
 # Pieces that tricks are made of, each possibly percent-encoded a few times.
@@ -63,6 +64,15 @@ def test_refused(path: str) -> None:
 )  # fmt: skip
 def test_accepted(path: str, safe: str) -> None:
     assert safe_path(path) == safe
+
+
+@pytest.mark.parametrize("path", ["", "a/", "a/%2f", "a/#", "a/?", "a/;", "a/\t", "a/%09", "/"])
+def test_no_name_at_the_end(path: str) -> None:
+    named = False
+    with contextlib.suppress(InvalidParameterValue):
+        named = names_file(path)
+    assert not named
+    assert names_file("a/b")
 
 
 @pytest.mark.parametrize(

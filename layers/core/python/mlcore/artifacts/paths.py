@@ -38,6 +38,12 @@ def safe_path(path: str) -> str:
     raise _invalid()
 
 
+def names_file(path: str) -> bool:
+    """Whether a path that a request gave ends with a name, once nothing is left to decode. Raises
+    InvalidParameterValue."""
+    return safe_path(path) != "" and not _decoded(path).endswith("/")
+
+
 def below(root: str, path: str) -> str:
     """The key of a safe path below a key."""
     return f"{root}/{path}" if root and path else root or path
