@@ -6,6 +6,7 @@ from typing import Any
 
 from experiments import messages as m
 from mlcore import errors, ids
+from mlcore.auth.permissions import EXPERIMENT
 from mlcore.entities import ACTIVE, DELETED, Experiment
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
@@ -42,7 +43,7 @@ def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str
         workspace=request.workspace,
     )
     try:
-        experiments.create(experiment)
+        experiments.create(experiment, request.granting(EXPERIMENT, experiment_id))
     except NameTaken as taken:
         raise _name_taken(request.workspace, message.name) from taken
     return {"experiment_id": experiment_id}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore import errors, ids
+from mlcore.auth.permissions import PROMPT, REGISTERED_MODEL
 from mlcore.db.failures import ConditionFailed
 from mlcore.entities import RegisteredModel
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
+from mlcore.prompts import is_prompt
 from mlcore.repos import model_homes, model_names, model_versions, registered_models
 from mlcore.repos.model_names import NameTaken
 from mlcore.repos.registered_models import Record
@@ -25,6 +27,7 @@ def create_registered_model(message: m.CreateRegisteredModel, request: Request) 
     limits.check_name(message.name)
     tags = limits.check_model_tags(message.tags)
     now = ids.now_ms()
+    kind = PROMPT if is_prompt(tags) else REGISTERED_MODEL
     model = RegisteredModel(
         name=message.name,
         workspace=request.workspace,
@@ -36,7 +39,7 @@ def create_registered_model(message: m.CreateRegisteredModel, request: Request) 
         latest={},
     )
     try:
-        model_names.create(model)
+        model_names.create(model, also=request.granting(kind, model.name))
     except NameTaken as taken:
         raise prompts.name_taken(message.name, taken.holder.tags, tags) from taken
     return {"registered_model": responses.registered_model(model, [])}
@@ -61,7 +64,8 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
             registered_models.touch_name(read)
             break
         try:
-            model_names.rename(read, message.new_name)
+            moved = request.moving_grants(message.name, message.new_name)
+            model_names.rename(read, message.new_name, moved)
         except NameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"Registered Model (name={message.new_name}) already exists."
@@ -76,8 +80,15 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
 
 def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) -> dict[str, Any]:
     """The model is gone with its item; what else there was of it is cleared then."""
-    read = _get(message.name, request)
-    model_names.delete(read)
+    for _ in range(CONFLICT_ATTEMPTS):
+        read = _get(message.name, request)
+        try:
+            model_names.delete(read, request.moving_grants(message.name, None))
+        except ConditionFailed:
+            continue
+        break
+    else:
+        raise registered_models.busy()
     model_homes.clear(read.home, read.incarnation)
     return {}
 

@@ -56,7 +56,7 @@ def test_user_keeps_number_and_grants(login: Login) -> None:
     token = login.issuer.token("r", email="kept@example.org")
     first = login.show(token)
     assert first is not None
-    grants.put(first, "default", Grant("experiment", "1", "EDIT"))
+    grants.create(first, "default", Grant("experiment", "1", "EDIT"))
     assert login.show(token) == first
     profile = users.find_profile("kept@example.org")
     assert profile is not None

@@ -86,7 +86,7 @@ def test_new_user_inherits_nothing(store: Store) -> None:
     first = users.get(name)
     role = roles.create("a role", "default", None)
     roles.assign(first, role.role_id)
-    grants.put(first, "default", Grant("experiment", "1", "MANAGE"))
+    grants.create(first, "default", Grant("experiment", "1", "MANAGE"))
     users.create("admin", "", is_admin=True)
     logins = Logins()
     assert logins.ask(ADMIN, "DELETE", "2.0/mlflow/users/delete", username=name).status == 200
@@ -111,7 +111,7 @@ def test_killed_while_deleting_a_user(broken: tuple[Api, Doubles], fault: Fault)
         role = roles.create(f"role of {name}", "default", None)
         roles.assign(user, role.role_id)
         grant = Grant("experiment", f"of {name}", "MANAGE")
-        grants.put(user, "default", grant)
+        grants.create(user, "default", grant)
         profile = users.find_profile(name)
         assert profile is not None
         doubles.faulty.arm(fault, nth)

@@ -51,6 +51,15 @@ class Request(NamedTuple):
         reader: Reader = everything if self.access is None else self.access.lists(resource_type)
         return reader
 
+    def granting(self, resource_type: str, resource_id: str) -> list[Any]:
+        """What lets the caller manage what the request makes, to be written with it."""
+        return [] if self.access is None else list(self.access.granting(resource_type, resource_id))
+
+    def moving_grants(self, name: str, new_name: str | None) -> list[Any]:
+        """What takes the grants on a model along with its new name, or away with the model; to be
+        written with that."""
+        return [] if self.access is None else list(self.access.moving_grants(name, new_name))
+
     def arguments(self) -> dict[str, str]:
         """The query string; of an argument that is repeated, the first."""
         pairs = parse_qsl(self.event.get("rawQueryString") or "", keep_blank_values=True)

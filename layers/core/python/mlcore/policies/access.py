@@ -10,6 +10,7 @@ from mlcore.auth.permissions import (
     ANY,
     EXPERIMENT,
     LOGGED_MODEL,
+    MANAGE,
     NO_PERMISSIONS,
     PERMISSIONS,
     PROMPT,
@@ -24,11 +25,15 @@ from mlcore.auth.permissions import (
     Permission,
 )
 from mlcore.auth.requirements import NOT_DENIED, Grants, Reader, Requirement, Rung, everything
+from mlcore.db.table import Operation, Put
 from mlcore.ids import DEFAULT_WORKSPACE
-from mlcore.repos import roles, users
+from mlcore.repos import grants, roles, users
 from mlcore.repos.roles import Role
 from mlcore.repos.users import Profile
 from mlcore.settings import workspaces_enabled
+
+GRANTS_AT_ONCE: Final = 24
+"""Of a model; more do not fit into the transaction that renames it, and follow it."""
 
 DEFAULT_PERMISSION: Final = "DEFAULT_PERMISSION"
 GRANT_DEFAULT_WORKSPACE: Final = "GRANT_DEFAULT_WORKSPACE_ACCESS"
@@ -129,6 +134,23 @@ class Access:
             if held.workspace == workspace and held.grant[:2] == (WORKSPACE, ANY)
         ]
         return any(level.can_read for level in granted) or absent(workspace).can_read
+
+    def granting(self, resource_type: str, resource_id: str) -> list[Put]:
+        """What is to be written with a new resource, so that its creator manages it from the first
+        moment on. Raises ResourceDoesNotExist when the user was deleted meanwhile."""
+        user = self.profile().user
+        users.own_role_id(user, self.workspace)
+        return grants.granting(user, self.workspace, Grant(resource_type, resource_id, MANAGE.name))
+
+    def moving_grants(self, name: str, new_name: str | None) -> list[Operation]:
+        """What is to be written with a model's new name, or its deletion: a name may come back for
+        something else, and nobody has a grant on that."""
+        found = [
+            one
+            for kind in (REGISTERED_MODEL, PROMPT)
+            for one in grants.moving(self.workspace, kind, name, new_name)
+        ]
+        return [operation for one in found[:GRANTS_AT_ONCE] for operation in one]
 
     def may_create(self) -> bool:
         """Whether the caller may create experiments and models in the request's workspace."""

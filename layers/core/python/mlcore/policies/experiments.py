@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mlcore import errors
@@ -11,16 +10,13 @@ from mlcore.auth.permissions import (
     ASSESSMENT,
     EXPERIMENT,
     LOGGED_MODEL,
-    MANAGE,
     RUN,
     SCORER,
     TRACE,
-    Grant,
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
-    Follow,
     Policy,
     Route,
     anybody,
@@ -28,7 +24,7 @@ from mlcore.policies.requests import (
     named,
     on_experiment,
 )
-from mlcore.repos import experiments, grants, users
+from mlcore.repos import experiments
 from mlcore.wire.parameters import text
 
 CONTENTS = (RUN, TRACE, LOGGED_MODEL, ASSESSMENT, "review_queue", SCORER, "scorer_version")
@@ -67,17 +63,6 @@ def search_datasets(access: Access, message: Any) -> bool:
     )
 
 
-def created(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    give(access, EXPERIMENT, body["experiment_id"])
-
-
-def give(access: Access, resource_type: str, resource_id: str) -> None:
-    """Lets the caller manage what the caller made."""
-    user = access.profile().user
-    users.own_role_id(user, access.workspace)
-    grants.put(user, access.workspace, Grant(resource_type, resource_id, MANAGE.name))
-
-
 _update = on_experiment("update")
 
 POLICIES: dict[Route, Policy] = {
@@ -97,5 +82,3 @@ POLICIES: dict[Route, Policy] = {
     ("PATCH", "/2.0/mlflow/experiments/permissions/update"): manage,
     ("DELETE", "/2.0/mlflow/experiments/permissions/delete"): manage,
 }
-
-AFTERWARDS: dict[Route, Follow] = {("POST", "/2.0/mlflow/experiments/create"): created}

@@ -9,7 +9,6 @@ from mlcore.auth.permissions import ANY, LOGGED_MODEL, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
-    Follow,
     Policy,
     Route,
     creating,
@@ -66,5 +65,3 @@ POLICIES: dict[Route, Policy] = {
     ("DELETE", f"{_MODEL}/tags/{{tag_key}}"): on_model("delete"),
     ("POST", f"{_MODEL}/params"): _update,
 }
-
-AFTERWARDS: dict[Route, Follow] = {}

@@ -10,7 +10,6 @@ from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.model_sources import ModelUri, is_model_uri, model_uri
 from mlcore.policies.access import Access
-from mlcore.policies.experiments import give
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.requests import Follow, Policy, Route, anybody, named, on_runs, version_type
 from mlcore.prompts import IS_PROMPT, is_prompt
@@ -132,24 +131,18 @@ def _version(kind: str, name: str, action: str) -> Requirement:
     return Requirement(version_type(kind), ANY, action, (Rung(kind, name, action),))
 
 
-def created(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    model = body["registered_model"]
-    tags = {tag["key"]: tag.get("value", "") for tag in model.get("tags", ())}
-    give(access, kind_of_tags(tags), model["name"])
-
-
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """A name may come back for something else, and nobody has a grant on that."""
+    """Grants that the transaction had no room for."""
     for kind in (REGISTERED_MODEL, PROMPT):
         grants.sweep(access.workspace, kind, message.name)
 
 
 def renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
+    """As :func:`deleted`."""
     if message.new_name == message.name:
         return
     for kind in (REGISTERED_MODEL, PROMPT):
-        grants.copy(access.workspace, kind, message.name, message.new_name)
-        grants.sweep(access.workspace, kind, message.name)
+        grants.move(access.workspace, kind, message.name, message.new_name)
 
 
 _MODELS = "/mlflow/registered-models"
@@ -181,7 +174,6 @@ _BY_PATH: dict[Route, Policy] = {
     ("DELETE", f"{_VERSIONS}/delete-tag"): on_version("delete"),
 }
 _AFTER_PATH: dict[Route, Follow] = {
-    ("POST", f"{_MODELS}/create"): created,
     ("DELETE", f"{_MODELS}/delete"): deleted,
     ("POST", f"{_MODELS}/rename"): renamed,
 }

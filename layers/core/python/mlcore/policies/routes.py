@@ -35,9 +35,6 @@ POLICIES: dict[Route, Policy] = {
 """A route that is missing here is refused to everybody but administrators; a test names them."""
 
 AFTERWARDS: dict[Route, Follow] = {
-    **experiments.AFTERWARDS,
-    **runs.AFTERWARDS,
-    **logged_models.AFTERWARDS,
     **registry.AFTERWARDS,
     **evaluation.AFTERWARDS,
 }

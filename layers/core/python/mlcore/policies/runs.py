@@ -8,7 +8,7 @@ from typing import Any
 from mlcore.auth.permissions import RUN
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Follow, Policy, Route, anybody, creating, named, on_runs
+from mlcore.policies.requests import Policy, Route, anybody, creating, named, on_runs
 
 
 def create(access: Access, message: Any) -> bool:
@@ -78,5 +78,3 @@ POLICIES: dict[Route, Policy] = {
     ("GET", "/2.0/mlflow/metrics/get-history-bulk"): read_history_of_many,
     ("GET", "/2.0/mlflow/metrics/get-history-bulk-interval"): read_intervals,
 }
-
-AFTERWARDS: dict[Route, Follow] = {}

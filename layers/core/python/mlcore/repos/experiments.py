@@ -16,7 +16,7 @@ from mlcore.artifacts.paths import WORKSPACES
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed, TooLarge
-from mlcore.db.table import Change, Delete, Put, TransactionFailed, back_off, table
+from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, back_off, table
 from mlcore.entities import ACTIVE, Experiment
 from mlcore.ids import (
     DEFAULT_EXPERIMENT_ID,
@@ -115,8 +115,8 @@ def default_location(experiment_id: str, workspace: str = DEFAULT_WORKSPACE) -> 
     return f"{root}{experiment_id}" if root.endswith("/") else f"{root}/{experiment_id}"
 
 
-def create(experiment: Experiment) -> None:
-    """One transaction: the name's lock and the experiment.
+def create(experiment: Experiment, also: Sequence[Operation] = ()) -> None:
+    """One transaction: the name's lock and the experiment, and ``also`` what belongs to it.
 
     Raises:
         NameTaken: the name is held by another experiment.
@@ -124,7 +124,7 @@ def create(experiment: Experiment) -> None:
     _before_naming(experiment, experiment.name)
     item, children = _items(experiment)
     table.batch_write(children)
-    _put(experiment, item, workspaces.entering(experiment.workspace))
+    _put(experiment, item, [*workspaces.entering(experiment.workspace), *also])
 
 
 def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
@@ -160,14 +160,14 @@ def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
     return {**model.serialize(), **attributes}, children
 
 
-def _put(experiment: Experiment, item: Raw, entering: Sequence[Change]) -> None:
+def _put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
     """Raises NameTaken."""
     absent = Condition()
     absent.require_absent("PK")
     lock = _lock(experiment.workspace, experiment.name, experiment.experiment_id)
     try:
         table.transact(
-            [Put(lock, absent), Put(item, absent), *entering],
+            [Put(lock, absent), Put(item, absent), *also],
             token=new_ulid(),
         )
     except TransactionFailed as failed:

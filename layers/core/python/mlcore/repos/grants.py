@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, number
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Delete, Put, TransactionFailed, table
+from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.ids import DEFAULT_WORKSPACE, new_ulid, now_ms
 from mlcore.models.platform import ExperimentPermission, Grantee, ModelPermission, UserGrant
 from mlcore.repos.users import User
@@ -31,11 +32,9 @@ def find(user: User, workspace: str, resource_type: str, resource_pattern: str) 
     return Grant(resource_type, resource_pattern, item["permission"]["S"])
 
 
-def put(user: User, workspace: str, grant: Grant) -> None:
+def granting(user: User, workspace: str, grant: Grant) -> list[Put]:
     """Grants, or changes what was granted."""
-    table.transact(
-        [Put(_item(user, workspace, grant)), _listing(user, workspace, grant)], new_ulid()
-    )
+    return [Put(_item(user, workspace, grant)), _listing(user, workspace, grant)]
 
 
 def create(user: User, workspace: str, grant: Grant) -> None:
@@ -81,19 +80,40 @@ def sweep(workspace: str, resource_type: str, resource_id: str) -> None:
     )
 
 
-def copy(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
-    """Gives everybody who has a grant on a resource the same on another."""
+def moving(
+    workspace: str, resource_type: str, resource_id: str, new_id: str | None
+) -> list[list[Operation]]:
+    """For each grant on a resource what gives it to another resource, or (None) takes it. A grant
+    that changes meanwhile fails the transaction."""
     names = holders(workspace, resource_type, resource_id)
     found = table.batch_get(
         [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
     )
-    puts: list[Raw] = []
+    moves: list[list[Operation]] = []
     for name, item in zip(names, found, strict=True):
-        if item is not None:
+        listed = Delete(keys.grantee(workspace, resource_type, resource_id, name))
+        if item is None:
+            moves.append([listed])
+            continue
+        same = Condition()
+        same.require_equal("permission", item["permission"])
+        same.require_equal("user_id", item["user_id"])
+        place = keys.user_grant(name, workspace, resource_type, resource_id)
+        move: list[Operation] = [listed, Delete(place, same)]
+        if new_id is not None:
             user = User(int(item["user_id"]["N"]), name, "", False, {})
             grant = Grant(resource_type, new_id, item["permission"]["S"])
-            puts += [_listing(user, workspace, grant).item, _item(user, workspace, grant)]
-    table.batch_write(puts)
+            move += granting(user, workspace, grant)
+        moves.append(move)
+    return moves
+
+
+def move(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
+    """As :func:`moving`, one grant after the other."""
+    for operations in moving(workspace, resource_type, resource_id, new_id):
+        # A grant that goes meanwhile needs no move.
+        with contextlib.suppress(TransactionFailed):
+            table.transact(operations, new_ulid())
 
 
 def holders(workspace: str, resource_type: str, resource_id: str) -> list[str]:

@@ -3,10 +3,12 @@ write; never touches versions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
+from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities import RegisteredModel
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.registry import ModelHome
@@ -24,8 +26,10 @@ class NameTaken(Exception):
         self.holder = holder
 
 
-def create(model: RegisteredModel, *, announced: bool = True) -> None:
-    """One transaction: the model, and its own partition as its home.
+def create(
+    model: RegisteredModel, *, announced: bool = True, also: Sequence[Operation] = ()
+) -> None:
+    """One transaction: the model, its own partition as its home, and ``also`` what belongs to it.
 
     Raises:
         NameTaken: the name is held by another model.
@@ -38,14 +42,20 @@ def create(model: RegisteredModel, *, announced: bool = True) -> None:
     if children:
         # They are written before it is sure who gets the name, so to a place that is nobody else's.
         table.batch_write(children)
-        _claim(model, incarnation, away, attributes)
+        _claim(model, incarnation, away, attributes, also)
         return
     own = keys.registered_model(model.workspace, model.name).pk
-    if not _claim(model, incarnation, own, attributes):
-        _claim(model, incarnation, away, attributes)
+    if not _claim(model, incarnation, own, attributes, also):
+        _claim(model, incarnation, away, attributes, also)
 
 
-def _claim(model: RegisteredModel, incarnation: str, home: str, attributes: Raw) -> bool:
+def _claim(
+    model: RegisteredModel,
+    incarnation: str,
+    home: str,
+    attributes: Raw,
+    also: Sequence[Operation],
+) -> bool:
     """Takes the name and the home; False if the home is another's. Raises NameTaken."""
     place = keys.registered_model(model.workspace, model.name)
     item = RegisteredModelItem(
@@ -81,6 +91,7 @@ def _claim(model: RegisteredModel, incarnation: str, home: str, attributes: Raw)
                 Put(named, absent),
                 Put(owner.serialize(), absent),
                 *workspaces.entering(model.workspace),
+                *also,
             ],
             token=new_ulid(),
         )
@@ -96,8 +107,9 @@ def _claim(model: RegisteredModel, incarnation: str, home: str, attributes: Raw)
     return True
 
 
-def rename(read: Record, new_name: str) -> None:
-    """One transaction: the model under its new name, and no more under its old one.
+def rename(read: Record, new_name: str, also: Sequence[Operation] = ()) -> None:
+    """One transaction: the model under its new name, and no more under its old one; and ``also``
+    what goes with it.
 
     Raises:
         NameTaken: the new name is held by another model.
@@ -127,6 +139,7 @@ def rename(read: Record, new_name: str) -> None:
                 Put(item, absent),
                 Delete(read.document.key, unchanged),
                 Change(keys.model_home(read.home), mine),
+                *also,
             ],
             token=new_ulid(),
         )
@@ -139,17 +152,24 @@ def rename(read: Record, new_name: str) -> None:
         # else it has the new name already: the transaction had gone through before
 
 
-def delete(read: Record) -> None:
-    """Removes the model; its home keeps what nobody can reach any more.
+def delete(read: Record, also: Sequence[Operation] = ()) -> None:
+    """Removes the model, and ``also`` what goes with it, in one transaction; its home keeps what
+    nobody can reach any more.
 
     Raises:
         ResourceDoesNotExist: it was renamed meanwhile.
+        ConditionFailed: what goes with it changed meanwhile.
     """
     mine = Condition()
     mine.require_equal("incarnation", string(read.incarnation))
     try:
-        table.delete(read.document.key, mine)
-    except ConditionFailed as failed:
+        if also:
+            table.transact([Delete(read.document.key, mine), *also], token=new_ulid())
+        else:
+            table.delete(read.document.key, mine)
+    except (ConditionFailed, TransactionFailed) as failed:
+        if isinstance(failed, TransactionFailed) and 0 not in failed.items:
+            raise ConditionFailed(None) from failed
         # Deleted by another, or by this very call, whose answer was lost; unless it moved away.
         owner = table.get(keys.model_home(read.home))
         if owner is not None and owner["incarnation"]["S"] == read.incarnation:

@@ -1,0 +1,120 @@
+"""Who makes something manages it from the first moment on, and grants go where their model goes,
+however a request ends."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant
+from mlcore.repos import experiments, grants, registered_models, users
+from mlcore.repos.users import User
+from tests.contract.api import Api
+from tests.contract.conftest import Store
+from tests.contract.logins import Logins, named
+from tests.doubles.faulty import Fault
+from tests.doubles.fixtures import Doubles
+
+NUMBERS = itertools.count()
+MODELS = "2.0/mlflow/registered-models"
+ENDS = (Fault.DEAD, Fault.DEAD_AFTER, Fault.ANSWER_LOST)
+FAULTS = pytest.mark.parametrize("fault", ENDS, ids=lambda fault: fault.name)
+
+
+def _user() -> User:
+    return users.create(f"owner-{next(NUMBERS)}", "", is_admin=False)
+
+
+def _level(user: User, resource_type: str, resource_id: str) -> str | None:
+    """What the user was granted; the list of those who hold grants must say the same."""
+    found = grants.find(user, "default", resource_type, resource_id)
+    listed = user.username in grants.holders("default", resource_type, resource_id)
+    assert listed is (found is not None)
+    return None if found is None else found.permission
+
+
+@FAULTS
+def test_what_exists_is_managed_by_its_creator(broken: tuple[Api, Doubles], fault: Fault) -> None:
+    _, doubles = broken
+    logins = Logins()
+    for nth in itertools.count(1):
+        user = _user()
+        name = f"made by {user.username}"
+        doubles.faulty.arm(fault, nth)
+        made = logins.ask(named(user.username), "POST", "2.0/mlflow/experiments/create", name=name)
+        fired = doubles.faulty.fired
+        doubles.faulty.heal()
+        found = experiments.find_by_name("default", name)
+        assert found is not None or made.status != 200
+        if found is not None:
+            assert _level(user, EXPERIMENT, found.experiment_id) == "MANAGE", (nth, made)
+        if not fired:
+            break
+
+
+def _ask(logins: Logins, user: User, what: str, name: str, new_name: str) -> int:
+    fields = {"name": name} | ({"new_name": new_name} if what == "rename" else {})
+    method = "DELETE" if what == "delete" else "POST"
+    return logins.ask(named(user.username), method, f"{MODELS}/{what}", **fields).status
+
+
+@FAULTS
+def test_grants_go_with_their_model(broken: tuple[Api, Doubles], fault: Fault) -> None:
+    """Made, renamed and deleted with a fault at each call: there are grants on a name exactly as
+    long as it has a model."""
+    _, doubles = broken
+    logins = Logins()
+    for step in ("create", "rename", "delete"):
+        for nth in itertools.count(1):
+            owner, guest = _user(), _user()
+            old, new = f"old of {owner.username}", f"new of {owner.username}"
+            if step != "create":
+                assert _ask(logins, owner, "create", old, new) == 200
+                grants.create(guest, "default", Grant(REGISTERED_MODEL, old, "EDIT"))
+            doubles.faulty.arm(fault, nth)
+            status = _ask(logins, owner, step, old, new)
+            fired = doubles.faulty.fired
+            doubles.faulty.heal()
+            there = {name for name in (old, new) if registered_models.find("default", name)}
+            if status == 200:
+                assert there == {"create": {old}, "rename": {new}, "delete": set()}[step]
+            for name in (old, new):
+                held = name in there
+                assert _level(owner, REGISTERED_MODEL, name) == ("MANAGE" if held else None)
+                expected = "EDIT" if held and step != "create" else None
+                assert _level(guest, REGISTERED_MODEL, name) == expected
+            if not fired:
+                break
+
+
+def test_more_holders_than_a_transaction_takes(store: Store) -> None:
+    owner, logins = _user(), Logins()
+    guests = [_user() for _ in range(60)]
+    caller = named(owner.username)
+    assert logins.ask(caller, "POST", f"{MODELS}/create", name="shared").status == 200
+    for guest in guests:
+        grants.create(guest, "default", Grant(REGISTERED_MODEL, "shared", "EDIT"))
+    renamed = logins.ask(caller, "POST", f"{MODELS}/rename", name="shared", new_name="other")
+    assert renamed.status == 200
+    assert {_level(guest, REGISTERED_MODEL, "other") for guest in guests} == {"EDIT"}
+    assert {_level(guest, REGISTERED_MODEL, "shared") for guest in guests} == {None}
+    assert _level(owner, REGISTERED_MODEL, "other") == "MANAGE"
+    assert logins.ask(caller, "DELETE", f"{MODELS}/delete", name="other").status == 200
+    assert {_level(user, REGISTERED_MODEL, "other") for user in (owner, *guests)} == {None}
+
+
+def test_a_model_that_cannot_have_the_name_gives_nothing_away(store: Store) -> None:
+    one, other, logins = _user(), _user(), Logins()
+    for user, name in ((one, "first"), (other, "second")):
+        made = logins.ask(named(user.username), "POST", f"{MODELS}/create", name=name)
+        assert made.status == 200
+    taken = logins.ask(
+        named(one.username), "POST", f"{MODELS}/rename", name="first", new_name="second"
+    )
+    assert taken.code == "RESOURCE_ALREADY_EXISTS"
+    again = logins.ask(named(one.username), "POST", f"{MODELS}/create", name="second")
+    assert again.code == "RESOURCE_ALREADY_EXISTS"
+    assert _level(one, REGISTERED_MODEL, "second") is None
+    assert _level(one, REGISTERED_MODEL, "first") == "MANAGE"
+    assert _level(other, REGISTERED_MODEL, "second") == "MANAGE"
