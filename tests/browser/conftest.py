@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -103,12 +104,23 @@ def traces(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Traces:
 
 @pytest.fixture
 def visitor(browser: Any, data: Data) -> Iterator[Visitor]:
+    with visiting(browser, data.url) as arrived:
+        yield arrived
+
+
+@contextlib.contextmanager
+def visiting(browser: Any, url: str, login: tuple[str, str] | None = None) -> Iterator[Visitor]:
     """A new profile: nothing remembered but that the assistant, which opens by itself on a server
-    of this machine, was closed."""
-    # The language of a machine without one is none that JavaScript knows.
-    context = browser.new_context(viewport={"width": 1500, "height": 950}, locale="en-US")
+    of this machine, was closed; and what the user types when the browser asks who that is."""
+    typed = None if login is None else {"username": login[0], "password": login[1]}
+    context = browser.new_context(
+        viewport={"width": 1500, "height": 950},
+        # The language of a machine without one is none that JavaScript knows.
+        locale="en-US",
+        http_credentials=typed,
+    )
     context.add_init_script(CLOSED_ASSISTANT)
     page = context.new_page()
     page.set_default_timeout(15_000)
-    yield Visitor(page, data.url)
+    yield Visitor(page, url)
     context.close()

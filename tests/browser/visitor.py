@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.engines import ROOT
 
@@ -31,6 +32,7 @@ class Visitor:
     def __init__(self, page: Any, url: str) -> None:
         self.page = page
         self.problems: list[str] = []
+        self.expected = set(EXPECTED)
         self._url = url
         self._asked: dict[int, str] = {}
         self._changed = time.monotonic()
@@ -41,9 +43,6 @@ class Visitor:
         page.on("requestfinished", self._ended)
         page.on("requestfailed", self._failed)
         page.on("response", self._answered)
-
-    def _path(self, url: str) -> str:
-        return url.removeprefix(self._url).partition("?")[0]
 
     def _said(self, message: Any) -> None:
         # The browser repeats here what it says of responses, with the address in the location.
@@ -68,8 +67,8 @@ class Visitor:
             self.problems.append(f"failed: {request.method} {request.url} {request.failure}")
 
     def _answered(self, response: Any) -> None:
-        call = (response.request.method, self._path(response.url), response.status)
-        if response.status >= 400 and call not in EXPECTED:
+        call = (response.request.method, urlsplit(response.url).path, response.status)
+        if response.status >= 400 and call not in self.expected:
             self.problems.append(f"{response.status}: {call[0]} {response.url[:300]}")
 
     def open(self, place: str) -> None:
