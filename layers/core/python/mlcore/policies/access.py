@@ -142,6 +142,12 @@ class Access:
         users.own_role_id(user, self.workspace)
         return grants.granting(user, self.workspace, Grant(resource_type, resource_id, MANAGE.name))
 
+    def give(self, resource_type: str, resource_id: str) -> None:
+        """Lets the caller manage what the caller made; where a repeated request makes it anew."""
+        user = self.profile().user
+        users.own_role_id(user, self.workspace)
+        grants.put(user, self.workspace, Grant(resource_type, resource_id, MANAGE.name))
+
     def moving_grants(self, name: str, new_name: str | None) -> list[Operation]:
         """What is to be written with a model's new name, or its deletion: a name may come back for
         something else, and nobody has a grant on that."""

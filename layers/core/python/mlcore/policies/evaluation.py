@@ -14,7 +14,6 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.policies.access import Access
-from mlcore.policies.experiments import give
 from mlcore.policies.requests import Follow, Policy, Route, anybody
 from mlcore.repos import evaluation_datasets, grants
 
@@ -89,7 +88,7 @@ def list_scorers(access: Access, message: Any) -> bool:
 
 
 def registered_scorer(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    give(access, SCORER, scorer_pattern(body["experiment_id"], body["name"]))
+    access.give(SCORER, scorer_pattern(body["experiment_id"], body["name"]))
 
 
 def deleted_scorer(access: Access, message: Any, body: Mapping[str, Any]) -> None:

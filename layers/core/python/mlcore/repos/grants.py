@@ -32,8 +32,13 @@ def find(user: User, workspace: str, resource_type: str, resource_pattern: str) 
     return Grant(resource_type, resource_pattern, item["permission"]["S"])
 
 
-def granting(user: User, workspace: str, grant: Grant) -> list[Put]:
+def put(user: User, workspace: str, grant: Grant) -> None:
     """Grants, or changes what was granted."""
+    table.transact(granting(user, workspace, grant), new_ulid())
+
+
+def granting(user: User, workspace: str, grant: Grant) -> list[Put]:
+    """What :func:`put` writes, to be written with something else."""
     return [Put(_item(user, workspace, grant)), _listing(user, workspace, grant)]
 
 
