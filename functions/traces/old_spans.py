@@ -19,9 +19,12 @@ def stored_of_file(data: bytes) -> list[Stored] | None:
         found = [_stored(span) for span in content["spans"]]
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
-    return sorted(
-        found, key=lambda span: (span["parent_span_id"] is not None, span["start_time_unix_nano"])
-    )
+    return sorted(found, key=in_order)
+
+
+def in_order(span: Stored) -> tuple[bool, int]:
+    """Root spans first, then by start."""
+    return span["parent_span_id"] is not None, span["start_time_unix_nano"]
 
 
 def _stored(span: dict[str, Any]) -> Stored:

@@ -20,11 +20,11 @@ from mlcore.limits.experiments import experiment_id
 from mlcore.repos import span_packs, traces
 from mlcore.repos.span_packs import Owner
 from mlcore.repos.traces import Record
+from traces import completeness, responses, span_responses
 from traces import messages as m
-from traces import responses, span_responses
-from traces.names import ARTIFACT_LOCATION_TAG, IN_STORE, SIZE_STATS, SPANS_LOCATION_TAG
-from traces.old_spans import stored_of_file
-from traces.spans import Stored
+from traces.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from traces.old_spans import in_order, stored_of_file
+from traces.spans import Stored, content
 
 FILE: Final = "traces.json"
 WAITS: Final = (0.5, 1.0)
@@ -80,11 +80,13 @@ def get_trace_artifact(request: Request) -> Response:
     trace = traces.entity(read)
     if _in_store(trace):
         lines = [line for _, line in _ordered(read)]
+        if len(lines) < completeness.spans_told(trace.trace_metadata):
+            lines = list(map(content, _with_file(_parsed(lines), read, trace)))
         data = ('{"spans":[' + ",".join(lines) + "]}").encode()
     else:
         kept = _file(trace, request.workspace, FILE)
         if kept is None:
-            raise errors.ResourceDoesNotExist(f"Trace data not found for trace '{trace_id}'.")
+            raise errors.NotFound(f"Trace data not found for path={FILE}")
         data = kept
     return fitted(Response(200, data, content_type(FILE), _as_file(FILE)), request.headers)
 
@@ -132,10 +134,28 @@ def _in_store(trace: Trace) -> bool:
 
 def _spans(read: Record, trace: Trace) -> list[Stored] | None:
     """The spans of a trace in order; None if there are none to be found."""
-    if _in_store(trace):
-        return [json.loads(line) for _, line in _ordered(read)]
+    if not _in_store(trace):
+        return _spans_of_file(read, trace)
+    found = _parsed([line for _, line in _ordered(read)])
+    if len(found) < completeness.spans_told(trace.trace_metadata):
+        return _with_file(found, read, trace)
+    return found
+
+
+def _with_file(found: list[Stored], read: Record, trace: Trace) -> list[Stored]:
+    """With the spans that the client could not export, and sent as a file therefore."""
+    known = {span["span_id"] for span in found}
+    sent = _spans_of_file(read, trace) or []
+    return sorted([*found, *(span for span in sent if span["span_id"] not in known)], key=in_order)
+
+
+def _spans_of_file(read: Record, trace: Trace) -> list[Stored] | None:
     data = _file(trace, read.experiment.workspace, FILE)
     return None if data is None else stored_of_file(data)
+
+
+def _parsed(lines: Sequence[str]) -> list[Stored]:
+    return list(map(json.loads, lines))
 
 
 def _ordered(read: Record) -> list[tuple[span_packs.Node, str]]:
@@ -148,11 +168,7 @@ def _ordered(read: Record) -> list[tuple[span_packs.Node, str]]:
 def _is_complete(trace: Trace, spans: list[Stored] | None) -> bool:
     if not spans:
         return False
-    try:
-        wanted = json.loads(trace.trace_metadata.get(SIZE_STATS, "{}")).get("num_spans", 0)
-    except (AttributeError, ValueError):
-        return True
-    return not isinstance(wanted, int) or len(spans) >= wanted
+    return len(spans) >= completeness.spans_told(trace.trace_metadata)
 
 
 def _file(trace: Trace, workspace: str, path: str) -> bytes | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from mlcore import errors
+from mlcore.db.table import table
 from mlcore.entities import ACTIVE, Experiment, Trace
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
@@ -15,10 +18,11 @@ from mlcore.limits.traces import (
     check_tag,
     check_trace_name,
 )
-from mlcore.repos import experiments, trace_assessments, trace_pages, traces
+from mlcore.repos import experiments, span_packs, trace_assessments, trace_pages, traces
+from mlcore.repos.span_packs import Owner
 from mlcore.repos.traces import Change, Record
 from mlcore.settings import workspaces_enabled
-from traces import assessments, facts, responses, state, usage
+from traces import assessments, completeness, facts, responses, state, usage
 from traces import messages as m
 from traces.names import (
     ARCHIVAL_FAILURE_TAG,
@@ -36,19 +40,30 @@ from traces.state import Given, Texts
 from traces.times import parse_duration, parse_point
 
 ATTEMPTS: Final = 20
+_NO_TYPE: Final = "TRACE_LOCATION_TYPE_UNSPECIFIED"
+WAITS: Final = (0, 0.1, 0.3)
+"""Seconds to wait for spans that are on their way."""
 _SYSTEM_TAGS: Final = (SPANS_LOCATION_TAG, ARCHIVE_LOCATION_TAG, ARCHIVAL_FAILURE_TAG)
 
 
 def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
-    """Two round trips: the trace with its experiment, then the write."""
+    """Two round trips: the trace with its experiment, then the write. A third where spans are on
+    their way."""
     told = message.trace.trace_info if message.trace else None
     if told is None:
         told = m.TraceInfo()
-    location = told.trace_location.mlflow_experiment if told.trace_location else None
+    where = told.trace_location or m.TraceLocation()
+    location = where.mlflow_experiment
     if location is None or not told.trace_id:
         raise errors.InvalidParameterValue(
             "A trace needs an id and the experiment that it is in: "
             "'trace_id' or 'trace_location.mlflow_experiment' is missing."
+        )
+    if where.type != "MLFLOW_EXPERIMENT":
+        raise errors.InvalidParameterValue(
+            f"Trace location type TraceLocationType.{where.type or _NO_TYPE} does not match "
+            "the provided location "
+            f"MlflowExperimentLocation(experiment_id={location.experiment_id!r})."
         )
     given = Given(
         parse_point(told.request_time, "request_time") if told.request_time else 0,
@@ -66,10 +81,31 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
     made = [assessments.of_message(one, told.trace_id) for one in told.assessments]
     texts = {one.assessment_id: trace_assessments.text(one) for one in made}
     check_trace_name(told.tags.get(TRACE_NAME_TAG))
-    trace = tell(
-        told.trace_id, location.experiment_id, given, told.tags, metadata, texts, request.workspace
-    )
+    owner = Owner(request.workspace, location.experiment_id, told.trace_id)
+    trace: Trace
+    calls: list[Callable[[], Any]] = [
+        lambda: tell(
+            owner.trace_id, owner.experiment_id, given, told.tags, metadata, texts, owner.workspace
+        )
+    ]
+    wanted = completeness.spans_told(metadata)
+    if wanted and completeness.fits_a_file(metadata):
+        calls.append(lambda: span_packs.count(owner))
+    trace, *counted = table.parallel(calls)
+    if counted and SPANS_LOCATION_TAG in trace.tags and not _all_here(trace, wanted, counted[0]):
+        # Spans are lost, or late: a client that does not see this tag sends all of them as a file.
+        trace.tags.pop(SPANS_LOCATION_TAG)
     return {"trace": {"trace_info": responses.trace_info(trace)}}
+
+
+def _all_here(trace: Trace, wanted: int, counted: int) -> bool:
+    owner = Owner("", trace.experiment_id, trace.trace_id)
+    for wait in WAITS:
+        if counted >= wanted:
+            break
+        time.sleep(wait)
+        counted = span_packs.count(owner)
+    return counted >= wanted
 
 
 def tell(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -220,7 +221,8 @@ def test_round_trips(store: Store) -> None:
     usage: Fields = {"mlflow.chat.tokenUsage": USAGE[3]}
     export("0", [span(trace, 11, 1, **usage)])
     assert round_trips() <= 3
-    tell("POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD))
+    stats = {"mlflow.trace.sizeStats": '{"num_spans": 11}'}
+    tell("POST", "3.0/traces", start("0", f"tr-{trace}", trace_metadata=stats))
     assert round_trips() <= 2
     info(f"tr-{trace}")
     assert round_trips() == 1
@@ -233,6 +235,31 @@ def test_round_trips(store: Store) -> None:
     found = tell("POST", "3.0/traces/search", {"locations": [location], "max_results": 25})
     assert len(found["traces"]) == 1
     assert round_trips() == 2
+
+
+@pytest.mark.parametrize("exported", [range(6), range(3), range(0)])
+def test_spans_that_the_client_could_not_export(store: Store, exported: range) -> None:
+    """It is not told that the spans are here, so it sends a file."""
+    trace = new_trace()
+    whole_story = new_trace()
+    export("0", story(whole_story))
+    data = ask("GET", "/ajax-api/3.0/mlflow/get-trace-artifact", request_id=f"tr-{whole_story}")
+    if exported:
+        export("0", [story(trace)[number] for number in exported])
+    stats = {"mlflow.trace.sizeStats": '{"num_spans": 6, "total_size_bytes": 4000}'}
+    body = start("0", f"tr-{trace}", **{**TOLD, "trace_metadata": stats})
+    tags = tell("POST", "3.0/traces", body)["trace"]["trace_info"]["tags"]
+    assert ("mlflow.trace.spansLocation" in tags) == (len(exported) == 6)
+    assert round_trips() <= (5 if len(exported) == 3 else 2)
+    if len(exported) < 6:
+        location = artifacts.locate(tags["mlflow.artifactLocation"], "default", "traces.json")
+        artifacts.store().put(location, json.dumps(data.body).encode())
+    found = tell("GET", "3.0/traces/get", trace_id=f"tr-{trace}")["trace"]
+    assert sorted(span_ids(found["spans"])) == [f"{n:016x}" for n in range(1, 7)]
+    file = ask("GET", "/ajax-api/3.0/mlflow/get-trace-artifact", request_id=f"tr-{trace}")
+    assert [one["span_id"] for one in file.body["spans"]] == [
+        one["span_id"] for one in found["spans"]
+    ]
 
 
 def test_pages_of_the_newest(store: Store) -> None:

@@ -20,6 +20,7 @@ SERVICE = ("XXM00", "CLIENT_INTERNAL_ERROR")
         (e.Unauthenticated, 401, "UNAUTHENTICATED", None),
         (e.PermissionDenied, 403, "PERMISSION_DENIED", (USER, "PERMISSION_DENIED")),
         (e.ResourceDoesNotExist, 404, "RESOURCE_DOES_NOT_EXIST", (USER, "RESOURCE_NOT_FOUND")),
+        (e.NotFound, 404, "NOT_FOUND", (USER, "RESOURCE_NOT_FOUND")),
         (e.EndpointNotFound, 404, "ENDPOINT_NOT_FOUND", (USER, "RESOURCE_NOT_FOUND")),
         (e.MethodNotAllowed, 405, "ENDPOINT_NOT_FOUND", (USER, "RESOURCE_NOT_FOUND")),
         (e.ResourceConflict, 409, "RESOURCE_CONFLICT", None),

@@ -104,6 +104,14 @@ class ResourceDoesNotExist(_CallerError):
     error_class = "RESOURCE_NOT_FOUND"
 
 
+class NotFound(_CallerError):
+    """A file of a trace, for which MLflow's server has a code of its own."""
+
+    error_code = "NOT_FOUND"
+    http_status = 404
+    error_class = "RESOURCE_NOT_FOUND"
+
+
 class EndpointNotFound(_CallerError):
     """No such path. Clients read this code as "an older server" and fall back to an older
     endpoint."""

@@ -117,6 +117,11 @@ def nodes(owner: Owner) -> dict[str, Node]:
     return {span_id: node for span_id, (_, node) in found.items()}
 
 
+def count(owner: Owner) -> int:
+    """How many spans there are in all packs; those that are in several count for each."""
+    return sum(int(item["spans"]["N"]) for item in _items(owner, ["spans"]))
+
+
 def read(owner: Owner) -> list[tuple[Node, str]]:
     """All spans of a trace, each once: its node, and its JSON."""
     items = list(_items(owner, None))
