@@ -27,7 +27,6 @@ from mlcore.repos.trace_marks import INDEXED_MAPS
 from mlcore.search import text_fields, trace_plan
 from mlcore.search.text import LONG, WORD, Token, content_tokens, tokens
 from mlcore.search.text_fields import Indexed
-from mlcore.search.trace_filter import SOURCE_RUN
 
 SPAN_TYPES = ("trace_spans", "trace_spans_pack")
 
@@ -200,9 +199,10 @@ def _texts(item: Raw) -> dict[str, str]:
 def _whole(item: Raw) -> list[tuple[str, str]]:
     """Fields and texts that are indexed as they are."""
     found = [(text_fields.PROMPT, prompt) for prompt in content(item, "prompts")]
-    run = content(item, "trace_metadata").get(SOURCE_RUN)
-    if run is not None:
-        found.append((text_fields.SOURCE_RUN, run["S"]))
+    metadata = content(item, "trace_metadata")
+    for key, field in trace_plan.WHOLE_METADATA.items():
+        if key in metadata:
+            found.append((field, metadata[key]["S"]))
     if "client_request_id" in item:
         found.append((text_fields.CLIENT_REQUEST, item["client_request_id"]["S"]))
     return found

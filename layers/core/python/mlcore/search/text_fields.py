@@ -26,12 +26,13 @@ ATTRIBUTES = ("user_id",)
 """Attributes of runs, besides the name, that may be asked for."""
 CONTENT = "content"
 """What the spans of a trace hold."""
-CLIENT_REQUEST, SOURCE_RUN, PROMPT = "client_request_id", "run_id", "prompt"
+CLIENT_REQUEST, PROMPT, SOURCE_RUN = "client_request_id", "prompt", "run_id"
+MODEL, USER = "model_id", "user"
 """Fields of a trace whose values are indexed as they are, as words."""
 
 _RESERVED = "mlflow."
 _TRACES = "traces."
-_WHOLE = (CLIENT_REQUEST, SOURCE_RUN, PROMPT)
+_WHOLE = (CLIENT_REQUEST, PROMPT, SOURCE_RUN, MODEL, USER)
 
 
 class Indexed:

@@ -16,12 +16,20 @@ from mlcore.search.trace_filter import (
     METADATA,
     NAME_TAG,
     PROMPTS_TAG,
+    SOURCE_RUN,
     SPAN,
     SPAN_ATTRIBUTE,
     TAG,
     Condition,
     Filter,
 )
+
+WHOLE_METADATA: Final = {
+    SOURCE_RUN: text_fields.SOURCE_RUN,
+    "mlflow.modelId": text_fields.MODEL,
+    "mlflow.trace.user": text_fields.USER,
+}
+"""Entries of the metadata that are indexed as they are, and their fields."""
 
 
 class Ids(NamedTuple):
@@ -83,15 +91,26 @@ def _accesses(condition: Condition) -> Iterator[Access]:
     values: tuple[str, ...] = (value,) if sign == "=" and isinstance(value, str) else ()
     if sign == "IN" and isinstance(value, tuple):
         values = value
-    if kind == ATTRIBUTE:
-        if values and key == "request_id":
-            yield Ids(values)
-        elif values and key == "client_request_id":
-            yield Whole(text_fields.CLIENT_REQUEST, values)
-        return
+    whole = _whole_field(kind, key)
+    if values and (kind, key) == (ATTRIBUTE, "request_id"):
+        yield Ids(values)
+    elif values and whole is not None:
+        yield Whole(whole, values)
+    elif kind != ATTRIBUTE and isinstance(value, str):
+        yield from _texts(condition)
+
+
+def _whole_field(kind: str, key: str) -> str | None:
+    """The field of whole values that a condition is about."""
+    if (kind, key) == (ATTRIBUTE, "client_request_id"):
+        return text_fields.CLIENT_REQUEST
     if (kind, key) == (TAG, PROMPTS_TAG):
-        yield Whole(text_fields.PROMPT, values)
-        return
+        return text_fields.PROMPT
+    return WHOLE_METADATA.get(key) if kind == METADATA else None
+
+
+def _texts(condition: Condition) -> Iterator[Access]:
+    kind, key, sign, value = condition
     if not isinstance(value, str):
         return
     if (kind, key) == (TAG, NAME_TAG):
