@@ -217,6 +217,6 @@ def _report(partition: Partition, findings: list[Finding]) -> Report:
         partition.runs,
         partition.items,
         len(partition.batches),
-        len(single) - len(abandoned),
+        len(single) - len(abandoned) + partition.marked,
         sorted([*findings, *abandoned], key=lambda finding: (finding.place, finding.problem)),
     )

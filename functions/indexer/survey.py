@@ -17,7 +17,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST, Key
 from mlcore.db.table import table
-from mlcore.repos import document, run_children
+from mlcore.repos import document, run_children, trace_index
 from mlcore.search.text_fields import CONTENT, Indexed
 
 RUNS_TOGETHER = 64
@@ -52,6 +52,8 @@ class Partition:
         self.pk = keys.experiment(experiment_id).pk
         self.markers = list(table.query_all(self.pk, prefix=keys.pending_prefix("run")))
         """Pending markers as they were before any run was read."""
+        self.marked = len(trace_index.every(trace_index.marked(experiment_id)))
+        """Traces and packs of spans that the indexer has not followed."""
         self.batches: list[Key] = []
         """``MBATCH`` items that wait for being unpacked."""
         self.runs = 0

@@ -22,7 +22,6 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.repos import span_packs, text_index, trace_index
-from mlcore.repos.run_index import Entries
 from mlcore.repos.trace_marks import INDEXED_MAPS
 from mlcore.search import text_fields, trace_plan
 from mlcore.search.text import LONG, WORD, Token, content_tokens, tokens
@@ -67,16 +66,11 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 def follow(experiment_id: str) -> None:
     """Derives all that is marked in an experiment anew, and takes the marks away."""
     marked = [
-        Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in _all(trace_index.marked(experiment_id))
+        Key(entry["PK"]["S"], entry["SK"]["S"])
+        for entry in trace_index.every(trace_index.marked(experiment_id))
     ]
     sources = {place: _Seen() for place in marked if keys.trace_of(place) == place}
     _follow(sources, dict.fromkeys(place for place in marked if place not in sources))
-
-
-def _all(entries: Entries) -> list[Raw]:
-    while not entries.done:
-        entries.read()
-    return entries.items
 
 
 def postings(item: Raw | None, indexed: Indexed | None) -> set[Posting]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mlcore.db import keys
+from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.repos import run_index
 from mlcore.repos.run_index import TRACE, Candidates, Entries
@@ -92,6 +93,13 @@ def marked(experiment_id: str) -> Entries:
     return Entries(
         experiment_id, index="LSI1", prefix=keys.lsi1_trace_prefix(), attributes=["PK", "SK"]
     )
+
+
+def every(entries: Entries) -> list[Raw]:
+    """All entries of a range, however many."""
+    while not entries.done:
+        entries.read()
+    return entries.items
 
 
 def _holding(experiment_id: str, field: str, value: str) -> Entries:

@@ -1,0 +1,82 @@
+"""What the indexes of traces are asked holds every trace that a filter finds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mlcore.search import text, text_fields, trace_match, trace_plan
+from mlcore.search.plan import NamePrefix, Text
+from mlcore.search.trace_filter import SPAN, Condition, Filter, parse_filter
+from mlcore.search.trace_plan import Ids, OfRun, Whole
+
+CHARACTERS = 'abAé1f "\\\n%_{,'
+PIECES = st.text(CHARACTERS, max_size=6)
+PATTERNS = st.lists(PIECES, max_size=4).map("%".join)
+
+
+@given(
+    name=st.text(CHARACTERS, max_size=12),
+    value=st.text(CHARACTERS, max_size=12),
+    condition=st.builds(
+        Condition,
+        st.just(SPAN),
+        st.sampled_from(("name", "content", "attributes.k")),
+        st.sampled_from(("=", "LIKE", "ILIKE")),
+        PATTERNS,
+    ),
+    whole=st.booleans(),
+)
+def test_spans_that_match_hold_the_tokens(
+    name: str, value: str, condition: Condition, whole: bool
+) -> None:
+    if whole:
+        condition = condition._replace(value=name if condition.key == "name" else f"%{value}%")
+    assume(condition.key == "name" or condition.operator != "=")
+    span = {"name": name, "attributes": {"k": json.dumps(value, ensure_ascii=False)}}
+    content = json.dumps(span, ensure_ascii=False)
+    node = ["id", 0, None, 0, None, None, name, None, None]
+    if not trace_match.span_test((condition,), None)(node, content):
+        return
+    for access in trace_plan.accesses(Filter(spans=(condition,))):
+        assert isinstance(access, Text)
+        assert access.field == text_fields.CONTENT
+        assert set(access.tokens) <= text.content_tokens(content)
+
+
+@pytest.mark.parametrize(
+    ("filter_string", "wanted"),
+    [
+        ("name = 'a'", [NamePrefix("a", whole=True)]),
+        ("name LIKE 'ab%'", [NamePrefix("ab", whole=False)]),
+        ("request_id IN ('a', 'b')", [Ids(("a", "b"))]),
+        ("client_request_id = 'a'", [Whole("client_request_id", ("a",))]),
+        ("run_id = 'a'", [OfRun("a")]),
+        ("prompt = 'a/1'", [Whole("prompt", ("a/1",))]),
+        ("metadata.mlflow.modelId = 'm'", [Whole("model_id", ("m",))]),
+        ("name RLIKE 'abc'", []),
+        ("name != 'abc'", []),
+        ("status = 'OK'", []),
+        ("tags.k IS NULL", []),
+        ("feedback.k = 'abcd'", []),
+        ("span.type = 'abcd'", []),
+        ("trace.text LIKE '%12ab34%'", []),
+    ],
+)
+def test_accesses(filter_string: str, wanted: list[object]) -> None:
+    assert trace_plan.accesses(parse_filter(filter_string)) == wanted
+
+
+def test_texts_of_traces_are_asked_where_the_index_holds_them() -> None:
+    before = text_fields.Indexed(["tags.*"])
+    assert before.of_traces is None
+    indexed = text_fields.wanted(["tags.*", "traces.tags.env", "traces.content"]).of_traces
+    assert indexed is not None
+    assert [indexed.covers(field) for field in ("name", "tags.env", "content", "run_id")] == [
+        True
+    ] * 4
+    assert not indexed.covers("tags.other")
+    assert not indexed.covers("metadata.env")
