@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.arch import project
+from tests.rehearsal import events
 
 EVENTS = sorted((project.ROOT / "events").glob("*.json"))
 
@@ -32,3 +33,8 @@ def test_each_function_has_an_event() -> None:
         else:
             answered.add(project.routes()[event["routeKey"]])
     assert answered == {*project.CONSUMERS.values(), "authorizer", *project.routes().values()}
+
+
+def test_each_event_has_an_answer_that_is_right() -> None:
+    assert set(events.ANSWERS) == {path.stem for path in EVENTS}
+    assert set(events.EFFECTS) <= set(events.ANSWERS)

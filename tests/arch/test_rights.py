@@ -2,70 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from mlcore.db import keys
 from mlcore.db.keys import PATTERNS
 from mlcore.ids import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, DEFAULT_WORKSPACE
-from tests.arch import project, rights
+from tests.arch import grants, project, rights
+from tests.arch.grants import BASIC, IAM, OIDC, ROLES, statements
 from tests.arch.rights import Right
 
-BASIC, IAM, OIDC = "HasBasic", "HasIam", "HasOidc"
 NOT_RUN = {
     BASIC: (rights.SIGNERS, "authorizer.oidc"),
     IAM: ("authorizer.oidc",),
     OIDC: (rights.SIGNERS, "authorizer.basic"),
 }
-"""By the template's condition for a way to log in, what others run alone."""
+"""By the way to log in, what the others run alone."""
 
 STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}
 MESSAGES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 
-ROLES = project.resources("AWS::IAM::Role")
 FUNCTIONS = project.handlers()
-
-
-def _chosen(value: Any, condition: str) -> Any:
-    """A value of the template under a condition."""
-    if isinstance(value, dict) and "Fn::If" in value:
-        name, yes, no = value["Fn::If"]
-        return _chosen(yes if name == condition else no, condition)
-    if isinstance(value, dict):
-        return {key: _chosen(inner, condition) for key, inner in value.items()}
-    if isinstance(value, list):
-        kept = [_chosen(inner, condition) for inner in value]
-        return [inner for inner in kept if inner != {"Ref": "AWS::NoValue"}]
-    return value
-
-
-def _statements(role: str, condition: str) -> Iterator[dict[str, Any]]:
-    for policy in ROLES[role]["Policies"]:
-        yield from _chosen(policy["PolicyDocument"]["Statement"], condition)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _resource(value: Any) -> str:
-    """``Table`` of its ARN, ``Table/index/LSI1`` of an index's."""
-    if "Fn::GetAtt" in value:
-        name, attribute = value["Fn::GetAtt"]
-        return name if attribute == "Arn" else f"{name}.{attribute}"
-    return re.sub(r"\$\{(\w+)\.Arn\}", r"\1", value["Fn::Sub"])
-
-
-def _granted(noun: str, condition: str) -> set[Right]:
-    return {
-        (action, _resource(resource))
-        for statement in _statements(f"{noun}Role", condition)
-        for action in _listed(statement["Action"])
-        for resource in _listed(statement["Resource"])
-    }
 
 
 def _of_lambda(noun: str) -> set[Right]:
@@ -91,7 +47,7 @@ def _of_lambda(noun: str) -> set[Right]:
 def test_a_role_allows_what_the_code_calls(function: str, condition: str) -> None:
     noun = function.removesuffix("Function")
     called = rights.of(FUNCTIONS[function], *NOT_RUN[condition]) | _of_lambda(noun)
-    granted = _granted(noun, condition)
+    granted = grants.of(f"{noun}Role", condition)
     assert called - granted == set(), "missing"
     assert granted - called == set(), "surplus"
 
@@ -102,7 +58,7 @@ def test_partitions_that_a_role_is_bound_to_are_in_the_table() -> None:
         statement["Condition"]
         for role in ROLES
         for condition in NOT_RUN
-        for statement in _statements(role, condition)
+        for statement in statements(role, condition)
         if "Condition" in statement
     ]
     assert bounds
@@ -118,7 +74,7 @@ def test_the_ui_makes_the_default_experiment_and_no_other() -> None:
         keys.experiment(DEFAULT_EXPERIMENT_ID).pk,
         keys.experiment_name_lock(DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME).pk,
     }
-    [written] = [one for one in _statements("UiRole", BASIC) if "dynamodb:PutItem" in one["Action"]]
+    [written] = [one for one in statements("UiRole", BASIC) if "dynamodb:PutItem" in one["Action"]]
     [bound] = written["Condition"].values()
     assert set(bound["dynamodb:LeadingKeys"]) == made
 

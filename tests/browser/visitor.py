@@ -29,11 +29,12 @@ HARMLESS = (
 class Visitor:
     """Opens pages of the UI, waits until they are still, and tells what went wrong meanwhile."""
 
-    def __init__(self, page: Any, url: str) -> None:
+    def __init__(self, page: Any, url: str, patience: float = PATIENCE_SECONDS) -> None:
         self.page = page
         self.problems: list[str] = []
         self.expected = set(EXPECTED)
         self._url = url
+        self._patience = patience
         self._asked: dict[int, str] = {}
         self._changed = time.monotonic()
         page.route(VIDEO, lambda route: route.fulfill(status=204))
@@ -79,7 +80,7 @@ class Visitor:
 
     def settle(self) -> None:
         """Waits until nothing is asked for any more."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + self._patience
         while self._asked or time.monotonic() - self._changed < STILL_SECONDS:
             self.page.wait_for_timeout(50)
             if time.monotonic() > deadline:
@@ -92,7 +93,9 @@ class Visitor:
         path: Path = SCREENSHOTS / f"{name}.png"
         try:
             for text in texts:
-                self.page.get_by_text(text).locator("visible=true").first.wait_for(timeout=10_000)
+                self.page.get_by_text(text).locator("visible=true").first.wait_for(
+                    timeout=1000 * self._patience
+                )
             self.settle()
         finally:
             self.page.screenshot(path=path)

@@ -77,9 +77,10 @@ class Stack:
         )
 
     def allow_what_the_emulator_asks_for_besides(self) -> None:
-        """It speaks plain HTTP, which the bucket refuses, and it knows an action for batches of
+        """It speaks plain HTTP, which the buckets refuse, and it knows an action for batches of
         messages where AWS asks for ``sqs:SendMessage``. Both are as they should be in AWS."""
-        self.client("s3").delete_bucket_policy(Bucket=self.outputs["ArtifactBucketName"])
+        for bucket in ("ArtifactBucketName", "UiBucketName"):
+            self.client("s3").delete_bucket_policy(Bucket=self.outputs[bucket])
         [role] = [
             one["RoleName"]
             for one in self.client("iam").list_roles()["Roles"]

@@ -8,14 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import sync_playwright
 
+from tests.browser import chromium
+from tests.browser.conftest import CLOSED_ASSISTANT
+from tests.browser.visitor import SCREENSHOTS, Visitor
 from tests.e2e import test_clients as runs
 from tests.e2e import test_files as files
+from tests.engines import ROOT
 from tests.receiver import Receiver, receiving
+from tests.rehearsal import front
 from tests.rehearsal.stack import NAME, Stack
 from tests.servers import ADMIN, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(600)]
+
+SCRIPTS = Path(runs.__file__).parent
 
 
 def client(stack: Stack, script: Path, folder: Path, *arguments: str, **more: str) -> None:
@@ -43,6 +51,15 @@ def test_runs(stack: Stack, tmp_path: Path) -> None:
 
 def test_files(stack: Stack, tmp_path: Path) -> None:
     client(stack, files.SCRIPT, tmp_path, "10000000", "3", **files.IN_PARTS)
+
+
+@pytest.mark.parametrize("script", ["registry_script.py", "prompt_script.py"])
+def test_registry(stack: Stack, script: str, tmp_path: Path) -> None:
+    client(stack, SCRIPTS / script, tmp_path, f"rehearsed {script}")
+
+
+def test_traces(stack: Stack, tmp_path: Path) -> None:
+    client(stack, SCRIPTS / "trace_script.py", tmp_path, "rehearsed traces", "sync")
 
 
 def test_a_logged_model(stack: Stack) -> None:
@@ -98,6 +115,43 @@ def test_registry_and_its_webhook(stack: Stack) -> None:
 def announced(receiver: Receiver) -> set[Any]:
     receiver.wait(lambda: len({one.event for one in receiver.deliveries}) >= 2, seconds=60)
     return {one.event for one in receiver.deliveries}
+
+
+def test_chromium_shows_the_ui(stack: Stack) -> None:
+    published = subprocess.run(
+        [sys.executable, "-m", "local.ui_bucket", NAME],
+        cwd=ROOT,
+        env=stack.environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert published.returncode == 0, published.stderr
+    experiment = stack.ask("POST", "experiments/create", name="to be seen")["experiment_id"]
+    made = stack.ask("POST", "runs/create", experiment_id=experiment, run_name="shown")
+    run_id = made["run"]["info"]["run_id"]
+    stack.ask("POST", "runs/log-metric", run_id=run_id, key="loss", value=0.5, timestamp=1)
+    program = chromium.executable()
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    with front.serving(stack) as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(program),
+            args=chromium.ARGUMENTS,
+            env=chromium.environment(program),
+        )
+        context = browser.new_context(
+            viewport={"width": 1500, "height": 950},
+            locale="en-US",
+            http_credentials={"username": ADMIN[0], "password": ADMIN[1]},
+        )
+        context.add_init_script(CLOSED_ASSISTANT)
+        visitor = Visitor(context.new_page(), url, patience=90)
+        visitor.open("/experiments")
+        visitor.looks("rehearsal-experiments", "to be seen")
+        visitor.open(f"/experiments/{experiment}/runs/{run_id}")
+        visitor.looks("rehearsal-run", "shown", "loss")
+        browser.close()
 
 
 def test_the_index_is_right(stack: Stack) -> None:

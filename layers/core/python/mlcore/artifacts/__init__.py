@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 
-from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.locations import internal, locate
 from mlcore.artifacts.paths import below, safe_path
 from mlcore.artifacts.port import Entry, Opened, Part, Store
@@ -40,4 +39,8 @@ def store() -> Store:
         KeyError: neither is set.
     """
     folder = os.environ.get("ARTIFACT_FOLDER")
-    return Folder(folder) if folder else Bucket(os.environ["ARTIFACT_BUCKET"])
+    if not folder:
+        return Bucket(os.environ["ARTIFACT_BUCKET"])
+    from mlcore.artifacts.folder import Folder  # noqa: PLC0415 -- 10 ms of a cold start in AWS
+
+    return Folder(folder)

@@ -1,0 +1,179 @@
+"""What the events of events/ need to be there, and what is right to answer."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from mlcore.artifacts.folder import Folder
+from mlcore.auth.passwords import hash_password
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.entities import Run
+from mlcore.repos import experiments, runs, users, webhooks
+from mlcore.webhooks.webhook import ACTIVE, EventName, Webhook
+from tests.engines import ROOT
+from tests.receiver import Receiver
+
+EVENTS = {
+    # Not every machine resolves names.
+    path.stem: json.loads(path.read_text().replace("https://example.com", "https://127.0.0.1"))
+    for path in (ROOT / "events").glob("*.json")
+}
+
+RUN = "01M7YWVS7VNYH43R80BVKFQX3K"
+"""The run of the stream's event, which others are about."""
+EXPERIMENT = "01M7YWVS5WYMT071E64GJGJTJP"
+FILE = "MLmodel"
+
+_HERE = {
+    "MLFLOW_WEBHOOK_ALLOWED_SCHEMES": "http,https",
+    "MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS": "true",
+}
+"""The receiver is on this machine."""
+
+SETTINGS = {
+    "authorizer": {"AUTHENTICATION": "basic"},
+    "users": {"AUTHENTICATION": "basic"},
+    "workspaces": {"MLFLOW_ENABLE_WORKSPACES": "true"},
+    "webhooks": _HERE,
+    "webhook_sender": _HERE,
+}
+"""What a function needs besides; all others let everybody in."""
+
+
+class Expected(NamedTuple):
+    body: Any
+    """A part of the answer's body; of an answer without one, of the answer."""
+    status: int = 200
+
+
+ANSWERS = {
+    "authorize": Expected(
+        {"isAuthorized": True, "context": {"username": "admin", "is_admin": True}}
+    ),
+    "create_experiment": Expected({"experiment_id": str}),
+    "create_logged_model": Expected(
+        {"model": {"info": {"name": "baseline", "experiment_id": "0"}}}
+    ),
+    "create_registered_model": Expected(
+        {"registered_model": {"name": "churn", "tags": [{"key": "team", "value": "retention"}]}}
+    ),
+    "create_run": Expected(
+        {"run": {"info": {"run_name": "baseline", "experiment_id": "0", "status": "RUNNING"}}}
+    ),
+    "create_user": Expected({"user": {"username": "ada", "is_admin": False}}),
+    "create_webhook": Expected({"webhook": {"name": "chat", "status": "ACTIVE"}}),
+    "create_workspace": Expected({"workspace": {"name": "team-a"}}, 201),
+    "get_run": Expected({"run": {"info": {"run_id": RUN, "experiment_id": "0"}}}),
+    "graphql": Expected({"data": {"mlflowGetExperiment": {"experiment": {"experimentId": "0"}}}}),
+    "health": Expected("OK"),
+    "list_artifacts": Expected({"files": [{"path": FILE, "is_dir": False, "file_size": 2}]}),
+    "log_batch": Expected({}),
+    "search_runs": Expected({"runs": [{"info": {"run_id": RUN}}]}),
+    "start_trace": Expected(
+        {"trace": {"trace_info": {"trace_id": "tr-0af7651916cd43dd8448eb211c80319c"}}}
+    ),
+    "table_stream": Expected({"batchItemFailures": []}),
+    "webhook_delivery": Expected({"batchItemFailures": []}),
+}
+
+
+def prepare(folder: str, receiver: Receiver) -> None:
+    """The experiment and run of the stream's event, a file, an administrator, and a webhook."""
+    for record in EVENTS["table_stream"]["Records"]:
+        image = record["dynamodb"]["NewImage"]
+        if image["type"]["S"] == keys.EXPERIMENT.name and image["experiment_id"]["S"] == EXPERIMENT:
+            table.put(image)
+    default = experiments.get("0").experiment
+    runs.create(
+        Run(
+            run_id=RUN,
+            experiment_id=default.experiment_id,
+            run_name="prepared",
+            user_id="ada",
+            status="RUNNING",
+            start_time=1,
+            end_time=None,
+            artifact_uri=f"{default.artifact_location}/{RUN}/artifacts",
+            lifecycle_stage="active",
+            metrics={},
+            params={},
+            tags={},
+        ),
+        default,
+    )
+    Folder(folder).put(f"0/{FILE}", b"{}")
+    scheme, _, login = EVENTS["authorize"]["headers"]["authorization"].partition(" ")
+    assert scheme == "Basic"
+    username, _, password = b64decode(login).decode().partition(":")
+    users.create(username, hash_password(password), is_admin=True)
+    wanted = json.loads(EVENTS["webhook_delivery"]["Records"][0]["body"])
+    entity, _, action = wanted["event"].partition(".")
+    webhooks.put(
+        Webhook(
+            webhook_id=wanted["webhook_id"],
+            workspace=wanted["workspace"],
+            name="hook",
+            url=receiver.url("/hook"),
+            events=(EventName(entity, action),),
+            status=ACTIVE,
+            description="",
+            sealed_secret="",
+            creation_time=1,
+            last_update_time=1,
+        )
+    )
+
+
+def indexed(_receiver: Receiver) -> bool:
+    """Whether the experiment of the stream's event is found by its name's end."""
+    found = table.query_all(keys.experiment(EXPERIMENT).pk, attributes=["type"])
+    return keys.EXPERIMENT_NAME_REV.name in {item["type"]["S"] for item in found}
+
+
+def delivered(receiver: Receiver) -> bool:
+    wanted = json.loads(EVENTS["webhook_delivery"]["Records"][0]["body"])
+    return [(one.event, one.body["data"]) for one in receiver.deliveries][:1] == [
+        (wanted["event"], wanted["data"])
+    ]
+
+
+EFFECTS: dict[str, Callable[[Receiver], bool]] = {
+    "table_stream": indexed,
+    "webhook_delivery": delivered,
+}
+"""What an event brings about that its answer does not tell."""
+
+
+def differences(name: str, answer: Any) -> list[str]:
+    """What is not as it should be, in words."""
+    expected = ANSWERS[name]
+    body = answer
+    if "statusCode" in answer:
+        if answer["statusCode"] != expected.status:
+            return [f"status {answer['statusCode']} instead of {expected.status}: {answer}"]
+        body = answer["body"]
+        if not isinstance(expected.body, str):
+            body = json.loads(body)
+    return list(_missing(expected.body, body, ""))
+
+
+def _missing(expected: Any, found: Any, place: str) -> list[str]:
+    if isinstance(expected, type):
+        return [] if isinstance(found, expected) and found else [f"{place}: {found!r}"]
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return [
+            text
+            for key, value in expected.items()
+            for text in _missing(value, found.get(key), f"{place}.{key}")
+        ]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        return [
+            text
+            for number, (one, other) in enumerate(zip(expected, found, strict=True))
+            for text in _missing(one, other, f"{place}[{number}]")
+        ]
+    return [] if expected == found else [f"{place}: {found!r} instead of {expected!r}"]

@@ -1,0 +1,95 @@
+"""What is built is the same each time, and for the processors that it is said to be for."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from bench.built import LAYER_LIMIT, zipped
+from tests.engines import ROOT
+from tests.rehearsal.stack import NoInterpreter, interpreter
+from tests.servers import environment
+
+pytestmark = [pytest.mark.xdist_group("builds"), pytest.mark.timeout(300)]
+
+ELF, AT = b"\x7fELF", slice(18, 20)
+MACHINES = {"arm64": 0xB7, "x86_64": 0x3E}
+LAYERS = {"CoreLayer": "layers/core", "TokensLayer": "layers/tokens"}
+
+
+@pytest.fixture(scope="module")
+def python() -> str:
+    try:
+        return interpreter()
+    except NoInterpreter as missing:
+        pytest.skip(str(missing))
+
+
+def build(target: str, source: str, python: str, folder: Path, architecture: str) -> Path:
+    """As `sam build` does: the target of the Makefile in a copy of the folder."""
+    copy, made = folder / "source", folder / "made"
+    shutil.copytree(ROOT / source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    made.mkdir()
+    subprocess.run(
+        [
+            *("make", "--silent", "-C", str(copy), f"build-{target}"),
+            *(f"PYTHON={python}", f"ARTIFACTS_DIR={made}", f"ARCHITECTURE={architecture}"),
+        ],
+        check=True,
+        env=environment(),
+        timeout=240,
+    )
+    return made
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def machines(folder: Path) -> set[int]:
+    """Of the compiled libraries."""
+    heads = [path.read_bytes()[:20] for path in folder.rglob("*.so*") if path.is_file()]
+    return {int.from_bytes(head[AT], "little") for head in heads if head.startswith(ELF)}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_two_builds_of_a_layer_are_equal(layer: str, python: str, tmp_path: Path) -> None:
+    make = partial(build, layer, LAYERS[layer], python)
+    first, second = make(tmp_path / "1", "arm64"), make(tmp_path / "2", "arm64")
+    assert digests(first) == digests(second)
+    assert zipped(first) < LAYER_LIMIT
+    assert any(path.suffix == ".pyc" for path in first.rglob("*"))
+    assert machines(first) <= {MACHINES["arm64"]}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_is_built_for_the_other_processors(layer: str, python: str, tmp_path: Path) -> None:
+    made = {name: build(layer, LAYERS[layer], python, tmp_path / name, name) for name in MACHINES}
+    found = {name: machines(folder) for name, folder in made.items()}
+    assert found in (
+        {name: {machine} for name, machine in MACHINES.items()},
+        {name: set() for name in MACHINES},
+    )
+    if layer == "TokensLayer":
+        assert found["x86_64"], "its library is compiled"
+    bytecode = [
+        {path: digest for path, digest in digests(folder).items() if path.endswith(".pyc")}
+        for folder in made.values()
+    ]
+    assert bytecode[0] == bytecode[1]
+
+
+def test_two_builds_of_a_function_are_equal(python: str, tmp_path: Path) -> None:
+    make = partial(build, "LoggedModelsFunction", "functions", python)
+    first, second = make(tmp_path / "1", "arm64"), make(tmp_path / "2", "arm64")
+    assert digests(first) == digests(second)
+    assert {path.split("/")[0] for path in digests(first)} == {"logged_models"}
