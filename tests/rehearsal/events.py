@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64decode
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from mlcore.artifacts import locate
 from mlcore.artifacts.folder import Folder
 from mlcore.auth.passwords import hash_password
 from mlcore.db import keys
@@ -67,6 +69,7 @@ ANSWERS = {
     "create_user": Expected({"user": {"username": "ada", "is_admin": False}}),
     "create_webhook": Expected({"webhook": {"name": "chat", "status": "ACTIVE"}}),
     "create_workspace": Expected({"workspace": {"name": "team-a"}}, 201),
+    "file_removal": Expected({"batchItemFailures": []}),
     "get_run": Expected({"run": {"info": {"run_id": RUN, "experiment_id": "0"}}}),
     "graphql": Expected({"data": {"mlflowGetExperiment": {"experiment": {"experimentId": "0"}}}}),
     "health": Expected("OK"),
@@ -105,7 +108,10 @@ def prepare(folder: str, receiver: Receiver) -> None:
         ),
         default,
     )
-    Folder(folder).put(f"0/{FILE}", b"{}")
+    files = Folder(folder)
+    files.put(f"0/{FILE}", b"{}")
+    files.put(_removed(), b"{}")
+    os.utime(files.files / _removed(), (0, 0))
     scheme, _, login = EVENTS["authorize"]["headers"]["authorization"].partition(" ")
     assert scheme == "Basic"
     username, _, password = b64decode(login).decode().partition(":")
@@ -128,6 +134,16 @@ def prepare(folder: str, receiver: Receiver) -> None:
     )
 
 
+def _removed() -> str:
+    """The key of a file that is to go with its run."""
+    location: str = json.loads(EVENTS["file_removal"]["Records"][0]["body"])["location"]
+    return f"{locate(location, 'default')}/{FILE}"
+
+
+def gone(_receiver: Receiver) -> bool:
+    return Folder(os.environ["ARTIFACT_FOLDER"]).find(_removed()) is None
+
+
 def indexed(_receiver: Receiver) -> bool:
     """Whether the experiment of the stream's event is found by its name's end."""
     found = table.query_all(keys.experiment(EXPERIMENT).pk, attributes=["type"])
@@ -142,6 +158,7 @@ def delivered(receiver: Receiver) -> bool:
 
 
 EFFECTS: dict[str, Callable[[Receiver], bool]] = {
+    "file_removal": gone,
     "table_stream": indexed,
     "webhook_delivery": delivered,
 }

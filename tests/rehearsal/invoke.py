@@ -27,7 +27,7 @@ from tests.rehearsal.stack import CREDENTIALS, interpreter
 
 def function_of(event: dict[str, Any]) -> str:
     if "Records" in event:
-        return project.CONSUMERS[event["Records"][0]["eventSource"]]
+        return project.consumer(event)
     if event.get("type") == "REQUEST":
         return "authorizer"
     router = Router(RouteDefinition(key, name) for key, name in project.routes().items())
