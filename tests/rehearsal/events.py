@@ -56,6 +56,7 @@ ANSWERS = {
     "authorize": Expected(
         {"isAuthorized": True, "context": {"username": "admin", "is_admin": True}}
     ),
+    "create_evaluation_dataset": Expected({"dataset": {"name": "questions"}}),
     "create_experiment": Expected({"experiment_id": str}),
     "create_logged_model": Expected(
         {"model": {"info": {"name": "baseline", "experiment_id": "0"}}}
