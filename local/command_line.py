@@ -19,12 +19,15 @@ class Options(NamedTuple):
     template: Path
     auth: bool = False
     workspaces: bool = False
+    chosen: tuple[tuple[str, str], ...] = ()
+    """Parameters of the template, by their names."""
 
     def parameters(self) -> dict[str, str]:
         """The parameters that a deployment with these options would be given."""
         return {
             "Authentication": "basic" if self.auth else "none",
             "Workspaces": "true" if self.workspaces else "false",
+            **dict(self.chosen),
         }
 
 
@@ -50,6 +53,14 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     place.add_argument("--ephemeral", action="store_true", help="throw the data away at the end")
     parser.add_argument("--auth", action="store_true", help="basic authentication")
     parser.add_argument("--workspaces", action="store_true", help="several workspaces")
+    parser.add_argument(
+        "--parameter",
+        type=_parameter,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of template.yaml, such as Authentication=oidc",
+    )
     parser.add_argument("--no-indexer", action="store_true", help="leave the stream unread")
     parser.add_argument(
         "--template",
@@ -69,4 +80,12 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         template=given.template.resolve(),
         auth=given.auth,
         workspaces=given.workspaces,
+        chosen=tuple(given.parameter),
     )
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value

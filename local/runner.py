@@ -61,6 +61,9 @@ class Runner:
         options = self._options
         name, region = environment.table_name(), environment.region()
         template = read(options.template, name, region, options.parameters())
+        unknown = sorted({name for name, _ in options.chosen} - template.parameters)
+        if unknown:
+            raise CannotStart(f"the template has no parameter {', '.join(unknown)}")
         router = Router(template.routes)
         with contextlib.ExitStack() as stack:
             bound = self._listen(stack)

@@ -94,6 +94,7 @@ class Template(NamedTuple):
     table: dict[str, Any]
     queues: tuple[QueueDefinition, ...] = ()
     queue_mappings: tuple[QueueMapping, ...] = ()
+    parameters: frozenset[str] = frozenset()
 
 
 def read(
@@ -132,6 +133,7 @@ def read(
         if kind == _FUNCTION
     }
     return Template(
+        parameters=frozenset(document.get("Parameters", ())),
         functions=functions,
         routes=tuple(_routes(properties, kinds, functions)),
         mappings=tuple(_mappings(properties, kinds, functions, table_name)),

@@ -1,7 +1,9 @@
 """HTTP Basic authentication against the hashes in the table, with a bound on wrong passwords.
 
 Each call reads the user, so a changed password and a deleted user count at once. What is
-remembered is only that a password fits a hash, under a key that dies with the process.
+remembered is only that a password fits a hash and came from an address, under a key that dies with
+the process: whoever is logged in stays so while somebody else at the address guesses, and nobody
+elsewhere can find out by it what the password is.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def authenticate(authorization: str, address: str) -> User | None:
     username, password = credentials
     user, failures = logins.find(username, address)
     hashed = (user.password_hash if user is not None else "") or NOBODY
-    proof = hmac.digest(_secret(), f"{hashed}\0{password}".encode(), hashlib.sha256)
+    told = f"{logins.network(address)}\0{hashed}\0{password}"
+    proof = hmac.digest(_secret(), told.encode(), hashlib.sha256)
     if proof in _fitting:
         return user
     if failures >= logins.MAXIMUM_FAILURES:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,6 +16,8 @@ from tests.contract.conftest import Store
 from tests.contract.logins import proves
 
 PASSWORD = "password-of-some-length"
+GUESSES = int(os.environ.get("PASSWORD_GUESSES", "1000"))
+THREADS = 8
 
 
 @pytest.fixture
@@ -42,6 +46,26 @@ def test_guesses_of_one_name(store: Store, tried: list[str]) -> None:
     assert not proves("ada", PASSWORD)
     assert proves("ada", PASSWORD, "192.0.2.2")
     assert proves("bob", PASSWORD)
+
+
+def test_thousands_of_guesses_at_once(store: Store, tried: list[str]) -> None:
+    """From one address, the right password among them: nobody gets in, and others come and go."""
+    for name in ("ada", "bob"):
+        users.create(name, hash_password(PASSWORD), is_admin=False)
+    right = GUESSES // 2
+
+    def guess(number: int) -> bool:
+        return proves("ada", PASSWORD if number == right else f"guess {number}")
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        guesses = pool.map(guess, range(GUESSES))
+        others = [
+            (proves("bob", PASSWORD), proves("ada", PASSWORD, "192.0.2.2")) for _ in range(20)
+        ]
+        assert not any(guesses)
+    assert others == [(True, True)] * 20
+    # Those that were on their way when the last of them was counted may have been tried, too.
+    assert len([one for one in tried if one != PASSWORD]) <= logins.MAXIMUM_FAILURES + THREADS
 
 
 def test_minute_ends(store: Store, tried: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,15 +55,19 @@ def failed(username: str, address: str) -> None:
         first.set("failures", number(1))
         first.set("updated_at", number(now_ms()))
         first.set("ttl", number((window + 2) * WINDOW_SECONDS))
-        table.update(place, first)
+        first.require_absent_or_other("window", number(window))
+        try:
+            table.update(place, first)
+        except ConditionFailed:
+            table.update(place, again)  # somebody else began the window meanwhile
 
 
 def _counter(username: str, address: str) -> Key:
     number_of_name = int.from_bytes(sha256(username.encode()).digest()[:4]) % COUNTERS
-    return keys.login(_network(address), f"{number_of_name:03x}")
+    return keys.login(network(address), f"{number_of_name:03x}")
 
 
-def _network(address: str) -> str:
+def network(address: str) -> str:
     """An address, of IPv6 the half that a caller cannot choose."""
     try:
         found = ipaddress.ip_address(address)
