@@ -16,9 +16,12 @@ from mlcore.http.routes import PlainRoute, Route, Rpc
 from tests.arch.project import DOMAINS
 from tests.e2e.workspace_values import CHOSEN_TRACES, KINDS, Values
 
-ALL_WORKSPACES = ("/mlflow/workspaces", "/mlflow-serverless/", "/mlflow/users/create")
+ALL_WORKSPACES = (
+    *("/mlflow/workspaces", "/mlflow-serverless/", "/signup"),
+    *("/mlflow/users/create", "/mlflow/users/list", "/mlflow/users/delete", "/users/update-"),
+)
 """Routes of the whole deployment, by a part of their path."""
-ACCOUNTS = ("/mlflow/users", "/mlflow/roles", "/permissions/", "/signup")
+ACCOUNTS = ("/mlflow/users", "/mlflow/roles", "/permissions/")
 
 CREATED = {
     "/2.0/mlflow/experiments/create": ("experiment", "experiment_id"),

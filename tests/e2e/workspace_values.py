@@ -123,6 +123,7 @@ class Values:
 
     def _of_name(self) -> str:
         own = self._route.endswith(("/create", "/logged-models", "/webhooks")) or "}" in self._route
+        own = own or "/roles/" in self._route
         if "/model-versions" in self._route:
             return self._name("model").replace("-2", "-1")
         if self._route.endswith(("/registered-models/delete", "/registered-models/rename")):
@@ -289,7 +290,7 @@ class Values:
     _of_resource_pattern = _of_resource_id
 
     def _of_workspace(self) -> str:
-        return f"⟦{self._me}.workspace.1⟧"
+        return f"⟦{self._rng.choice('aaab' if self._me == 'a' else 'bbba')}.workspace.1⟧"
 
     # -- traces
 

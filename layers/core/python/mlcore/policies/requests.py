@@ -16,7 +16,8 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.policies.access import Access
-from mlcore.repos import runs
+from mlcore.repos import experiments, runs
+from mlcore.settings import workspaces_enabled
 
 Policy = Callable[[Access, Any], bool]
 """Whether a caller may do what a message asks. Of a plain route the message is its request."""
@@ -97,12 +98,19 @@ def across(
 
 def on_runs(access: Access, run_ids: Iterable[str], action: str) -> bool:
     """Whether the caller may do something with runs. One that is missing is refused like one of
-    somebody else, so that nobody learns which ids exist."""
+    somebody else or of another workspace, so that nobody learns which ids exist."""
+    found: set[str] = set()
     for run_id in dict.fromkeys(run_ids):
         experiment_id = runs.locate(run_id)
         if experiment_id is None or not access.allows(*inside(experiment_id, RUN, action)):
             return False
-    return True
+        found.add(experiment_id)
+    if not workspaces_enabled():
+        return True
+    return all(
+        one is not None and one.workspace == access.workspace
+        for one in experiments.find_many(sorted(found))
+    )
 
 
 def version_type(resource_type: str) -> str:
