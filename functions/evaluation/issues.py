@@ -26,8 +26,11 @@ def create_issue(message: m.CreateIssue, request: Request) -> dict[str, Any]:
     status = check_status(message.status) if message.has("status") else PENDING
     severity = check_severity(message.severity) if message.has("severity") else None
     experiment = places.not_deleted(message.experiment_id, request)
-    if message.source_run_id and runs.locate(message.source_run_id) is None:
-        raise errors.BadRequest(f"Run with id={message.source_run_id} not found")
+    if message.source_run_id:
+        try:
+            runs.load(message.source_run_id, request.workspace)
+        except errors.ResourceDoesNotExist as missing:
+            raise errors.BadRequest(missing.message) from None
     now = ids.now_ms()
     issue = Issue(
         issue_id=f"iss-{uuid4().hex}",

@@ -31,6 +31,10 @@ CREATED = {
     "/2.0/mlflow/traces": ("trace", "trace_info.request_id"),
     "/3.0/mlflow/traces/{trace_id}/assessments": ("assessment_id", "assessment.assessment_id"),
     "/2.0/mlflow-artifacts/mpu/create/{artifact_path+}": ("upload_id", "upload_id"),
+    "/3.0/mlflow/datasets/create": ("dataset", "dataset.dataset_id"),
+    "/3.0/mlflow/label-schemas/create": ("schema", "label_schema.schema_id"),
+    "/3.0/mlflow/review-queues/create": ("queue", "review_queue.queue_id"),
+    "/3.0/mlflow/issues": ("issue", "issue.issue_id"),
     "/3.0/mlflow/roles/create": ("role_id", "role.id"),
     "/3.0/mlflow/roles/permissions/add": ("permission", "role_permission.id"),
 }

@@ -20,6 +20,10 @@ KINDS = {
     **dict.fromkeys(("trace_id", "trace_ids", "request_id", "request_ids"), "trace"),
     **dict.fromkeys(("webhook_id", "assessment_id", "upload_id", "role_id"), None),
     "role_permission_id": "permission",
+    **dict.fromkeys(("item_id", "item_ids"), "trace"),
+    **dict.fromkeys(("schema_id", "schema_ids"), "schema"),
+    **{"dataset_id": "dataset", "queue_id": "queue", "issue_id": "issue"},
+    **{"dataset_record_ids": "record", "scorer_ids": "scorer"},
 }
 CHOSEN_TRACES = 4
 """So many ids of traces clients choose; the server makes those of later numbers."""
@@ -98,12 +102,16 @@ class Values:
         return found
 
     def _value(self, field: Any) -> Any:
+        if "/issues" in self._route and field.name in ("status", "severity"):
+            return None
         special = getattr(self, f"_of_{field.name}", None)
         if special is not None:
             return special()
         if field.name in KINDS:
             kind = KINDS[field.name] or field.name
             value: Any = self._ref(kind)
+        elif field.name == "tags" and field.hint is str and field.message is None:
+            value = json.dumps({"common": self._text()})
         elif field.message is not None:
             value = self._fields(field.message)
         elif extra := [one for one in get_args(field.hint) if isinstance(one, Enum)]:
@@ -122,8 +130,11 @@ class Values:
         return [value] if field.repeated else value
 
     def _of_name(self) -> str:
-        own = self._route.endswith(("/create", "/logged-models", "/webhooks")) or "}" in self._route
-        own = own or "/roles/" in self._route
+        own = self._route.endswith(
+            ("/create", "/logged-models", "/webhooks", "/issues", "/register")
+        )
+        own = own or "}" in self._route or "/roles/" in self._route
+        own = own or self._route.endswith(("schemas/update", "queues/update", "/online-config"))
         if "/model-versions" in self._route:
             return self._name("model").replace("-2", "-1")
         if self._route.endswith(("/registered-models/delete", "/registered-models/rename")):
@@ -272,6 +283,26 @@ class Values:
 
     def _of_allow_deleted(self) -> str:
         return "true"
+
+    # -- evaluation
+
+    def _of_input(self) -> Any:
+        return {"pass_fail": {"positive_label": self._marker, "negative_label": "no"}}
+
+    def _of_serialized_scorer(self) -> str:
+        return json.dumps({"name": self._marker})
+
+    def _of_records(self) -> str:
+        return json.dumps([{"inputs": {"question": self._text()}}])
+
+    def _of_queue_type(self) -> str:
+        return "CUSTOM"
+
+    def _of_sample_rate(self) -> float:
+        return 0.5
+
+    def _of_filter_string(self) -> str:
+        return ""
 
     # -- accounts
 

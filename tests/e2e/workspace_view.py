@@ -20,6 +20,12 @@ _QUOTED = re.compile("%E2%9F%A6(.*?)%E2%9F%A7")
 _TIME = re.compile(r"\b(1[6-9]\d{11}|20\d\d-\d\d-\d\dT[\d:.]+Z)\b")
 _GENERATED_NAME = re.compile(r'"[a-z]+-[a-z]+-\d{1,4}"')
 _SIGNED = re.compile(r"(?<=/artifact-storage/)[^\s\"]*")
+_ID = re.compile(
+    r"\b(?:[a-z]{1,3}-)?[0-9a-f]{32}\b|\b[0-9A-HJKMNP-TV-Z]{26}\b|"
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|"
+    r'(?<="digest":")[0-9a-f]{8}(?=")'
+)
+"""What is left of those that no call has named."""
 _NUMBER = re.compile(r"(?<=id=)\d+|(?<=id )\d+|(?<=__user_)\d+")
 _NUMBERS = ("role_id", "id", "user_id", "role_permission_id")
 
@@ -136,7 +142,7 @@ class View:
         labels[self.name] = "⟦workspace⟧"
         pattern = "|".join(re.escape(value) for value in sorted(labels, key=len, reverse=True))
         text = re.sub(pattern, lambda found: labels[found[0]], answer.text)
-        text = _NUMBER.sub("0", text)
+        text = _ID.sub("<id>", _NUMBER.sub("0", text))
         text = _SIGNED.sub("<signed>", _GENERATED_NAME.sub('"<name>"', _TIME.sub("0", text)))
         with contextlib.suppress(ValueError):
             text = json.dumps(_sorted(json.loads(text)), ensure_ascii=False)
