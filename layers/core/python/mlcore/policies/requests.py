@@ -105,12 +105,14 @@ def on_runs(access: Access, run_ids: Iterable[str], action: str) -> bool:
         if experiment_id is None or not access.allows(*inside(experiment_id, RUN, action)):
             return False
         found.add(experiment_id)
+    return are_here(access, found)
+
+
+def are_here(access: Access, experiment_ids: Iterable[str]) -> bool:
+    """Whether experiments are in the request's workspace, for what was found by its id alone."""
     if not workspaces_enabled():
         return True
-    return all(
-        one is not None and one.workspace == access.workspace
-        for one in experiments.find_many(sorted(found))
-    )
+    return experiments.are_in(access.workspace, sorted(experiment_ids))
 
 
 def version_type(resource_type: str) -> str:

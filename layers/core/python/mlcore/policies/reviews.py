@@ -10,7 +10,7 @@ from mlcore.auth.permissions import ANY, EXPERIMENT, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.evaluation.review_queue import CUSTOM, ReviewQueue
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Policy, Route, creating, inside, on_experiment
+from mlcore.policies.requests import Policy, Route, are_here, creating, inside, on_experiment
 from mlcore.repos import entity_refs, experiments, review_queues
 
 REVIEW_QUEUE: Final = "review_queue"
@@ -24,8 +24,10 @@ def on_entity(field: str, action: str) -> Policy:
 
     def policy(access: Access, message: Any) -> bool:
         experiment_id = entity_refs.experiment_of(getattr(message, field))
-        return experiment_id is not None and access.allows(
-            Requirement(EXPERIMENT, experiment_id, action)
+        return (
+            experiment_id is not None
+            and access.allows(Requirement(EXPERIMENT, experiment_id, action))
+            and are_here(access, [experiment_id])
         )
 
     return policy

@@ -74,6 +74,18 @@ def find_many(experiment_ids: Sequence[str]) -> list[Experiment | None]:
     ]
 
 
+def are_in(workspace: str, experiment_ids: Sequence[str]) -> bool:
+    """Whether all are there and in a workspace; one BatchGetItem for each hundred."""
+    items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
+    for experiment_id, item in zip(experiment_ids, items, strict=True):
+        owner = item["workspace"]["S"] if item is not None else None
+        if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
+            owner = DEFAULT_WORKSPACE  # there before it has an item
+        if owner != workspace:
+            return False
+    return True
+
+
 def find_by_name(workspace: str, name: str) -> Experiment | None:
     """Two consistent GetItem: the name's lock, then the experiment. No index is asked, so nothing
     lags."""
