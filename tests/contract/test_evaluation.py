@@ -15,6 +15,7 @@ import pytest
 import evaluation.app
 from mlcore.db import capacity
 from mlcore.db import table as table_module
+from tests.contract import trace_calls
 from tests.contract.api import Answer, Api
 from tests.contract.conftest import Store
 from tests.contract.test_concurrency import at_once
@@ -249,3 +250,68 @@ def test_what_calls_cost(store: Store) -> None:
     assert round_trips(lambda: sent("GET", f"datasets/{dataset_id}/records")) == 2
     assert round_trips(lambda: sent("POST", "scorers/register", scorer)) == 3
     assert round_trips(lambda: sent("GET", "scorers/list", experiment_id=experiment_id)) == 2
+
+
+MOVED = {"updated_at", "version", "last_update_time", "digest", "data"}
+"""What each write moves; records hold the time of their last change in ``data``."""
+SAID_SO = {"RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"}
+
+
+def content(store: Store) -> dict[tuple[str, str], Fields]:
+    return {
+        (item["PK"]["S"], item["SK"]["S"]): {
+            name: value for name, value in item.items() if name not in MOVED
+        }
+        for item in store.items()
+    }
+
+
+def test_a_write_that_is_sent_twice_is_done_once(store: Store) -> None:
+    experiment_id = store.api.new_experiment("twice")
+    here: Fields = {"experiment_id": experiment_id}
+    location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": here}
+    info = {"trace_id": "tr-1", "trace_location": location, "state": "OK"}
+    info["request_time"] = "2026-01-01T00:00:00Z"
+    assert trace_calls.ask("POST", "3.0/traces", {"trace": {"trace_info": info}}).status == 200
+    dataset = f"datasets/{new_dataset(tags=json.dumps({'old': '1'}))}"
+    named = {**here, "name": "s", "serialized_scorer": "{}"}
+    for _ in range(2):
+        sent("POST", "scorers/register", named)
+    schema: Fields = {**here, "name": "q", "type": "FEEDBACK", "input": YES_NO}
+    made = sent("POST", "label-schemas/create", schema)["label_schema"]
+    schema_id = {"schema_id": made["schema_id"]}
+    custom = {**here, "name": "Friday", "queue_type": "CUSTOM"}
+    made = sent("POST", "review-queues/create", custom)["review_queue"]
+    queue_id = {"queue_id": made["queue_id"]}
+    found = {**here, "name": "n", "description": "d"}
+    issue = f"issues/{sent('POST', 'issues', found)['issue']['issue_id']}"
+    items = {**queue_id, "item_ids": ["tr-1"]}
+    done = {**queue_id, "item_id": "tr-1", "status": "COMPLETE", "completed_by": "me"}
+    records = {"records": json.dumps(SECOND)}
+    for method, path, body in (
+        ("PATCH", f"{dataset}/tags", {"tags": '{"k": "v"}'}),
+        ("DELETE", f"{dataset}/tags/old", {}),
+        ("POST", f"{dataset}/records", records),
+        ("POST", f"{dataset}/add-experiments", {"experiment_ids": [experiment_id]}),
+        ("POST", f"{dataset}/remove-experiments", {"experiment_ids": [experiment_id]}),
+        ("DELETE", f"{dataset}/records", {"dataset_record_ids": ["dr-none"]}),
+        ("DELETE", dataset, {}),
+        ("DELETE", "scorers/delete", {**here, "name": "s", "version": 1}),
+        ("DELETE", "scorers/delete", {**here, "name": "s"}),
+        ("POST", "label-schemas/create", {**schema, "name": "other"}),
+        ("PATCH", "label-schemas/update", {**schema_id, "name": "renamed"}),
+        ("DELETE", "label-schemas/delete", schema_id),
+        ("POST", "review-queues/create", {**custom, "name": "Sunday"}),
+        ("POST", "review-queues/get-or-create-user", {**here, "user": "me"}),
+        ("POST", "review-queues/update", {**queue_id, "name": "Monday"}),
+        ("POST", "review-queues/items/add", items),
+        ("POST", "review-queues/items/set-status", done),
+        ("POST", "review-queues/items/remove", items),
+        ("POST", "review-queues/delete", queue_id),
+        ("PATCH", issue, {"status": "resolved"}),
+    ):
+        assert ask(method, path, body).status == 200, path
+        before = content(store)
+        again = ask(method, path, body)
+        assert again.status == 200 or again.code in SAID_SO, (path, again)
+        assert content(store) == before, path
