@@ -89,7 +89,7 @@ def test_infos_of_one_trace(two: Two) -> None:
         {"trace_ids": ["a", 5], "run_id": "r"},
         {"trace_ids": "a", "run_id": "r"},
         {"trace_ids": [trace_id, "other"], "run_id": "nope"},
-            {"trace_ids": [trace_id, "more"], "run_id": "nope"},
+        {"trace_ids": [trace_id, "more"], "run_id": "nope"},
     ):
         two.same("POST", f"{V2}/link-to-run", body)
     search = {"locations": [WHERE], "filter": "run_id = 'nope'"}
