@@ -3,6 +3,7 @@ come and checked one by one, with MLflow's messages."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, Self
 
 from mlcore import errors
@@ -14,10 +15,16 @@ class Parameters(Message):
 
     @classmethod
     def of(cls, data: Any) -> Self:
-        """The parameters in what a body holds."""
+        """The parameters in what a body holds. Raises InvalidParameterValue for texts that no
+        store can keep."""
         sent = data if isinstance(data, dict) else {}
         fields = (field.name for field in fields_of(cls))
-        return cls(**{name: sent[name] for name in fields if name in sent})
+        made = {name: sent[name] for name in fields if name in sent}
+        try:
+            json.dumps(made, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # unpaired surrogates
+            raise errors.InvalidParameterValue("A parameter holds no valid text.") from None
+        return cls(**made)
 
 
 def given(message: Message, name: str) -> Any:
