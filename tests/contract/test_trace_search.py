@@ -39,7 +39,7 @@ SETTINGS = (
     ["traces.tags.*", "traces.metadata.*"],
     ["traces.tags.team"],
 )
-WRITES, QUERIES = 30, 25
+WRITES, QUERIES = 20, 18
 MS = 1_700_000_000_000
 
 
@@ -90,7 +90,7 @@ def test_search_is_looking_at_every_trace(
                     delivery.some(rng.choice((0.3, 1.0)))
                 if rng.random() < 0.1:
                     setting(shared_store, rng.choice(SETTINGS))
-                if rng.random() < 0.05:
+                if rng.random() < 0.04:
                     rebuild.reindex(world.experiment_id)
             delivery.rest()
             for _ in range(2):  # what the setting asks for no more goes with the second
