@@ -53,13 +53,8 @@ def test_files(stack: Stack, tmp_path: Path) -> None:
     client(stack, files.SCRIPT, tmp_path, "10000000", "3", **files.IN_PARTS)
 
 
-@pytest.mark.parametrize("script", ["registry_script.py", "prompt_script.py"])
-def test_registry(stack: Stack, script: str, tmp_path: Path) -> None:
-    client(stack, SCRIPTS / script, tmp_path, f"rehearsed {script}")
-
-
-def test_traces(stack: Stack, tmp_path: Path) -> None:
-    client(stack, SCRIPTS / "trace_script.py", tmp_path, "rehearsed traces", "sync")
+def test_prompts(stack: Stack, tmp_path: Path) -> None:
+    client(stack, SCRIPTS / "prompt_script.py", tmp_path, "rehearsed-prompts")
 
 
 def test_a_logged_model(stack: Stack) -> None:
