@@ -4,12 +4,15 @@ order, and some never come."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore import artifacts
 from mlcore.repos import traces
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.trace_calls import Fields, ask, export, span_ids, start
@@ -17,8 +20,16 @@ from tests.contract.trace_story import TOLD, new_trace, seen, story
 from tests.contract.turns import interleaved
 
 RESOURCE = {"service.name": "svc", "zone": 3}
-ORDER = st.lists(st.integers(0, 4), max_size=60)
 Step = Callable[[], int]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARTIFACT_FOLDER", str(tmp_path_factory.mktemp("files")))
+        artifacts.store.cache_clear()
+        yield
+    artifacts.store.cache_clear()
 
 
 def told(trace: str) -> Step:
@@ -52,6 +63,8 @@ def test_writers_of_a_trace(shared_store: Store, data: st.DataObject) -> None:
     order = data.draw(st.permutations(steps))
     share = data.draw(st.integers(0, len(order)))
     deaths = data.draw(st.dictionaries(st.integers(0, 1), st.integers(1, 9), max_size=1))
+    turn = random.Random(data.draw(st.integers(0, 2**32)))
+    order_of_calls = (turn.randrange(3) for _ in itertools.count())
     acknowledged: set[str] = set()
 
     def write(share: list[tuple[Step, set[str]]]) -> None:
@@ -72,7 +85,7 @@ def test_writers_of_a_trace(shared_store: Store, data: st.DataObject) -> None:
         partial(write, order[:share]),
         partial(write, order[share:]),
     ]
-    interleaved(data.draw(ORDER), [*writers, read], after=traces._locations.clear, deaths=deaths)
+    interleaved(order_of_calls, [*writers, read], after=traces._locations.clear, deaths=deaths)
     for number in deaths:
         writers[number]()
     assert tagged(at_once)() == 200
