@@ -32,6 +32,7 @@ class Member(NamedTuple):
     level: str = ""
     everywhere: str = ""
     own: bool = False
+    tier: str = ""
 
     @property
     def user(self) -> str:

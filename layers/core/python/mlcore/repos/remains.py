@@ -39,7 +39,10 @@ def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
     while together := list(islice(listed, TOGETHER)):
         rest = [item for item in together if item["SK"]["S"] != place.sk]
         found = found or bool(rest)
-        table.batch_write(deletes=[link for item in rest for link in _leading(item)])
+        # Several items of a trace may be led to by one.
+        table.batch_write(
+            deletes=list(dict.fromkeys(link for item in rest for link in _leading(item)))
+        )
         table.batch_write(deletes=keys_of(rest))
         check(deadline)
     return found
