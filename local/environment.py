@@ -36,7 +36,9 @@ _OWN_ENGINE_CREDENTIALS = {
 """AWS's documented example key: no engine on this machine checks it, and no real one leaves it."""
 
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
-_NAMES_OF_THIS_MACHINE = "localhost,localhost:*,127.0.0.1,127.0.0.1:*,[::1],[[]::1]:*"
+_NAMES_OF_THIS_MACHINE = (
+    "localhost,localhost:*,127.0.0.1,127.0.0.1:*,0.0.0.0,0.0.0.0:*,[::1],[[]::1]:*"
+)
 
 _REAL_IDENTITY = ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE")
 

@@ -58,7 +58,14 @@ def test_who_listens_on_this_machine_alone_answers_to_its_names() -> None:
     answer_to_own_names("0.0.0.0", open_to_all)
     answer_to_own_names("127.0.0.1", chosen)
     security = Security(own)
-    for host in ("localhost", "localhost:5000", "127.0.0.1:1", "[::1]:5000"):
+    for host in (
+        "localhost",
+        "localhost:5000",
+        "127.0.0.1:1",
+        "0.0.0.0:5000",
+        "[::1]",
+        "[::1]:5000",
+    ):
         assert security.answer("GET", "/api/x", {"host": host}) is None
     for host in ("evil.com", "evil.com:5000", "127.0.0.1.evil.com", ""):
         refused = security.answer("GET", "/api/x", {"host": host})
