@@ -43,7 +43,7 @@ def test_datasets(both: Pair) -> None:
         [
             experiment(),
             experiment("other"),
-            create(name(), experiment_ids=[E, "77"], tags=tags),
+            create(name(), experiment_ids=[E, "7777777"], tags=tags),
             read("datasets/{{dataset}}/experiment-ids"),
             *SHOWN,
             *(create("x", tags=text) for text in ("[1]", "no JSON", '"text"')),

@@ -41,8 +41,13 @@ INFOS: list[dict[str, Any]] = [
     {"request_time": "2023-11-14T22:13:20+02:00", "execution_duration": "0.0005s"},
     {"request_time": "1969-12-31T23:59:59.5Z"},
     {"assessments": [GOOD]},
-    {"trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": "77"}}},
-    {"trace_location": {"mlflow_experiment": {"experiment_id": "77"}}},
+    {
+        "trace_location": {
+            "type": "MLFLOW_EXPERIMENT",
+            "mlflow_experiment": {"experiment_id": "7777777"},
+        }
+    },
+    {"trace_location": {"mlflow_experiment": {"experiment_id": "7777777"}}},
 ]
 
 
@@ -96,7 +101,9 @@ def test_infos_of_one_trace(two: Two) -> None:
     two.same("POST", f"{V3}/search", search)
     for ids in ([], [trace_id, trace_id, "none"], "text", ["none"] * 600):
         two.same("POST", f"{V3}/batchGetInfos", {"trace_ids": ids})
-    two.same("POST", f"{V3}/batchGetInfos", {"trace_ids": [trace_id], "experiment_ids": ["77"]})
+    two.same(
+        "POST", f"{V3}/batchGetInfos", {"trace_ids": [trace_id], "experiment_ids": ["7777777"]}
+    )
     for path in (V2, V3):
         two.same("POST", f"{path}/delete-traces", {"experiment_id": ID, "request_ids": [trace_id]})
     two.same("GET", f"{V3}/{trace_id}")
@@ -125,7 +132,7 @@ def test_deletions(two: Two) -> None:
         two.same("POST", f"{V3}/delete-traces", {"experiment_id": ID, **more})
         for trace_id in ids:
             two.same("GET", f"{V3}/{trace_id}")
-    two.same("POST", f"{V3}/delete-traces", {"experiment_id": "77", "request_ids": [ids[5]]})
+    two.same("POST", f"{V3}/delete-traces", {"experiment_id": "7777777", "request_ids": [ids[5]]})
     two.same("GET", f"{V3}/{ids[5]}")
 
 
@@ -135,7 +142,7 @@ STARTS: list[dict[str, Any]] = [
     {"experiment_id": ID, "timestamp_ms": -5},
     {"experiment_id": ID, "timestamp_ms": "x"},
     {"experiment_id": "nope", "timestamp_ms": 1},
-    {"experiment_id": "77", "timestamp_ms": 1},
+    {"experiment_id": "7777777", "timestamp_ms": 1},
     {"experiment_id": ID, "timestamp_ms": 1, "tags": [{"key": "k"}]},
     {"experiment_id": ID, "timestamp_ms": 1, "tags": "text"},
     {"experiment_id": ID, "timestamp_ms": 1, "tags": [{"key": "k" * 300, "value": "v"}]},

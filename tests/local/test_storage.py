@@ -89,7 +89,7 @@ def test_a_client_that_goes_away_leaves_nothing(served: Any) -> None:
     signed = store.upload_url("half", seconds=60, content_type=None, origin="")
     for path in (signed, "/api/2.0/mlflow-artifacts/artifacts/half"):
         with socket.create_connection(("127.0.0.1", urlsplit(server.url).port)) as connection:
-            head = f"PUT {path} HTTP/1.1\r\nHost: h\r\nContent-Length: 9000000\r\n\r\n"
+            head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n"
             connection.sendall(head.encode() + bytes(3_000_000))
             eventually(lambda: list(store.uploads.iterdir()))
         eventually(lambda: not list(store.uploads.iterdir()))
