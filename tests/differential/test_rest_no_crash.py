@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from mlcore.http.routes import Rpc
 from mlcore.wire.message import fields_of
 from tests.differential.generated import anything, bodies, queries, raw_bodies, texts
+from tests.servers import start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -83,10 +84,12 @@ class Caller:
 
 
 @pytest.fixture(scope="module")
-def caller(product_url: str) -> Iterator[Caller]:
-    caller = Caller(product_url)
-    yield caller
-    caller.close()
+def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
+    """Of a product of its own: it is not the stock server's equal for long."""
+    with stopped(start_product(tmp_path_factory.mktemp("product"))) as server:
+        caller = Caller(server.url)
+        yield caller
+        caller.close()
 
 
 @st.composite
