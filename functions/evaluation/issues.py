@@ -151,10 +151,8 @@ def _trace_counts(experiment_ids: list[str], request: Request) -> Counter[str]:
 def _found(issue_id: str, request: Request) -> Issue:
     """An issue of another workspace looks missing."""
     issue = issues.find(issue_id)
-    if issue is not None:
-        (experiment,) = experiments.find_many([issue.experiment_id])
-        if experiment is not None and experiment.workspace == request.workspace:
-            return issue
+    if issue and places.is_known(issue.experiment_id, request):
+        return issue
     raise errors.ResourceDoesNotExist(f"Issue with ID '{issue_id}' not found")
 
 

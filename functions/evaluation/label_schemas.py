@@ -7,9 +7,9 @@ import contextlib
 from typing import Any, Final
 from uuid import uuid4
 
-from evaluation import places
+from evaluation import pages, places
 from evaluation import review_messages as m
-from mlcore import errors, ids, paging
+from mlcore import errors, ids
 from mlcore.evaluation.label_schema import (
     DEFAULT_INSTRUCTION,
     DEFAULT_NAME,
@@ -22,7 +22,7 @@ from mlcore.evaluation.label_schema import (
     check_same_kind,
 )
 from mlcore.http import Request
-from mlcore.repos import experiments, label_schemas
+from mlcore.repos import label_schemas
 from mlcore.repos.label_schemas import Conflict, NameTaken
 from mlcore.wire import Message
 
@@ -82,20 +82,16 @@ def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[st
     """The newest first."""
     limit = message.max_results if message.has("max_results") else 100
     experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
-    after = place_in(message.page_token, experiment_id)
+    after = pages.place_in(message.page_token, experiment_id)
     found = label_schemas.of_experiment(experiment_id)
     if not any(schema.is_default for schema in found):
         with contextlib.suppress(NameTaken):
             label_schemas.create(_default(experiment_id))
         found = label_schemas.of_experiment(experiment_id)
-    ordered = sorted((-schema.created_time, schema.schema_id, schema) for schema in found)
-    rows = [row for row in ordered if after is None or row[:2] > after][: limit + 1]
-    answer: dict[str, Any] = {"next_page_token": ""}
-    if rows:
-        answer["label_schemas"] = [_response(schema) for _, _, schema in rows[:limit]]
-    if len(rows) > limit:
-        answer["next_page_token"] = paging.token(list(rows[limit - 1][:2]), experiment_id)
-    return answer
+    rows = pages.following(
+        ((-schema.created_time, schema.schema_id, schema) for schema in found), after
+    )
+    return pages.answer("label_schemas", rows, limit, experiment_id, _response)
 
 
 def update_label_schema(message: m.UpdateLabelSchema, request: Request) -> dict[str, Any]:
@@ -137,23 +133,7 @@ def delete_label_schema(message: m.DeleteLabelSchema, request: Request) -> dict[
 def find(schema_id: str, request: Request) -> LabelSchema | None:
     """A schema of another workspace looks missing."""
     schema = label_schemas.find(schema_id)
-    if schema is None:
-        return None
-    (experiment,) = experiments.find_many([schema.experiment_id])
-    if experiment is None or experiment.workspace != request.workspace:
-        return None
-    return schema
-
-
-def place_in(token: str, query: str) -> tuple[int, str] | None:
-    """The place in a page token of a list that is the newest first, then by id."""
-    position = paging.position_of(token, query)
-    if position is None:
-        return None
-    if [type(part) for part in position] != [int, str]:
-        raise errors.InvalidParameterValue("Invalid page token")
-    inverted_time, entity_id = position
-    return int(str(inverted_time)), str(entity_id)
+    return schema if schema and places.is_known(schema.experiment_id, request) else None
 
 
 def _changes(message: m.UpdateLabelSchema, schema: LabelSchema) -> dict[str, Any]:

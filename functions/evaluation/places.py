@@ -34,3 +34,9 @@ def not_deleted(experiment_id: str, request: Request) -> Experiment:
     if found.lifecycle_stage != ACTIVE:
         raise experiments.missing(found.experiment_id)
     return found
+
+
+def is_known(experiment_id: str, request: Request) -> bool:
+    """Whether the experiment is there, deleted or not, and of the caller's workspace."""
+    (found,) = experiments.find_many([experiment_id])
+    return found is not None and found.workspace == request.workspace

@@ -6,10 +6,9 @@ import contextlib
 from typing import Any, Final
 from uuid import uuid4
 
-from evaluation import places
+from evaluation import pages, places
 from evaluation import review_messages as m
-from evaluation.label_schemas import place_in
-from mlcore import errors, ids, paging
+from mlcore import errors, ids
 from mlcore.evaluation.review_queue import (
     CUSTOM,
     PENDING,
@@ -28,7 +27,7 @@ from mlcore.evaluation.review_queue import (
     users_of,
 )
 from mlcore.http import Request
-from mlcore.repos import experiments, label_schemas, review_queues, traces, users
+from mlcore.repos import label_schemas, review_queues, traces, users
 from mlcore.repos.review_queues import Conflict, NameTaken
 
 CONFLICT_ATTEMPTS: Final = 20
@@ -97,20 +96,16 @@ def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[st
     """The newest first: all, those of a user, those that have a trace."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
     experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
-    after = place_in(message.page_token, experiment_id)
+    after = pages.place_in(message.page_token, experiment_id)
     queues = review_queues.of_experiment(experiment_id)
     if message.has("user"):
         queues = [queue for queue in queues if user_of(message.user) in queue.users]
     if message.has("item_id"):
         queues = review_queues.with_item(queues, message.item_id) if message.item_id else []
-    ordered = sorted((-queue.created_time, queue.queue_id, queue) for queue in queues)
-    rows = [row for row in ordered if after is None or row[:2] > after][: limit + 1]
-    answer: dict[str, Any] = {"next_page_token": ""}
-    if rows:
-        answer["review_queues"] = [_response(queue) for _, _, queue in rows[:limit]]
-    if len(rows) > limit:
-        answer["next_page_token"] = paging.token(list(rows[limit - 1][:2]), experiment_id)
-    return answer
+    rows = pages.following(
+        ((-queue.created_time, queue.queue_id, queue) for queue in queues), after
+    )
+    return pages.answer("review_queues", rows, limit, experiment_id, _response)
 
 
 def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[str, Any]:
@@ -188,26 +183,23 @@ def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, A
     """The newest first; of traces that are gone nothing is shown."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
     queue = found(message.queue_id, request)
-    after = place_in(message.page_token, queue.queue_id)
-    ordered = sorted(
-        (-item.created_time, item.item_id, item)
-        for item in review_queues.items(queue)
-        if message.status in (None, "REVIEW_STATUS_UNSPECIFIED", item.status)
+    after = pages.place_in(message.page_token, queue.queue_id)
+    following = pages.following(
+        (
+            (-item.created_time, item.item_id, item)
+            for item in review_queues.items(queue)
+            if message.status in (None, "REVIEW_STATUS_UNSPECIFIED", item.status)
+        ),
+        after,
     )
-    following = [row for row in ordered if after is None or row[:2] > after]
-    rows: list[tuple[int, str, QueueItem]] = []
+    rows: list[pages.Row[QueueItem]] = []
     for start in range(0, len(following), TOGETHER):
         chunk = following[start : start + TOGETHER]
         there = traces.find_many([item_id for _, item_id, _ in chunk], request.workspace)
         rows += [row for row, read in zip(chunk, there, strict=True) if read is not None]
         if len(rows) > limit:
             break
-    answer: dict[str, Any] = {"next_page_token": ""}
-    if rows:
-        answer["items"] = [_item(item) for _, _, item in rows[:limit]]
-    if len(rows) > limit:
-        answer["next_page_token"] = paging.token(list(rows[limit - 1][:2]), queue.queue_id)
-    return answer
+    return pages.answer("items", rows, limit, queue.queue_id, _item)
 
 
 def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> dict[str, Any]:
@@ -249,12 +241,7 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
 def find(queue_id: str, request: Request) -> ReviewQueue | None:
     """A queue of another workspace looks missing."""
     queue = review_queues.find(queue_id)
-    if queue is None:
-        return None
-    (experiment,) = experiments.find_many([queue.experiment_id])
-    if experiment is None or experiment.workspace != request.workspace:
-        return None
-    return queue
+    return queue if queue and places.is_known(queue.experiment_id, request) else None
 
 
 def found(queue_id: str, request: Request) -> ReviewQueue:
