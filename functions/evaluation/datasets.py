@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 from evaluation import messages as m
@@ -14,11 +14,9 @@ from mlcore.evaluation.dataset import USER_TAG, EvaluationDataset, digest
 from mlcore.http import Request
 from mlcore.limits.text import check_max_results
 from mlcore.repos import evaluation_datasets, evaluation_records, experiments
-from mlcore.repos.evaluation_datasets import Conflict
 from mlcore.search import evaluation_fields, grammar, order
 from mlcore.search.match import predicate
-
-CONFLICT_ATTEMPTS: Final = 20
+from mlcore.settle import settle
 
 
 def create_dataset(message: m.CreateDataset, request: Request) -> dict[str, Any]:
@@ -176,23 +174,17 @@ def changed(
 ) -> EvaluationDataset | None:
     """Reads a dataset, writes what ``change`` makes of it if that is something else, and answers
     it; None for a missing one."""
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> EvaluationDataset | None:
         dataset = evaluation_datasets.find(request.workspace, dataset_id)
         if dataset is None:
             return None
         wanted = change(dataset)
-        if wanted == dataset:
-            return dataset
-        try:
+        if wanted != dataset:
             evaluation_datasets.replace(wanted)
-        except Conflict:
-            continue
         return wanted
-    raise busy()
 
-
-def busy() -> errors.TemporarilyUnavailable:
-    return errors.TemporarilyUnavailable("The dataset is busy with other writes. Try again.")
+    return settle("dataset", attempt)
 
 
 def _missing(dataset_id: str) -> errors.ResourceDoesNotExist:

@@ -16,8 +16,8 @@ from mlcore.limits.text import check_max_results
 from mlcore.repos import experiments, issues, runs, trace_pages, traces
 from mlcore.search import evaluation_fields, grammar
 from mlcore.search.match import predicate
+from mlcore.settle import settle
 
-CONFLICT_ATTEMPTS: Final = 20
 DEFAULT_MAX_RESULTS: Final = 100
 _KIND: Final = "issue"
 
@@ -65,12 +65,14 @@ def update_issue(message: m.UpdateIssue, request: Request) -> dict[str, Any]:
         sets["name"] = message.name
     if message.description:
         sets["description"] = message.description
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> Issue:
         issue = _found(message.issue_id, request)
         wanted = issue._replace(last_update_time=ids.now_ms(), **sets)
-        if issues.replace(wanted):
-            return {"issue": _response(wanted)}
-    raise errors.TemporarilyUnavailable("The issue is busy with other writes. Try again.")
+        issues.replace(wanted)
+        return wanted
+
+    return {"issue": _response(settle("issue", attempt))}
 
 
 def search_issues(message: m.SearchIssues, request: Request) -> dict[str, Any]:

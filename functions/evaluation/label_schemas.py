@@ -4,7 +4,7 @@ first listed."""
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 from evaluation import pages, places
@@ -23,10 +23,9 @@ from mlcore.evaluation.label_schema import (
 )
 from mlcore.http import Request
 from mlcore.repos import label_schemas
-from mlcore.repos.label_schemas import Conflict, NameTaken
+from mlcore.repos.label_schemas import NameTaken
+from mlcore.settle import settle
 from mlcore.wire import Message
-
-CONFLICT_ATTEMPTS: Final = 20
 
 
 def create_label_schema(message: m.CreateLabelSchema, request: Request) -> dict[str, Any]:
@@ -95,7 +94,8 @@ def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[st
 
 
 def update_label_schema(message: m.UpdateLabelSchema, request: Request) -> dict[str, Any]:
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> LabelSchema:
         schema = find(message.schema_id, request)
         if schema is None:
             raise _missing(message.schema_id)
@@ -108,26 +108,26 @@ def update_label_schema(message: m.UpdateLabelSchema, request: Request) -> dict[
             label_schemas.replace(schema, wanted)
         except NameTaken as taken:
             raise _name_taken(wanted) from taken
-        except Conflict:
-            continue
-        return {"label_schema": _response(wanted)}
-    raise errors.TemporarilyUnavailable("The label schema is busy with other writes. Try again.")
+        return wanted
+
+    return {"label_schema": _response(settle("label schema", attempt))}
 
 
 def delete_label_schema(message: m.DeleteLabelSchema, request: Request) -> dict[str, Any]:
     """May be repeated."""
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> None:
         schema = find(message.schema_id, request)
         if schema is None:
-            return {}
+            return
         if schema.is_default:
             raise errors.InvalidParameterValue(
                 "The experiment's default question cannot be deleted."
             )
-        with contextlib.suppress(Conflict):
-            label_schemas.delete(schema)
-            return {}
-    raise errors.TemporarilyUnavailable("The label schema is busy with other writes. Try again.")
+        label_schemas.delete(schema)
+
+    settle("label schema", attempt)
+    return {}
 
 
 def find(schema_id: str, request: Request) -> LabelSchema | None:

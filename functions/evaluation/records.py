@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from evaluation import messages as m
-from evaluation.datasets import CONFLICT_ATTEMPTS, busy, changed
+from evaluation.datasets import changed
 from mlcore import errors, ids, paging
 from mlcore.evaluation.dataset import (
     EvaluationDataset,
@@ -23,6 +23,7 @@ from mlcore.evaluation.dataset import (
 from mlcore.http import Request
 from mlcore.repos import evaluation_datasets, evaluation_records
 from mlcore.repos.evaluation_records import Place
+from mlcore.settle import Conflict, settle
 
 QUERY_RECORDS: Final = 1000
 """At most so many are asked for at once."""
@@ -115,7 +116,9 @@ def _write(dataset_id: str, given: list[dict[str, Any]], now: int) -> tuple[int,
         by_id.setdefault(record_id(dataset_id, each), []).append((position, each))
     inserted: set[str] = set()
     left = list(by_id)
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> None:
+        nonlocal left
         there = evaluation_records.find_many(dataset_id, left)
         wanted: list[EvaluationRecord] = []
         for name in left:
@@ -129,11 +132,12 @@ def _write(dataset_id: str, given: list[dict[str, Any]], now: int) -> tuple[int,
                     record = merged(record, each, now)
             if record is not None:
                 wanted.append(record)
-        conflicts = evaluation_records.write(wanted)
-        if not conflicts:
-            return len(inserted), len(given) - len(inserted)
-        left = list(conflicts)
-    raise busy()
+        left = list(evaluation_records.write(wanted))
+        if left:
+            raise Conflict
+
+    settle("dataset", attempt)
+    return len(inserted), len(given) - len(inserted)
 
 
 def _place_in(token: str, dataset_id: str) -> Place | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, Final
 from uuid import uuid4
 
@@ -28,9 +27,9 @@ from mlcore.evaluation.review_queue import (
 )
 from mlcore.http import Request
 from mlcore.repos import label_schemas, review_queues, traces, users
-from mlcore.repos.review_queues import Conflict, NameTaken
+from mlcore.repos.review_queues import NameTaken
+from mlcore.settle import Conflict, settle
 
-CONFLICT_ATTEMPTS: Final = 20
 DEFAULT_MAX_RESULTS: Final = 1000
 TOGETHER: Final = 100
 
@@ -61,7 +60,8 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
 def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) -> dict[str, Any]:
     name = name_of_user_queue(message.user)
     experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> ReviewQueue:
         queue = review_queues.find_by_name(experiment_id, name)
         if queue is not None:
             if queue.queue_type != USER:
@@ -69,12 +69,15 @@ def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) 
                     f"A non-user queue named '{name}' already exists; cannot get-or-create "
                     f"a user queue with that name."
                 )
-            return {"review_queue": _response(queue)}
+            return queue
         queue = _new_queue(experiment_id, name, USER, (name,), (), name)
-        with contextlib.suppress(NameTaken):
+        try:
             review_queues.create(queue)
-            return {"review_queue": _response(queue)}
-    raise _busy()
+        except NameTaken as taken:
+            raise Conflict from taken
+        return queue
+
+    return {"review_queue": _response(settle("review queue", attempt))}
 
 
 def get_review_queue(message: m.GetReviewQueue, request: Request) -> dict[str, Any]:
@@ -110,7 +113,8 @@ def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[st
 
 def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[str, Any]:
     """Questions stay as they are while anything is in the queue."""
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> ReviewQueue:
         queue = found(message.queue_id, request)
         if queue.queue_type == USER:
             raise errors.InvalidParameterValue(
@@ -121,28 +125,27 @@ def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[
         if "name" in changes:
             _check_no_user(changes["name"], request)
         if not changes:
-            return {"review_queue": _response(queue)}
+            return queue
         wanted = queue._replace(last_update_time=ids.now_ms(), **changes)
         try:
             review_queues.replace(queue, wanted)
         except NameTaken as taken:
             raise _name_taken(wanted.name) from taken
-        except Conflict:
-            continue
-        return {"review_queue": _response(wanted)}
-    raise _busy()
+        return wanted
+
+    return {"review_queue": _response(settle("review queue", attempt))}
 
 
 def delete_review_queue(message: m.DeleteReviewQueue, request: Request) -> dict[str, Any]:
     """May be repeated."""
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> None:
         queue = find(message.queue_id, request)
-        if queue is None:
-            return {}
-        with contextlib.suppress(Conflict):
+        if queue is not None:
             review_queues.delete(queue)
-            return {}
-    raise _busy()
+
+    settle("review queue", attempt)
+    return {}
 
 
 def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, Any]:
@@ -217,7 +220,8 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
     completed_by = completer_of(status, given)
     queue = found(message.queue_id, request)
     item_id = message.item_id.strip()
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> QueueItem:
         items = review_queues.find_items(queue, [item_id] if item_id else [])
         if not items:
             raise errors.ResourceDoesNotExist(
@@ -225,7 +229,7 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
             )
         (item,) = items
         if item.status == status:
-            return {"item": _item(item)}
+            return item
         now = ids.now_ms()
         wanted = item._replace(
             status=status,
@@ -233,9 +237,10 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
             completed_time=None if status == PENDING else now,
             last_update_time=now,
         )
-        if review_queues.replace_item(queue, wanted):
-            return {"item": _item(wanted)}
-    raise _busy()
+        review_queues.replace_item(queue, wanted)
+        return wanted
+
+    return {"item": _item(settle("review queue", attempt))}
 
 
 def find(queue_id: str, request: Request) -> ReviewQueue | None:
@@ -317,10 +322,6 @@ def _name_taken(name: str) -> errors.ResourceAlreadyExists:
     return errors.ResourceAlreadyExists(
         f"Review queue with name '{name}' already exists (names are case-insensitive)."
     )
-
-
-def _busy() -> errors.TemporarilyUnavailable:
-    return errors.TemporarilyUnavailable("The review queue is busy with other writes. Try again.")
 
 
 def _response(queue: ReviewQueue) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.repos import experiments, scorers
 from mlcore.search import trace_filter
+from mlcore.settle import settle
 
-CONFLICT_ATTEMPTS: Final = 20
 MAX_INT32: Final = 2**31 - 1
 
 
@@ -26,7 +26,8 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     check_name(message.name)
     experiment_id = places.active(message.experiment_id, request).experiment_id
     check_model(data)
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> ScorerVersion:
         before = scorers.latest(experiment_id, message.name)
         version = ScorerVersion(
             experiment_id=experiment_id,
@@ -36,16 +37,18 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
             serialized_scorer=message.serialized_scorer,
             creation_time=ids.now_ms(),
         )
-        if scorers.create(version):
-            return {
-                "version": version.version,
-                "scorer_id": version.scorer_id,
-                "experiment_id": experiment_id,
-                "name": version.name,
-                "serialized_scorer": version.serialized_scorer,
-                "creation_time": version.creation_time,
-            }
-    raise errors.TemporarilyUnavailable("The scorer is busy with other writes. Try again.")
+        scorers.create(version)
+        return version
+
+    version = settle("scorer", attempt)
+    return {
+        "version": version.version,
+        "scorer_id": version.scorer_id,
+        "experiment_id": experiment_id,
+        "name": version.name,
+        "serialized_scorer": version.serialized_scorer,
+        "creation_time": version.creation_time,
+    }
 
 
 def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pynamodb.attributes import Attribute, BooleanAttribute, UnicodeAttribute
+from pynamodb.attributes import Attribute, UnicodeAttribute
 from pynamodb.exceptions import AttributeNullError
 from pynamodb.indexes import GlobalSecondaryIndex
 
@@ -15,10 +15,13 @@ from mlcore.db import client, keys
 from mlcore.db.attributes import (
     BytesAttribute,
     DoubleAttribute,
+    FlagAttribute,
     IntAttribute,
+    ItemAttribute,
+    TextAttribute,
     TextMapAttribute,
 )
-from mlcore.db.reader import compile_reader
+from mlcore.db.reader import compile_view
 from mlcore.models import base
 from mlcore.models.by_type import MODELS
 from mlcore.models.experiments import Experiment
@@ -26,26 +29,36 @@ from mlcore.models.runs import Run, RunMetric
 from mlcore.settings import settings
 
 STRATEGIES: dict[type[Attribute[Any]], st.SearchStrategy[Any]] = {
-    UnicodeAttribute: st.text(),
+    TextAttribute: st.text(),
     IntAttribute: st.integers(-(10**37), 10**37),
     DoubleAttribute: st.floats(allow_nan=False),
-    BooleanAttribute: st.booleans(),
+    FlagAttribute: st.booleans(),
     BytesAttribute: st.binary(),
     TextMapAttribute: st.dictionaries(st.text(), st.text(), max_size=3),
 }
 
 
-def raw_items(model: type[base.Item]) -> st.SearchStrategy[dict[str, Any]]:
-    """Items with any of the model's attributes, some NULL, and one that the model does not know."""
+def raw_items(
+    model: type[base.Item], *, complete: bool = False
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Items with all that the model demands, any of what it does not (some of it NULL), and one
+    attribute that the model does not know; ``complete`` ones have all that it knows alone."""
+    required, optional = {}, {}
+    for attribute in model.get_attributes().values():
+        assert isinstance(attribute, ItemAttribute)
+        value = STRATEGIES[type(attribute)].map(attribute.raw)
+        if complete or not attribute.null:
+            required[attribute.attr_name] = value
+        else:
+            optional[attribute.attr_name] = value | st.just({"NULL": True})
+    if not complete:
+        optional["unknown"] = st.just({"S": "x"})
+    return st.fixed_dictionaries(required, optional=optional)
 
-    def raw(attribute: Attribute[Any]) -> st.SearchStrategy[dict[str, Any]]:
-        value = STRATEGIES[type(attribute)]
-        return value.map(lambda v: {attribute.attr_type: attribute.serialize(v)}) | st.just(
-            {"NULL": True}
-        )
 
-    known = {a.attr_name: raw(a) for a in model.get_attributes().values()}
-    return st.fixed_dictionaries({}, optional={**known, "unknown": st.just({"S": "x"})})
+def values_of(model: type[base.Item], item: dict[str, Any]) -> dict[str, Any]:
+    read = model.of(item)
+    return {name: getattr(read, name) for name in model.get_attributes()}
 
 
 def test_every_pattern_has_a_model_and_every_model_a_pattern() -> None:
@@ -53,36 +66,36 @@ def test_every_pattern_has_a_model_and_every_model_a_pattern() -> None:
 
 
 @given(st.data())
-def test_readers_read_as_pynamodb_does(data: st.DataObject) -> None:
+def test_items_are_read_as_pynamodb_reads_them(data: st.DataObject) -> None:
     model = data.draw(st.sampled_from(list(MODELS.values())))
     item = data.draw(raw_items(model))
-    assert compile_reader(model)(item) == model.from_raw_data(item).attribute_values
+    expected = model.from_raw_data(item).attribute_values
+    assert {k: v for k, v in values_of(model, item).items() if v is not None} == expected
 
 
 @given(st.data())
 def test_items_are_written_as_they_are_read(data: st.DataObject) -> None:
     model = data.draw(st.sampled_from(list(MODELS.values())))
-
-    def raw(attribute: Attribute[Any]) -> st.SearchStrategy[dict[str, Any]]:
-        value = STRATEGIES[type(attribute)]
-        return value.map(lambda v: {attribute.attr_type: attribute.serialize(v)})
-
-    complete = {a.attr_name: raw(a) for a in model.get_attributes().values()}
-    item = data.draw(st.fixed_dictionaries(complete))
-    assert model(**compile_reader(model)(item)).serialize() == item
+    item = data.draw(raw_items(model, complete=True))
+    assert model(**values_of(model, item)).serialize() == item
 
 
-def test_a_reader_refuses_defaults_that_it_would_not_set() -> None:
+def test_what_an_item_must_have_and_lacks_is_no_none() -> None:
+    with pytest.raises(KeyError, match="run_id"):
+        _ = Run.of({"PK": {"S": "EXP#1"}}).run_id
+
+
+def test_a_view_refuses_defaults_that_it_would_not_set() -> None:
     class Defaulted(base.Item):
         """Has a default for loaded items."""
 
         stage = UnicodeAttribute(default="active")
 
     with pytest.raises(TypeError, match="stage"):
-        compile_reader(Defaulted)
+        compile_view(Defaulted)
 
 
-def test_a_reader_is_fast() -> None:
+def test_reading_is_fast() -> None:
     item = Run(
         PK="EXP#1",
         SK="R#r",
@@ -94,10 +107,13 @@ def test_a_reader_is_fast() -> None:
         start_time=1,
         artifact_uri="a",
     ).serialize(null_check=False)
-    assert len(item) == 10
-    read = compile_reader(Run)
-    seconds = min(timeit.repeat(lambda: read(item), number=1000, repeat=5)) / 1000
-    assert seconds < 50e-6  # 3 µs on a quiet machine
+
+    def read() -> tuple[Any, ...]:
+        run = Run.of(item)
+        return run.run_id, run.run_name, run.status, run.start_time, run.end_time
+
+    seconds = min(timeit.repeat(read, number=1000, repeat=5)) / 1000
+    assert seconds < 20e-6  # 0.7 µs on a quiet machine
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,21 +1,72 @@
-"""PynamoDB attributes that keep what they are given: exact integers, doubles, bytes and maps of
-texts."""
+"""The attributes that models declare: they keep what they are given, and their types say whether an
+item may lack them."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
 from math import inf, isnan
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from pynamodb.attributes import Attribute
-from pynamodb.constants import BINARY, MAP, NUMBER, STRING
+from pynamodb.constants import BINARY, BOOLEAN, MAP, NUMBER, STRING
+
+V = TypeVar("V")
 
 
-class IntAttribute(Attribute[int]):
-    """An integer of at most 38 digits. (``NumberAttribute`` is one of floats.)"""
+class ItemAttribute(Attribute[V]):
+    """An attribute of an item; ``V`` includes None where ``null=True`` says that it may lack."""
+
+    def raw(self, value: Any) -> dict[str, Any]:
+        """A value in DynamoDB's JSON, such as ``{"N": "1"}``."""
+        return {self.attr_type: self.serialize(value)}
+
+
+class TextAttribute(ItemAttribute[V]):
+    """A text."""
+
+    attr_type = STRING
+
+    @overload
+    def __init__(
+        self: TextAttribute[str],
+        *,
+        hash_key: bool = False,
+        range_key: bool = False,
+        null: Literal[False] = False,
+    ) -> None: ...
+    @overload
+    def __init__(self: TextAttribute[str | None], *, null: Literal[True]) -> None: ...
+    def __init__(
+        self, *, hash_key: bool = False, range_key: bool = False, null: bool = False
+    ) -> None:
+        super().__init__(hash_key=hash_key, range_key=range_key, null=null)
+
+
+class FlagAttribute(ItemAttribute[V]):
+    """True or false."""
+
+    attr_type = BOOLEAN
+
+    @overload
+    def __init__(self: FlagAttribute[bool], *, null: Literal[False] = False) -> None: ...
+    @overload
+    def __init__(self: FlagAttribute[bool | None], *, null: Literal[True]) -> None: ...
+    def __init__(self, *, null: bool = False) -> None:
+        super().__init__(null=null)
+
+
+class IntAttribute(ItemAttribute[V]):
+    """An integer of at most 38 digits. (PynamoDB's ``NumberAttribute`` is one of floats.)"""
 
     attr_type = NUMBER
+
+    @overload
+    def __init__(self: IntAttribute[int], *, null: Literal[False] = False) -> None: ...
+    @overload
+    def __init__(self: IntAttribute[int | None], *, null: Literal[True]) -> None: ...
+    def __init__(self, *, null: bool = False) -> None:
+        super().__init__(null=null)
 
     def serialize(self, value: int) -> str:
         return str(value)
@@ -24,7 +75,7 @@ class IntAttribute(Attribute[int]):
         return int(value)
 
 
-class DoubleAttribute(Attribute[float]):
+class DoubleAttribute(ItemAttribute[float]):
     """A double as text, because DynamoDB's numbers have no NaN, no infinity and no 1e300."""
 
     attr_type = STRING
@@ -40,10 +91,21 @@ class DoubleAttribute(Attribute[float]):
         return float(value)
 
 
-class TextMapAttribute(Attribute[dict[str, str]]):
+class TextMapAttribute(ItemAttribute[V]):
     """A map from any text to text."""
 
     attr_type = MAP
+
+    @overload
+    def __init__(
+        self: TextMapAttribute[Mapping[str, str]], *, null: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: TextMapAttribute[Mapping[str, str] | None], *, null: Literal[True]
+    ) -> None: ...
+    def __init__(self, *, null: bool = False) -> None:
+        super().__init__(null=null)
 
     def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:
         return {key: {STRING: text} for key, text in value.items()}
@@ -52,8 +114,8 @@ class TextMapAttribute(Attribute[dict[str, str]]):
         return {key: text[STRING] for key, text in value.items()}
 
 
-class BytesAttribute(Attribute[bytes]):
-    """Bytes: botocore takes them as they are."""
+class BytesAttribute(ItemAttribute[bytes]):
+    """Bytes: botocore takes them as they are, and an answer has them as Base64 text."""
 
     attr_type = BINARY
 
@@ -61,7 +123,7 @@ class BytesAttribute(Attribute[bytes]):
         return value
 
     def deserialize(self, value: bytes | str) -> bytes:
-        return bytes_of({BINARY: value})
+        return base64.b64decode(value) if isinstance(value, str) else bytes(value)
 
 
 def bytes_of(raw: dict[str, Any]) -> bytes:

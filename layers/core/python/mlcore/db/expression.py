@@ -1,17 +1,26 @@
 """Update and condition expressions with their placeholders; knows DynamoDB's limits and no key and
-no entity."""
+no entity.
+
+Attributes are those of models (``Run.stage``), so their names and types are spelled there alone. An
+entry of a map is a map's attribute and a key: ``(Run.tags, "my key")``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
+
+from mlcore.db.attributes import ItemAttribute, TextMapAttribute
+
+V = TypeVar("V")
 
 Raw = dict[str, Any]
 """An attribute value in DynamoDB JSON, such as ``{"S": "x"}``, or an item: attribute name to such
 values."""
 
-Path = str | Sequence[str]
-"""An attribute, or a place in a map attribute: ``("tags", "my key")``."""
+Entry = tuple[TextMapAttribute[Any] | str, str]
+"""A place in a map of texts."""
+
+Place = ItemAttribute[Any] | Entry | str
 
 MAX_EXPRESSION_BYTES = 4096
 MAX_OPERATORS = 300
@@ -36,39 +45,77 @@ class Update:
         self._add: list[str] = []
         self._conditions: list[str] = []
 
-    def set(self, path: Path, value: Raw) -> None:
-        self._set.append(f"{self._path(path)}={self._value(value)}")
+    @overload
+    def set(self, place: ItemAttribute[V], value: V) -> None: ...
+    @overload
+    def set(self, place: Entry, value: str) -> None: ...
+    @overload
+    def set(self, place: str | tuple[str, str], value: Raw) -> None: ...
+    def set(self, place: Place, value: Any) -> None:
+        self._set.append(f"{self._path(place)}={self._value(place, value)}")
 
-    def remove(self, path: Path) -> None:
-        self._remove.append(self._path(path))
+    def remove(self, place: Place) -> None:
+        self._remove.append(self._path(place))
 
-    def add(self, attribute: str, amount: int) -> None:
-        self._add.append(f"{self._path(attribute)} {self._value(number(amount))}")
+    def add(self, attribute: ItemAttribute[Any] | str, amount: int) -> None:
+        self._add.append(f"{self._path(attribute)} {self._placeholder(number(amount))}")
 
-    def require_equal(self, path: Path, value: Raw) -> None:
-        self._conditions.append(f"{self._path(path)}={self._value(value)}")
+    @overload
+    def require_equal(self, place: ItemAttribute[V], value: V) -> None: ...
+    @overload
+    def require_equal(self, place: Entry, value: str) -> None: ...
+    @overload
+    def require_equal(self, place: str | tuple[str, str], value: Raw) -> None: ...
+    def require_equal(self, place: Place, value: Any) -> None:
+        self._conditions.append(f"{self._path(place)}={self._value(place, value)}")
 
-    def require_exists(self, path: Path) -> None:
-        self._conditions.append(f"attribute_exists({self._path(path)})")
+    def require_exists(self, place: Place) -> None:
+        self._conditions.append(f"attribute_exists({self._path(place)})")
 
-    def require_absent(self, path: Path) -> None:
-        self._conditions.append(f"attribute_not_exists({self._path(path)})")
+    def require_absent(self, place: Place) -> None:
+        self._conditions.append(f"attribute_not_exists({self._path(place)})")
 
-    def require_absent_or_less(self, path: Path, value: Raw) -> None:
-        place = self._path(path)
-        self._conditions.append(f"(attribute_not_exists({place}) OR {place}<{self._value(value)})")
-
-    def require_less(self, path: Path, value: Raw) -> None:
+    @overload
+    def require_less(self, place: ItemAttribute[V], value: V) -> None: ...
+    @overload
+    def require_less(self, place: Entry, value: str) -> None: ...
+    @overload
+    def require_less(self, place: str | tuple[str, str], value: Raw) -> None: ...
+    def require_less(self, place: Place, value: Any) -> None:
         """There is something, and it is less."""
-        self._conditions.append(f"{self._path(path)}<{self._value(value)}")
+        self._conditions.append(f"{self._path(place)}<{self._value(place, value)}")
 
-    def require_absent_or_equal(self, path: Path, value: Raw) -> None:
-        place = self._path(path)
-        self._conditions.append(f"(attribute_not_exists({place}) OR {place}={self._value(value)})")
+    @overload
+    def require_absent_or_less(self, place: ItemAttribute[V], value: V) -> None: ...
+    @overload
+    def require_absent_or_less(self, place: Entry, value: str) -> None: ...
+    @overload
+    def require_absent_or_less(self, place: str | tuple[str, str], value: Raw) -> None: ...
+    def require_absent_or_less(self, place: Place, value: Any) -> None:
+        self._require_absent_or(place, "<", value)
 
-    def require_absent_or_other(self, path: Path, value: Raw) -> None:
-        place = self._path(path)
-        self._conditions.append(f"(attribute_not_exists({place}) OR {place}<>{self._value(value)})")
+    @overload
+    def require_absent_or_equal(self, place: ItemAttribute[V], value: V) -> None: ...
+    @overload
+    def require_absent_or_equal(self, place: Entry, value: str) -> None: ...
+    @overload
+    def require_absent_or_equal(self, place: str | tuple[str, str], value: Raw) -> None: ...
+    def require_absent_or_equal(self, place: Place, value: Any) -> None:
+        self._require_absent_or(place, "=", value)
+
+    @overload
+    def require_absent_or_other(self, place: ItemAttribute[V], value: V) -> None: ...
+    @overload
+    def require_absent_or_other(self, place: Entry, value: str) -> None: ...
+    @overload
+    def require_absent_or_other(self, place: str | tuple[str, str], value: Raw) -> None: ...
+    def require_absent_or_other(self, place: Place, value: Any) -> None:
+        self._require_absent_or(place, "<>", value)
+
+    def _require_absent_or(self, place: Place, comparison: str, value: Any) -> None:
+        path = self._path(place)
+        compared = f"{path}{comparison}{self._value(place, value)}"
+        self._conditions.append(f"(attribute_not_exists({path}) OR {compared})")
 
     def fits(self) -> bool:
         """Whether DynamoDB will take the expressions: 4 KB each, 300 operators (counted
@@ -110,10 +157,11 @@ class Update:
             clauses.append("ADD " + ",".join(self._add))
         return " ".join(clauses)
 
-    def _path(self, path: Path) -> str:
-        if isinstance(path, str):
-            return self._name(path)
-        return ".".join(self._name(part) for part in path)
+    def _path(self, place: Place) -> str:
+        if isinstance(place, tuple):
+            attribute, key = place
+            return f"{self._path(attribute)}.{self._name(key)}"
+        return self._name(place if isinstance(place, str) else place.attr_name)
 
     def _name(self, name: str) -> str:
         placeholder = self._names.get(name)
@@ -121,9 +169,14 @@ class Update:
             placeholder = self._names[name] = f"#{len(self._names)}"
         return placeholder
 
-    def _value(self, value: Raw) -> str:
+    def _value(self, place: Place, value: Any) -> str:
+        if isinstance(place, ItemAttribute):
+            return self._placeholder(place.raw(value))
+        return self._placeholder(string(value) if isinstance(value, str) else value)
+
+    def _placeholder(self, raw: Raw) -> str:
         placeholder = f":{len(self._values)}"
-        self._values[placeholder] = value
+        self._values[placeholder] = raw
         return placeholder
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, cast
 
-from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
 from pynamodb.connection import Connection, TableConnection
 from pynamodb.connection.base import MetaTable
 from pynamodb.indexes import GlobalSecondaryIndex, KeysOnlyProjection, LocalSecondaryIndex
 from pynamodb.models import Model
 
-from mlcore.db.attributes import IntAttribute
+from mlcore.db.attributes import FlagAttribute, IntAttribute, TextAttribute
 from mlcore.db.client import client
 from mlcore.db.keys import Pattern
+from mlcore.db.reader import Raw, View, compile_view
 from mlcore.settings import settings
 
 MODELS: dict[str, type[Item]] = {}
 """The models that were imported so far, by the ``type`` of their items."""
+
+
+_VIEWS: dict[type[Item], type[View]] = {}
 
 
 class _Settings(type):
@@ -76,10 +79,9 @@ class Item(Model):
     class Meta(metaclass=_Settings):
         """PynamoDB's options; timeouts and retries are those of the shared client."""
 
-    PK = UnicodeAttribute(hash_key=True)
-    SK = UnicodeAttribute(range_key=True)
-    type = UnicodeAttribute()
-    version = IntAttribute(null=True)
+    PK = TextAttribute(hash_key=True)
+    SK = TextAttribute(range_key=True)
+    type = TextAttribute()
     updated_at = IntAttribute(null=True)
     ttl = IntAttribute(null=True)
 
@@ -100,6 +102,15 @@ class Item(Model):
         super().__init__(hash_key, range_key, _user_instantiated, **attributes)
 
     @classmethod
+    def of(cls, item: Raw) -> Self:
+        """What the model declares, read from a raw item. It has the model's attributes, converted
+        when they are asked for, and nothing else of a model."""
+        view = _VIEWS.get(cls)
+        if view is None:
+            view = _VIEWS[cls] = compile_view(cls)
+        return cast("Self", view(item))
+
+    @classmethod
     def _get_connection(cls) -> TableConnection:
         return _shared_connection()
 
@@ -107,16 +118,16 @@ class Item(Model):
 class ChildItem(Item):
     """One entry of a map that its parent carries, or (``outside``) has no room for."""
 
-    key = UnicodeAttribute()
-    text = UnicodeAttribute(null=True)
-    outside = BooleanAttribute(null=True)
+    key = TextAttribute()
+    text = TextAttribute(null=True)
+    outside = FlagAttribute(null=True)
 
 
 def _local(number: int) -> LocalSecondaryIndex[Any]:
     meta = type("Meta", (), {"index_name": f"LSI{number}", "projection": KeysOnlyProjection()})
     keys = {
-        "PK": UnicodeAttribute(hash_key=True),
-        f"lsi{number}sk": UnicodeAttribute(range_key=True),
+        "PK": TextAttribute(hash_key=True),
+        f"lsi{number}sk": TextAttribute(range_key=True),
     }
     made: LocalSecondaryIndex[Any] = type(
         f"LSI{number}", (LocalSecondaryIndex,), {"Meta": meta, **keys}
@@ -127,8 +138,8 @@ def _local(number: int) -> LocalSecondaryIndex[Any]:
 def _global(number: int) -> GlobalSecondaryIndex[Any]:
     meta = type("Meta", (), {"index_name": f"GSI{number}", "projection": KeysOnlyProjection()})
     keys = {
-        f"gsi{number}pk": UnicodeAttribute(hash_key=True),
-        f"gsi{number}sk": UnicodeAttribute(range_key=True),
+        f"gsi{number}pk": TextAttribute(hash_key=True),
+        f"gsi{number}sk": TextAttribute(range_key=True),
     }
     made: GlobalSecondaryIndex[Any] = type(
         f"GSI{number}", (GlobalSecondaryIndex,), {"Meta": meta, **keys}
@@ -139,21 +150,21 @@ def _global(number: int) -> GlobalSecondaryIndex[Any]:
 class IndexedItem(Item):
     """An item that secondary indexes find; children of runs and traces never are."""
 
-    lsi1sk = UnicodeAttribute(null=True)
-    lsi2sk = UnicodeAttribute(null=True)
-    lsi3sk = UnicodeAttribute(null=True)
-    lsi4sk = UnicodeAttribute(null=True)
-    lsi5sk = UnicodeAttribute(null=True)
-    gsi1pk = UnicodeAttribute(null=True)
-    gsi1sk = UnicodeAttribute(null=True)
-    gsi2pk = UnicodeAttribute(null=True)
-    gsi2sk = UnicodeAttribute(null=True)
-    gsi3pk = UnicodeAttribute(null=True)
-    gsi3sk = UnicodeAttribute(null=True)
-    gsi4pk = UnicodeAttribute(null=True)
-    gsi4sk = UnicodeAttribute(null=True)
-    gsi5pk = UnicodeAttribute(null=True)
-    gsi5sk = UnicodeAttribute(null=True)
+    lsi1sk = TextAttribute(null=True)
+    lsi2sk = TextAttribute(null=True)
+    lsi3sk = TextAttribute(null=True)
+    lsi4sk = TextAttribute(null=True)
+    lsi5sk = TextAttribute(null=True)
+    gsi1pk = TextAttribute(null=True)
+    gsi1sk = TextAttribute(null=True)
+    gsi2pk = TextAttribute(null=True)
+    gsi2sk = TextAttribute(null=True)
+    gsi3pk = TextAttribute(null=True)
+    gsi3sk = TextAttribute(null=True)
+    gsi4pk = TextAttribute(null=True)
+    gsi4sk = TextAttribute(null=True)
+    gsi5pk = TextAttribute(null=True)
+    gsi5sk = TextAttribute(null=True)
 
     lsi1 = _local(1)
     lsi2 = _local(2)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import UnicodeAttribute
-
 from mlcore.db import keys
+from mlcore.db.attributes import IntAttribute, TextAttribute
 from mlcore.models.base import Item
 
 
@@ -13,15 +12,16 @@ class Dataset(Item):
 
     pattern = keys.DATASET
 
-    name = UnicodeAttribute()
-    digest = UnicodeAttribute()
-    source_type = UnicodeAttribute()
-    source = UnicodeAttribute(null=True)
-    schema = UnicodeAttribute(null=True)
-    profile = UnicodeAttribute(null=True)
-    source_parts = UnicodeAttribute(null=True)
-    schema_parts = UnicodeAttribute(null=True)
-    profile_parts = UnicodeAttribute(null=True)
+    version = IntAttribute()
+    name = TextAttribute()
+    digest = TextAttribute()
+    source_type = TextAttribute()
+    source = TextAttribute(null=True)
+    schema = TextAttribute(null=True)
+    profile = TextAttribute(null=True)
+    source_parts = TextAttribute(null=True)
+    schema_parts = TextAttribute(null=True)
+    profile_parts = TextAttribute(null=True)
 
 
 class DatasetPart(Item):
@@ -29,4 +29,5 @@ class DatasetPart(Item):
 
     pattern = keys.DATASET_PART
 
-    content = UnicodeAttribute()
+    version = IntAttribute()
+    content = TextAttribute()

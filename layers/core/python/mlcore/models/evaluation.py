@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
-
 from mlcore.db import keys
-from mlcore.db.attributes import BytesAttribute, IntAttribute, TextMapAttribute
+from mlcore.db.attributes import (
+    BytesAttribute,
+    FlagAttribute,
+    IntAttribute,
+    TextAttribute,
+    TextMapAttribute,
+)
 from mlcore.models.base import IndexedItem, Item
 
 
@@ -14,17 +18,18 @@ class EvaluationDataset(Item):
 
     pattern = keys.EVALUATION_DATASET
 
-    dataset_id = UnicodeAttribute()
-    name = UnicodeAttribute()
-    digest = UnicodeAttribute()
+    version = IntAttribute()
+    dataset_id = TextAttribute()
+    name = TextAttribute()
+    digest = TextAttribute()
     tags = TextMapAttribute()
-    schema = UnicodeAttribute(null=True)
-    profile = UnicodeAttribute(null=True)
+    schema = TextAttribute(null=True)
+    profile = TextAttribute(null=True)
     created_time = IntAttribute()
     last_update_time = IntAttribute()
-    created_by = UnicodeAttribute(null=True)
-    last_updated_by = UnicodeAttribute(null=True)
-    experiment_ids = UnicodeAttribute(null=True)
+    created_by = TextAttribute(null=True)
+    last_updated_by = TextAttribute(null=True)
+    experiment_ids = TextAttribute(null=True)
 
 
 class EvaluationRecord(IndexedItem):
@@ -32,7 +37,8 @@ class EvaluationRecord(IndexedItem):
 
     pattern = keys.EVALUATION_RECORD
 
-    record_id = UnicodeAttribute()
+    version = IntAttribute()
+    record_id = TextAttribute()
     created_time = IntAttribute()
     number = IntAttribute()
     data = BytesAttribute()
@@ -43,11 +49,12 @@ class ScorerVersion(Item):
 
     pattern = keys.SCORER_VERSION
 
-    name = UnicodeAttribute()
+    version = IntAttribute()
+    name = TextAttribute()
     number = IntAttribute()
-    scorer_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
-    serialized_scorer = UnicodeAttribute()
+    scorer_id = TextAttribute()
+    experiment_id = TextAttribute()
+    serialized_scorer = TextAttribute()
     creation_time = IntAttribute()
 
 
@@ -56,14 +63,15 @@ class LabelSchema(Item):
 
     pattern = keys.LABEL_SCHEMA
 
-    entity_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
-    name = UnicodeAttribute()
-    schema_type = UnicodeAttribute()
-    input = UnicodeAttribute()
-    instruction = UnicodeAttribute(null=True)
-    enable_comment = BooleanAttribute()
-    is_default = BooleanAttribute()
+    version = IntAttribute()
+    entity_id = TextAttribute()
+    experiment_id = TextAttribute()
+    name = TextAttribute()
+    schema_type = TextAttribute()
+    input = TextAttribute()
+    instruction = TextAttribute(null=True)
+    enable_comment = FlagAttribute()
+    is_default = FlagAttribute()
     created_time = IntAttribute()
     last_update_time = IntAttribute()
 
@@ -73,7 +81,7 @@ class LabelSchemaName(Item):
 
     pattern = keys.LABEL_SCHEMA_NAME
 
-    schema_id = UnicodeAttribute()
+    schema_id = TextAttribute()
 
 
 class ReviewQueue(Item):
@@ -82,13 +90,14 @@ class ReviewQueue(Item):
 
     pattern = keys.REVIEW_QUEUE
 
-    entity_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
-    name = UnicodeAttribute()
-    queue_type = UnicodeAttribute()
-    users = UnicodeAttribute()
-    schema_ids = UnicodeAttribute()
-    created_by = UnicodeAttribute(null=True)
+    version = IntAttribute()
+    entity_id = TextAttribute()
+    experiment_id = TextAttribute()
+    name = TextAttribute()
+    queue_type = TextAttribute()
+    users = TextAttribute()
+    schema_ids = TextAttribute()
+    created_by = TextAttribute(null=True)
     created_time = IntAttribute()
     last_update_time = IntAttribute()
 
@@ -98,7 +107,7 @@ class ReviewQueueName(Item):
 
     pattern = keys.REVIEW_QUEUE_NAME
 
-    queue_id = UnicodeAttribute()
+    queue_id = TextAttribute()
 
 
 class ReviewQueueItem(Item):
@@ -106,11 +115,12 @@ class ReviewQueueItem(Item):
 
     pattern = keys.REVIEW_QUEUE_ITEM
 
-    queue_id = UnicodeAttribute()
-    item_id = UnicodeAttribute()
-    item_type = UnicodeAttribute()
-    status = UnicodeAttribute()
-    completed_by = UnicodeAttribute(null=True)
+    version = IntAttribute()
+    queue_id = TextAttribute()
+    item_id = TextAttribute()
+    item_type = TextAttribute()
+    status = TextAttribute()
+    completed_by = TextAttribute(null=True)
     completed_time = IntAttribute(null=True)
     created_time = IntAttribute()
     last_update_time = IntAttribute()
@@ -121,16 +131,17 @@ class Issue(Item):
 
     pattern = keys.ISSUE
 
-    entity_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
-    name = UnicodeAttribute()
-    description = UnicodeAttribute()
-    status = UnicodeAttribute()
-    severity = UnicodeAttribute(null=True)
-    root_causes = UnicodeAttribute(null=True)
-    categories = UnicodeAttribute(null=True)
-    source_run_id = UnicodeAttribute(null=True)
-    created_by = UnicodeAttribute(null=True)
+    version = IntAttribute()
+    entity_id = TextAttribute()
+    experiment_id = TextAttribute()
+    name = TextAttribute()
+    description = TextAttribute()
+    status = TextAttribute()
+    severity = TextAttribute(null=True)
+    root_causes = TextAttribute(null=True)
+    categories = TextAttribute(null=True)
+    source_run_id = TextAttribute(null=True)
+    created_by = TextAttribute(null=True)
     created_time = IntAttribute()
     last_update_time = IntAttribute()
 
@@ -140,5 +151,5 @@ class EntityReference(Item):
 
     pattern = keys.ENTITY_REF
 
-    entity_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
+    entity_id = TextAttribute()
+    experiment_id = TextAttribute()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import UnicodeAttribute
-
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextMapAttribute
+from mlcore.db.attributes import IntAttribute, TextAttribute, TextMapAttribute
 from mlcore.models.base import ChildItem, IndexedItem, Item
 
 
@@ -19,19 +17,20 @@ class Experiment(IndexedItem):
 
     pattern = keys.EXPERIMENT
 
-    experiment_id = UnicodeAttribute()
-    name = UnicodeAttribute()
-    workspace = UnicodeAttribute()
-    artifact_location = UnicodeAttribute()
-    stage = UnicodeAttribute()
+    version = IntAttribute()
+    experiment_id = TextAttribute()
+    name = TextAttribute()
+    workspace = TextAttribute()
+    artifact_location = TextAttribute()
+    stage = TextAttribute()
     epoch = IntAttribute()
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
     tags = TextMapAttribute(null=True)
     bytes = IntAttribute(null=True)
-    overflow = UnicodeAttribute(null=True)
-    fts = UnicodeAttribute(null=True)
-    fts_next = UnicodeAttribute(null=True)
+    overflow = TextAttribute(null=True)
+    fts = TextAttribute(null=True)
+    fts_next = TextAttribute(null=True)
 
 
 class ExperimentTag(ChildItem):
@@ -39,7 +38,7 @@ class ExperimentTag(ChildItem):
 
     pattern = keys.EXPERIMENT_TAG
 
-    value = UnicodeAttribute()
+    value = TextAttribute()
 
 
 class ExperimentNameRev(Item):
@@ -47,8 +46,9 @@ class ExperimentNameRev(Item):
 
     pattern = keys.EXPERIMENT_NAME_REV
 
-    name = UnicodeAttribute()
-    name_rev = UnicodeAttribute()
+    version = IntAttribute()
+    name = TextAttribute()
+    name_rev = TextAttribute()
 
 
 class ExperimentNameLock(Item):
@@ -56,4 +56,5 @@ class ExperimentNameLock(Item):
 
     pattern = keys.EXPERIMENT_NAME_LOCK
 
-    experiment_id = UnicodeAttribute()
+    version = IntAttribute()
+    experiment_id = TextAttribute()

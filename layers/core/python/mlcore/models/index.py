@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import UnicodeAttribute
-
 from mlcore.db import keys
-from mlcore.db.attributes import DoubleAttribute
+from mlcore.db.attributes import DoubleAttribute, IntAttribute, TextAttribute
 from mlcore.models.base import IndexedItem, Item
 
 
@@ -14,9 +12,10 @@ class DatasetLink(Item):
 
     pattern = keys.DATASET_LINK
 
-    run_id = UnicodeAttribute()
-    name = UnicodeAttribute()
-    digest = UnicodeAttribute()
+    version = IntAttribute(null=True)
+    run_id = TextAttribute()
+    name = TextAttribute()
+    digest = TextAttribute()
 
 
 class RankMetric(Item):
@@ -24,9 +23,10 @@ class RankMetric(Item):
 
     pattern = keys.RANK_METRIC
 
-    key = UnicodeAttribute()
+    version = IntAttribute(null=True)
+    key = TextAttribute()
     value = DoubleAttribute()
-    run_id = UnicodeAttribute()
+    run_id = TextAttribute()
 
 
 class RankParam(Item):
@@ -34,9 +34,10 @@ class RankParam(Item):
 
     pattern = keys.RANK_PARAM
 
-    key = UnicodeAttribute()
-    value = UnicodeAttribute()
-    run_id = UnicodeAttribute()
+    version = IntAttribute(null=True)
+    key = TextAttribute()
+    value = TextAttribute()
+    run_id = TextAttribute()
 
 
 class Fts(IndexedItem):
@@ -45,12 +46,13 @@ class Fts(IndexedItem):
 
     pattern = keys.FTS
 
-    field = UnicodeAttribute(null=True)
+    version = IntAttribute(null=True)
+    field = TextAttribute(null=True)
 
-    level = UnicodeAttribute()
-    token = UnicodeAttribute()
-    entity_type = UnicodeAttribute()
-    entity_id = UnicodeAttribute()
+    level = TextAttribute()
+    token = TextAttribute()
+    entity_type = TextAttribute()
+    entity_id = TextAttribute()
 
 
 class FtsRev(Item):
@@ -58,12 +60,13 @@ class FtsRev(Item):
 
     pattern = keys.FTS_REV
 
-    field = UnicodeAttribute(null=True)
+    version = IntAttribute(null=True)
+    field = TextAttribute(null=True)
 
-    level = UnicodeAttribute()
-    token = UnicodeAttribute()
-    entity_type = UnicodeAttribute()
-    entity_id = UnicodeAttribute()
+    level = TextAttribute()
+    token = TextAttribute()
+    entity_type = TextAttribute()
+    entity_id = TextAttribute()
 
 
 class Pending(Item):
@@ -71,6 +74,7 @@ class Pending(Item):
 
     pattern = keys.PENDING
 
-    entity_type = UnicodeAttribute()
-    entity_id = UnicodeAttribute()
-    write_id = UnicodeAttribute()
+    version = IntAttribute()
+    entity_type = TextAttribute()
+    entity_id = TextAttribute()
+    write_id = TextAttribute()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
-
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextMapAttribute
+from mlcore.db.attributes import FlagAttribute, IntAttribute, TextAttribute, TextMapAttribute
 from mlcore.models.base import ChildItem, IndexedItem, Item
 
 
@@ -18,23 +16,24 @@ class LoggedModel(IndexedItem):
 
     pattern = keys.LOGGED_MODEL
 
-    model_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
-    workspace = UnicodeAttribute()
-    name = UnicodeAttribute()
-    artifact_location = UnicodeAttribute()
+    version = IntAttribute()
+    model_id = TextAttribute()
+    experiment_id = TextAttribute()
+    workspace = TextAttribute()
+    name = TextAttribute()
+    artifact_location = TextAttribute()
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
-    status = UnicodeAttribute()
-    stage = UnicodeAttribute()
-    model_type = UnicodeAttribute(null=True)
-    source_run_id = UnicodeAttribute(null=True)
+    status = TextAttribute()
+    stage = TextAttribute()
+    model_type = TextAttribute(null=True)
+    source_run_id = TextAttribute(null=True)
     params = TextMapAttribute(null=True)
     tags = TextMapAttribute(null=True)
     points = TextMapAttribute(null=True)
-    more_points = BooleanAttribute(null=True)
+    more_points = FlagAttribute(null=True)
     bytes = IntAttribute(null=True)
-    overflow = UnicodeAttribute(null=True)
+    overflow = TextAttribute(null=True)
 
 
 class LoggedModelReference(Item):
@@ -42,8 +41,9 @@ class LoggedModelReference(Item):
 
     pattern = keys.LOGGED_MODEL_REF
 
-    model_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
+    version = IntAttribute()
+    model_id = TextAttribute()
+    experiment_id = TextAttribute()
 
 
 class LoggedModelParam(ChildItem):
@@ -51,7 +51,7 @@ class LoggedModelParam(ChildItem):
 
     pattern = keys.LOGGED_MODEL_PARAM
 
-    value = UnicodeAttribute()
+    value = TextAttribute()
 
 
 class LoggedModelTag(ChildItem):
@@ -59,7 +59,7 @@ class LoggedModelTag(ChildItem):
 
     pattern = keys.LOGGED_MODEL_TAG
 
-    value = UnicodeAttribute()
+    value = TextAttribute()
 
 
 class LoggedModelPoints(Item):
@@ -68,5 +68,6 @@ class LoggedModelPoints(Item):
 
     pattern = keys.LOGGED_MODEL_POINTS
 
-    model_id = UnicodeAttribute()
-    points = UnicodeAttribute()
+    version = IntAttribute()
+    model_id = TextAttribute()
+    points = TextAttribute()

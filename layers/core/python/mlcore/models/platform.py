@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
-
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextMapAttribute
+from mlcore.db.attributes import FlagAttribute, IntAttribute, TextAttribute, TextMapAttribute
 from mlcore.models.base import IndexedItem, Item
 
 
@@ -15,13 +13,14 @@ class Workspace(Item):
 
     pattern = keys.WORKSPACE
 
-    name = UnicodeAttribute()
-    description = UnicodeAttribute(null=True)
-    artifact_root = UnicodeAttribute(null=True)
-    trace_archival_location = UnicodeAttribute(null=True)
-    trace_archival_retention = UnicodeAttribute(null=True)
+    version = IntAttribute()
+    name = TextAttribute()
+    description = TextAttribute(null=True)
+    artifact_root = TextAttribute(null=True)
+    trace_archival_location = TextAttribute(null=True)
+    trace_archival_retention = TextAttribute(null=True)
     entered_at = IntAttribute(null=True)
-    leaving = UnicodeAttribute(null=True)
+    leaving = TextAttribute(null=True)
 
 
 class WorkspaceName(Item):
@@ -29,7 +28,7 @@ class WorkspaceName(Item):
 
     pattern = keys.WORKSPACE_NAME
 
-    name = UnicodeAttribute()
+    name = TextAttribute()
 
 
 class User(Item):
@@ -38,10 +37,11 @@ class User(Item):
 
     pattern = keys.USER
 
-    username = UnicodeAttribute()
+    version = IntAttribute()
+    username = TextAttribute()
     user_id = IntAttribute()
-    password_hash = UnicodeAttribute()
-    is_admin = BooleanAttribute()
+    password_hash = TextAttribute()
+    is_admin = FlagAttribute()
     role_ids = TextMapAttribute(null=True)
 
 
@@ -49,12 +49,12 @@ class GrantItem(IndexedItem):
     """What a user may with a resource, or (``*``) with all of its type; ``user_id`` tells a user
     from an earlier one of the same name."""
 
-    username = UnicodeAttribute()
+    username = TextAttribute()
     user_id = IntAttribute()
-    workspace = UnicodeAttribute()
-    resource_type = UnicodeAttribute()
-    resource_pattern = UnicodeAttribute()
-    permission = UnicodeAttribute()
+    workspace = TextAttribute()
+    resource_type = TextAttribute()
+    resource_pattern = TextAttribute()
+    permission = TextAttribute()
 
 
 class ExperimentPermission(GrantItem):
@@ -62,7 +62,7 @@ class ExperimentPermission(GrantItem):
 
     pattern = keys.EXPERIMENT_PERMISSION
 
-    experiment_id = UnicodeAttribute()
+    experiment_id = TextAttribute()
 
 
 class ModelPermission(GrantItem):
@@ -70,7 +70,7 @@ class ModelPermission(GrantItem):
 
     pattern = keys.MODEL_PERMISSION
 
-    name = UnicodeAttribute()
+    name = TextAttribute()
 
 
 class UserGrant(GrantItem):
@@ -94,7 +94,7 @@ class UserName(Item):
 
     pattern = keys.USER_NAME
 
-    username = UnicodeAttribute()
+    username = TextAttribute()
 
 
 class Grantee(Item):
@@ -102,7 +102,7 @@ class Grantee(Item):
 
     pattern = keys.GRANTEE
 
-    username = UnicodeAttribute()
+    username = TextAttribute()
 
 
 class Role(Item):
@@ -110,11 +110,12 @@ class Role(Item):
 
     pattern = keys.ROLE
 
+    version = IntAttribute()
     role_id = IntAttribute()
-    name = UnicodeAttribute()
-    workspace = UnicodeAttribute()
-    description = UnicodeAttribute(null=True)
-    permissions = UnicodeAttribute()
+    name = TextAttribute()
+    workspace = TextAttribute()
+    description = TextAttribute(null=True)
+    permissions = TextAttribute()
     last_permission = IntAttribute()
 
 
@@ -131,7 +132,7 @@ class RoleUser(Item):
 
     pattern = keys.ROLE_USER
 
-    username = UnicodeAttribute()
+    username = TextAttribute()
     user_id = IntAttribute()
     assignment_id = IntAttribute()
 
@@ -158,5 +159,6 @@ class Config(Item):
 
     pattern = keys.CONFIG
 
-    key = UnicodeAttribute()
-    value = UnicodeAttribute()
+    version = IntAttribute()
+    key = TextAttribute()
+    value = TextAttribute()

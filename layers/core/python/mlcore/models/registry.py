@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
-
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextMapAttribute
+from mlcore.db.attributes import FlagAttribute, IntAttribute, TextAttribute, TextMapAttribute
 from mlcore.models.base import ChildItem, IndexedItem, Item
 
 
@@ -20,22 +18,23 @@ class RegisteredModel(IndexedItem):
 
     pattern = keys.REGISTERED_MODEL
 
-    incarnation = UnicodeAttribute()
-    home = UnicodeAttribute(null=True)
-    workspace = UnicodeAttribute()
-    name = UnicodeAttribute()
-    description = UnicodeAttribute(null=True)
+    version = IntAttribute()
+    incarnation = TextAttribute()
+    home = TextAttribute(null=True)
+    workspace = TextAttribute()
+    name = TextAttribute()
+    description = TextAttribute(null=True)
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
     renamed_at = IntAttribute(null=True)
     last_version = IntAttribute()
     latest = TextMapAttribute()
-    prompt_versions = BooleanAttribute(null=True)
+    prompt_versions = FlagAttribute(null=True)
     tags = TextMapAttribute(null=True)
     aliases = TextMapAttribute(null=True)
-    event = UnicodeAttribute(null=True)
+    event = TextAttribute(null=True)
     bytes = IntAttribute(null=True)
-    overflow = UnicodeAttribute(null=True)
+    overflow = TextAttribute(null=True)
 
 
 class ModelHome(Item):
@@ -43,8 +42,9 @@ class ModelHome(Item):
 
     pattern = keys.MODEL_HOME
 
-    incarnation = UnicodeAttribute()
-    model_pk = UnicodeAttribute()
+    version = IntAttribute()
+    incarnation = TextAttribute()
+    model_pk = TextAttribute()
 
 
 class ModelVersion(IndexedItem):
@@ -56,25 +56,26 @@ class ModelVersion(IndexedItem):
 
     pattern = keys.MODEL_VERSION
 
-    incarnation = UnicodeAttribute()
+    version = IntAttribute()
+    incarnation = TextAttribute()
     model_version = IntAttribute()
-    creation_id = UnicodeAttribute()
-    description = UnicodeAttribute(null=True)
-    user_id = UnicodeAttribute(null=True)
-    current_stage = UnicodeAttribute()
-    source = UnicodeAttribute(null=True)
-    storage_location = UnicodeAttribute(null=True)
-    run_id = UnicodeAttribute(null=True)
-    run_link = UnicodeAttribute(null=True)
-    model_id = UnicodeAttribute(null=True)
-    status = UnicodeAttribute()
-    status_message = UnicodeAttribute(null=True)
+    creation_id = TextAttribute()
+    description = TextAttribute(null=True)
+    user_id = TextAttribute(null=True)
+    current_stage = TextAttribute()
+    source = TextAttribute(null=True)
+    storage_location = TextAttribute(null=True)
+    run_id = TextAttribute(null=True)
+    run_link = TextAttribute(null=True)
+    model_id = TextAttribute(null=True)
+    status = TextAttribute()
+    status_message = TextAttribute(null=True)
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
     tags = TextMapAttribute(null=True)
-    event = UnicodeAttribute(null=True)
+    event = TextAttribute(null=True)
     bytes = IntAttribute(null=True)
-    overflow = UnicodeAttribute(null=True)
+    overflow = TextAttribute(null=True)
 
 
 class ModelVersionTag(ChildItem):
@@ -82,7 +83,7 @@ class ModelVersionTag(ChildItem):
 
     pattern = keys.MODEL_VERSION_TAG
 
-    value = UnicodeAttribute()
+    value = TextAttribute()
 
 
 class ModelTag(ChildItem):
@@ -90,7 +91,7 @@ class ModelTag(ChildItem):
 
     pattern = keys.MODEL_TAG
 
-    value = UnicodeAttribute()
+    value = TextAttribute()
 
 
 class ModelAlias(ChildItem):
@@ -98,7 +99,7 @@ class ModelAlias(ChildItem):
 
     pattern = keys.MODEL_ALIAS
 
-    alias = UnicodeAttribute()
+    alias = TextAttribute()
     model_version = IntAttribute()
 
 
@@ -107,7 +108,8 @@ class RunModelVersion(Item):
 
     pattern = keys.RUN_MODEL_VERSION
 
-    run_id = UnicodeAttribute()
-    incarnation = UnicodeAttribute()
-    home = UnicodeAttribute()
+    version = IntAttribute()
+    run_id = TextAttribute()
+    incarnation = TextAttribute()
+    home = TextAttribute()
     model_version = IntAttribute()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import UnicodeAttribute
-
 from mlcore.db import keys
-from mlcore.db.attributes import DoubleAttribute, IntAttribute, TextMapAttribute
+from mlcore.db.attributes import DoubleAttribute, IntAttribute, TextAttribute, TextMapAttribute
 from mlcore.models.base import ChildItem, IndexedItem, Item
 
 
@@ -18,19 +16,20 @@ class Run(IndexedItem):
 
     pattern = keys.RUN
 
-    run_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
-    run_name = UnicodeAttribute()
-    user_id = UnicodeAttribute()
-    status = UnicodeAttribute()
+    version = IntAttribute()
+    run_id = TextAttribute()
+    experiment_id = TextAttribute()
+    run_name = TextAttribute()
+    user_id = TextAttribute()
+    status = TextAttribute()
     start_time = IntAttribute(null=True)
     end_time = IntAttribute(null=True)
     deleted_time = IntAttribute(null=True)
-    artifact_uri = UnicodeAttribute()
-    stage = UnicodeAttribute()
+    artifact_uri = TextAttribute()
+    stage = TextAttribute()
     epoch = IntAttribute()
-    primary_metric = UnicodeAttribute(null=True)
-    last_write = UnicodeAttribute(null=True)
+    primary_metric = TextAttribute(null=True)
+    last_write = TextAttribute(null=True)
     metrics = TextMapAttribute(null=True)
     params = TextMapAttribute(null=True)
     tags = TextMapAttribute(null=True)
@@ -38,7 +37,7 @@ class Run(IndexedItem):
     model_inputs = TextMapAttribute(null=True)
     model_outputs = TextMapAttribute(null=True)
     bytes = IntAttribute(null=True)
-    overflow = UnicodeAttribute(null=True)
+    overflow = TextAttribute(null=True)
 
 
 class RunReference(Item):
@@ -46,8 +45,9 @@ class RunReference(Item):
 
     pattern = keys.RUN_REF
 
-    run_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
+    version = IntAttribute()
+    run_id = TextAttribute()
+    experiment_id = TextAttribute()
 
 
 class RunMetric(ChildItem):
@@ -65,8 +65,9 @@ class RunMetricHistory(Item):
 
     pattern = keys.RUN_METRIC_HISTORY
 
-    key = UnicodeAttribute()
-    points = UnicodeAttribute()
+    version = IntAttribute()
+    key = TextAttribute()
+    points = TextAttribute()
     count = IntAttribute()  # type: ignore[assignment]  # hides Model.count, a query
 
 
@@ -75,9 +76,10 @@ class RunMetricBatch(Item):
 
     pattern = keys.RUN_METRIC_BATCH
 
-    run_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
-    points = UnicodeAttribute()
+    version = IntAttribute()
+    run_id = TextAttribute()
+    experiment_id = TextAttribute()
+    points = TextAttribute()
 
 
 class RunParam(ChildItem):
@@ -85,7 +87,7 @@ class RunParam(ChildItem):
 
     pattern = keys.RUN_PARAM
 
-    value = UnicodeAttribute()
+    value = TextAttribute()
 
 
 class RunTag(ChildItem):
@@ -93,7 +95,7 @@ class RunTag(ChildItem):
 
     pattern = keys.RUN_TAG
 
-    value = UnicodeAttribute()
+    value = TextAttribute()
 
 
 class RunInput(ChildItem):
@@ -101,9 +103,9 @@ class RunInput(ChildItem):
 
     pattern = keys.RUN_INPUT
 
-    name = UnicodeAttribute()
-    digest = UnicodeAttribute()
-    tags = UnicodeAttribute()
+    name = TextAttribute()
+    digest = TextAttribute()
+    tags = TextAttribute()
 
 
 class RunLoggedModel(ChildItem):
@@ -111,4 +113,4 @@ class RunLoggedModel(ChildItem):
 
     pattern = keys.RUN_LOGGED_MODEL
 
-    value = UnicodeAttribute()
+    value = TextAttribute()

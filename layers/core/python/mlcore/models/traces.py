@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import UnicodeAttribute
-
 from mlcore.db import keys
-from mlcore.db.attributes import BytesAttribute, IntAttribute, TextMapAttribute
+from mlcore.db.attributes import BytesAttribute, IntAttribute, TextAttribute, TextMapAttribute
 from mlcore.models.base import ChildItem, IndexedItem, Item
 
 
@@ -15,26 +13,27 @@ class Trace(IndexedItem):
 
     pattern = keys.TRACE
 
-    trace_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
-    client_request_id = UnicodeAttribute(null=True)
-    name = UnicodeAttribute(null=True)
+    version = IntAttribute()
+    trace_id = TextAttribute()
+    experiment_id = TextAttribute()
+    client_request_id = TextAttribute(null=True)
+    name = TextAttribute(null=True)
     request_time = IntAttribute()
     execution_duration = IntAttribute(null=True)
-    state = UnicodeAttribute()
-    request_preview = UnicodeAttribute(null=True)
-    response_preview = UnicodeAttribute(null=True)
+    state = TextAttribute()
+    request_preview = TextAttribute(null=True)
+    response_preview = TextAttribute(null=True)
     tags = TextMapAttribute(null=True)
     trace_metadata = TextMapAttribute(null=True)
     assessments = TextMapAttribute(null=True)
     prompts = TextMapAttribute(null=True)
     bytes = IntAttribute(null=True)
-    overflow = UnicodeAttribute(null=True)
-    given = UnicodeAttribute(null=True)
+    overflow = TextAttribute(null=True)
+    given = TextAttribute(null=True)
     """JSON: what was told about the trace itself."""
-    facts = UnicodeAttribute(null=True)
+    facts = TextAttribute(null=True)
     """JSON: what its spans tell."""
-    first_pack = UnicodeAttribute(null=True)
+    first_pack = TextAttribute(null=True)
     """The pack that lies at the trace's first place of spans."""
 
 
@@ -43,8 +42,9 @@ class TraceReference(Item):
 
     pattern = keys.TRACE_REF
 
-    trace_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
+    version = IntAttribute()
+    trace_id = TextAttribute()
+    experiment_id = TextAttribute()
 
 
 class TraceTag(ChildItem):
@@ -52,7 +52,7 @@ class TraceTag(ChildItem):
 
     pattern = keys.TRACE_TAG
 
-    value = UnicodeAttribute()
+    value = TextAttribute()
 
 
 class TraceMetadata(ChildItem):
@@ -78,18 +78,18 @@ class TraceSpans(Item):
 
     pattern = keys.TRACE_SPANS
 
-    trace_id = UnicodeAttribute()
-    experiment_id = UnicodeAttribute()
-    suffix = UnicodeAttribute()
+    trace_id = TextAttribute()
+    experiment_id = TextAttribute()
+    suffix = TextAttribute()
     """A hash of what came."""
     spans = IntAttribute()
     """How many."""
     data = BytesAttribute(null=True)
     nodes = BytesAttribute(null=True)
     """zlib of JSON: what aggregations need of each span."""
-    lsi1sk = UnicodeAttribute(null=True)
+    lsi1sk = TextAttribute(null=True)
     """While the indexer has not followed what the spans hold."""
-    location = UnicodeAttribute(null=True)
+    location = TextAttribute(null=True)
     """The file that holds what would be ``data``, if that is large."""
 
 
@@ -104,5 +104,5 @@ class TraceLink(Item):
 
     pattern = keys.TRACE_LINK
 
-    trace_id = UnicodeAttribute()
-    run_id = UnicodeAttribute()
+    trace_id = TextAttribute()
+    run_id = TextAttribute()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import UnicodeAttribute
-
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute
+from mlcore.db.attributes import IntAttribute, TextAttribute
 from mlcore.models.base import Item
 
 
@@ -15,12 +13,13 @@ class Webhook(Item):
 
     pattern = keys.WEBHOOK
 
-    webhook_id = UnicodeAttribute()
-    name = UnicodeAttribute()
-    url = UnicodeAttribute()
-    events = UnicodeAttribute()
-    status = UnicodeAttribute()
-    description = UnicodeAttribute(null=True)
-    secret = UnicodeAttribute(null=True)
+    version = IntAttribute()
+    webhook_id = TextAttribute()
+    name = TextAttribute()
+    url = TextAttribute()
+    events = TextAttribute()
+    status = TextAttribute()
+    description = TextAttribute(null=True)
+    secret = TextAttribute(null=True)
     creation_time = IntAttribute()
     last_update_time = IntAttribute()

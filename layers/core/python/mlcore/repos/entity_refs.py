@@ -30,4 +30,4 @@ def gone(entity_id: str) -> Delete:
 def experiment_of(entity_id: str) -> str | None:
     """One consistent GetItem."""
     item = table.get(keys.entity_ref(entity_id))
-    return None if item is None else item["experiment_id"]["S"]
+    return None if item is None else EntityReference.of(item).experiment_id

@@ -4,17 +4,14 @@ consistently."""
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, number
+from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.evaluation.dataset import EvaluationDataset
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import EvaluationDataset as DatasetItem
 from mlcore.repos import workspaces
-
-
-class Conflict(Exception):
-    """The dataset changed, or went, after it was read."""
+from mlcore.settle import Conflict
 
 
 def create(dataset: EvaluationDataset) -> None:
@@ -45,7 +42,7 @@ def of_workspace(workspace: str) -> list[EvaluationDataset]:
 def replace(dataset: EvaluationDataset) -> None:
     """Writes a dataset that was read and then changed. Raises Conflict."""
     unchanged = Condition()
-    unchanged.require_equal("version", number(dataset.version))
+    unchanged.require_equal(DatasetItem.version, dataset.version)
     try:
         table.put(_item(dataset), unchanged)
     except ConditionFailed as failed:
@@ -85,22 +82,20 @@ def _item(dataset: EvaluationDataset) -> Raw:
     return dict(item.serialize())
 
 
-def _dataset(workspace: str, item: Raw) -> EvaluationDataset:
-    def text(attribute: str) -> str | None:
-        return item[attribute]["S"] if attribute in item else None
-
+def _dataset(workspace: str, raw: Raw) -> EvaluationDataset:
+    item = DatasetItem.of(raw)
     return EvaluationDataset(
-        dataset_id=item["dataset_id"]["S"],
+        dataset_id=item.dataset_id,
         workspace=workspace,
-        name=item["name"]["S"],
-        digest=item["digest"]["S"],
-        tags={key: value["S"] for key, value in item["tags"]["M"].items()},
-        schema=text("schema"),
-        profile=text("profile"),
-        created_time=int(item["created_time"]["N"]),
-        last_update_time=int(item["last_update_time"]["N"]),
-        created_by=text("created_by"),
-        last_updated_by=text("last_updated_by"),
-        experiment_ids=tuple((text("experiment_ids") or "").split()),
-        version=int(item["version"]["N"]),
+        name=item.name,
+        digest=item.digest,
+        tags=dict(item.tags),
+        schema=item.schema,
+        profile=item.profile,
+        created_time=item.created_time,
+        last_update_time=item.last_update_time,
+        created_by=item.created_by,
+        last_updated_by=item.last_updated_by,
+        experiment_ids=tuple((item.experiment_ids or "").split()),
+        version=item.version,
     )

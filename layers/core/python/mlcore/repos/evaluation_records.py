@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from mlcore.db import keys
-from mlcore.db.attributes import bytes_of
-from mlcore.db.expression import Condition, Raw, number
+from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.evaluation.dataset import EvaluationRecord
@@ -78,9 +77,9 @@ def _write(record: EvaluationRecord) -> str | None:
     )
     unchanged = Condition()
     if record.version:
-        unchanged.require_equal("version", number(record.version))
+        unchanged.require_equal(RecordItem.version, record.version)
     else:
-        unchanged.require_absent("PK")
+        unchanged.require_absent(RecordItem.PK)
     try:
         table.put(dict(item.serialize()), unchanged)
     except ConditionFailed:
@@ -88,12 +87,13 @@ def _write(record: EvaluationRecord) -> str | None:
     return None
 
 
-def _record(dataset_id: str, item: Raw) -> EvaluationRecord:
+def _record(dataset_id: str, raw: Raw) -> EvaluationRecord:
+    item = RecordItem.of(raw)
     return EvaluationRecord(
-        record_id=item["record_id"]["S"],
+        record_id=item.record_id,
         dataset_id=dataset_id,
-        created_time=int(item["created_time"]["N"]),
-        number=int(item["number"]["N"]),
-        content=json.loads(zlib.decompress(bytes_of(item["data"]))),
-        version=int(item["version"]["N"]),
+        created_time=item.created_time,
+        number=item.number,
+        content=json.loads(zlib.decompress(item.data)),
+        version=item.version,
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, number
+from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, table
 from mlcore.evaluation.issue import Issue
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import Issue as IssueItem
 from mlcore.repos import entity_refs
+from mlcore.settle import Conflict
 
 
 def create(issue: Issue) -> None:
@@ -35,15 +36,14 @@ def of_experiment(experiment_id: str) -> list[Issue]:
     return [_issue(item) for item in table.query_all(pk, prefix=keys.issue_prefix())]
 
 
-def replace(issue: Issue) -> bool:
-    """Writes an issue that was read and then changed; False when it is another by now."""
+def replace(issue: Issue) -> None:
+    """Writes an issue that was read and then changed. Raises Conflict."""
     unchanged = Condition()
-    unchanged.require_equal("version", number(issue.version))
+    unchanged.require_equal(IssueItem.version, issue.version)
     try:
         table.put(_item(issue), unchanged)
-    except ConditionFailed:
-        return False
-    return True
+    except ConditionFailed as failed:
+        raise Conflict from failed
 
 
 def _item(issue: Issue) -> Raw:
@@ -69,22 +69,20 @@ def _item(issue: Issue) -> Raw:
     return dict(item.serialize())
 
 
-def _issue(item: Raw) -> Issue:
-    def text(attribute: str) -> str | None:
-        return item[attribute]["S"] if attribute in item else None
-
+def _issue(raw: Raw) -> Issue:
+    item = IssueItem.of(raw)
     return Issue(
-        issue_id=item["entity_id"]["S"],
-        experiment_id=item["experiment_id"]["S"],
-        name=item["name"]["S"],
-        description=item["description"]["S"],
-        status=item["status"]["S"],
-        severity=text("severity"),
-        root_causes=tuple(json.loads(text("root_causes") or "[]")),
-        categories=tuple(json.loads(text("categories") or "[]")),
-        source_run_id=text("source_run_id"),
-        created_by=text("created_by"),
-        created_time=int(item["created_time"]["N"]),
-        last_update_time=int(item["last_update_time"]["N"]),
-        version=int(item["version"]["N"]),
+        issue_id=item.entity_id,
+        experiment_id=item.experiment_id,
+        name=item.name,
+        description=item.description,
+        status=item.status,
+        severity=item.severity,
+        root_causes=tuple(json.loads(item.root_causes or "[]")),
+        categories=tuple(json.loads(item.categories or "[]")),
+        source_run_id=item.source_run_id,
+        created_by=item.created_by,
+        created_time=item.created_time,
+        last_update_time=item.last_update_time,
+        version=item.version,
     )

@@ -6,21 +6,18 @@ from __future__ import annotations
 import json
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, number, string
+from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.evaluation.label_schema import LabelSchema
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import LabelSchema as SchemaItem
 from mlcore.models.evaluation import LabelSchemaName
 from mlcore.repos import entity_refs
+from mlcore.settle import Conflict
 
 
 class NameTaken(Exception):
     """Another label schema of the experiment has the name."""
-
-
-class Conflict(Exception):
-    """The label schema changed, or went, after it was read."""
 
 
 def create(schema: LabelSchema) -> None:
@@ -46,7 +43,7 @@ def find_by_name(experiment_id: str, name: str) -> LabelSchema | None:
     holder = table.get(keys.label_schema_name(experiment_id, name))
     if holder is None:
         return None
-    item = table.get(keys.label_schema(experiment_id, holder["schema_id"]["S"]))
+    item = table.get(keys.label_schema(experiment_id, LabelSchemaName.of(holder).schema_id))
     return None if item is None else _schema(item)
 
 
@@ -59,7 +56,7 @@ def of_experiment(experiment_id: str) -> list[LabelSchema]:
 def replace(before: LabelSchema, after: LabelSchema) -> None:
     """Writes a schema that was read and then changed. Raises Conflict, NameTaken."""
     unchanged = Condition()
-    unchanged.require_equal("version", number(before.version))
+    unchanged.require_equal(SchemaItem.version, before.version)
     operations: list[Operation] = [Put(_item(after), unchanged)]
     if after.name != before.name:
         operations += [_named(after), Delete(keys.label_schema_name(*_place_of(before)))]
@@ -72,7 +69,7 @@ def replace(before: LabelSchema, after: LabelSchema) -> None:
 def delete(schema: LabelSchema) -> None:
     """May be repeated."""
     mine = Condition()
-    mine.require_absent_or_equal("schema_id", string(schema.schema_id))
+    mine.require_absent_or_equal(LabelSchemaName.schema_id, schema.schema_id)
     place = keys.label_schema(schema.experiment_id, schema.schema_id)
     name = keys.label_schema_name(*_place_of(schema))
     try:
@@ -93,7 +90,7 @@ def _named(schema: LabelSchema) -> Put:
         PK=place.pk, SK=place.sk, schema_id=schema.schema_id, updated_at=now_ms()
     )
     free = Condition()
-    free.require_absent_or_equal("schema_id", string(schema.schema_id))
+    free.require_absent_or_equal(LabelSchemaName.schema_id, schema.schema_id)
     return Put(dict(item.serialize()), free)
 
 
@@ -118,17 +115,18 @@ def _item(schema: LabelSchema) -> Raw:
     return dict(item.serialize())
 
 
-def _schema(item: Raw) -> LabelSchema:
+def _schema(raw: Raw) -> LabelSchema:
+    item = SchemaItem.of(raw)
     return LabelSchema(
-        schema_id=item["entity_id"]["S"],
-        experiment_id=item["experiment_id"]["S"],
-        name=item["name"]["S"],
-        schema_type=item["schema_type"]["S"],
-        input=json.loads(item["input"]["S"]),
-        instruction=item["instruction"]["S"] if "instruction" in item else None,
-        enable_comment=item["enable_comment"]["BOOL"],
-        is_default=item["is_default"]["BOOL"],
-        created_time=int(item["created_time"]["N"]),
-        last_update_time=int(item["last_update_time"]["N"]),
-        version=int(item["version"]["N"]),
+        schema_id=item.entity_id,
+        experiment_id=item.experiment_id,
+        name=item.name,
+        schema_type=item.schema_type,
+        input=json.loads(item.input),
+        instruction=item.instruction,
+        enable_comment=item.enable_comment,
+        is_default=item.is_default,
+        created_time=item.created_time,
+        last_update_time=item.last_update_time,
+        version=item.version,
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.evaluation.review_queue import QueueItem, ReviewQueue
@@ -16,14 +16,11 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import ReviewQueue as QueueModel
 from mlcore.models.evaluation import ReviewQueueItem, ReviewQueueName
 from mlcore.repos import entity_refs, remains
+from mlcore.settle import Conflict
 
 
 class NameTaken(Exception):
     """Another queue of the experiment has the name."""
-
-
-class Conflict(Exception):
-    """The queue changed, or went, after it was read."""
 
 
 def create(queue: ReviewQueue) -> None:
@@ -49,7 +46,7 @@ def find_by_name(experiment_id: str, name: str) -> ReviewQueue | None:
     holder = table.get(keys.review_queue_name(experiment_id, name))
     if holder is None:
         return None
-    item = table.get(keys.review_queue(experiment_id, holder["queue_id"]["S"]))
+    item = table.get(keys.review_queue(experiment_id, ReviewQueueName.of(holder).queue_id))
     return None if item is None else _queue(item)
 
 
@@ -62,7 +59,7 @@ def of_experiment(experiment_id: str) -> list[ReviewQueue]:
 def replace(before: ReviewQueue, after: ReviewQueue) -> None:
     """Writes a queue that was read and then changed. Raises Conflict, NameTaken."""
     unchanged = Condition()
-    unchanged.require_equal("version", number(before.version))
+    unchanged.require_equal(QueueModel.version, before.version)
     operations: list[Operation] = [Put(_item(after), unchanged)]
     old = keys.review_queue_name(before.experiment_id, before.name)
     if keys.review_queue_name(after.experiment_id, after.name) != old:
@@ -79,7 +76,7 @@ def delete(queue: ReviewQueue) -> None:
     prefix = keys.review_queue_item_prefix(queue.queue_id)
     remains.delete(table.query_all(pk, prefix=prefix, attributes=["PK", "SK"]))
     mine = Condition()
-    mine.require_absent_or_equal("queue_id", string(queue.queue_id))
+    mine.require_absent_or_equal(ReviewQueueName.queue_id, queue.queue_id)
     place = keys.review_queue(queue.experiment_id, queue.queue_id)
     name = keys.review_queue_name(queue.experiment_id, queue.name)
     try:
@@ -94,8 +91,8 @@ def add(queue: ReviewQueue, items: Sequence[QueueItem]) -> None:
     """Puts those that are not there yet. Whoever changes the queue at the same time notices.
     Raises Conflict."""
     touched = Update()
-    touched.require_exists("PK")
-    touched.add("version", 1)
+    touched.require_exists(QueueModel.PK)
+    touched.add(QueueModel.version, 1)
     try:
         table.update(keys.review_queue(queue.experiment_id, queue.queue_id), touched)
     except ConditionFailed as failed:
@@ -135,15 +132,14 @@ def remove(queue: ReviewQueue, item_ids: Iterable[str]) -> None:
     table.batch_write(deletes=places)
 
 
-def replace_item(queue: ReviewQueue, item: QueueItem) -> bool:
-    """Writes an item that was read and then changed; False when it is another by now."""
+def replace_item(queue: ReviewQueue, item: QueueItem) -> None:
+    """Writes an item that was read and then changed. Raises Conflict."""
     unchanged = Condition()
-    unchanged.require_equal("version", number(item.version))
+    unchanged.require_equal(ReviewQueueItem.version, item.version)
     try:
         table.put(_raw_item(queue.experiment_id, item), unchanged)
-    except ConditionFailed:
-        return False
-    return True
+    except ConditionFailed as failed:
+        raise Conflict from failed
 
 
 def _place_of(experiment_id: str, queue_id: str, item_id: str) -> keys.Key:
@@ -152,7 +148,7 @@ def _place_of(experiment_id: str, queue_id: str, item_id: str) -> keys.Key:
 
 def _add(experiment_id: str, item: QueueItem) -> None:
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(ReviewQueueItem.PK)
     try:
         table.put(_raw_item(experiment_id, item), absent)
     except ConditionFailed:
@@ -163,7 +159,7 @@ def _named(queue: ReviewQueue) -> Put:
     place = keys.review_queue_name(queue.experiment_id, queue.name)
     item = ReviewQueueName(PK=place.pk, SK=place.sk, queue_id=queue.queue_id, updated_at=now_ms())
     free = Condition()
-    free.require_absent_or_equal("queue_id", string(queue.queue_id))
+    free.require_absent_or_equal(ReviewQueueName.queue_id, queue.queue_id)
     return Put(dict(item.serialize()), free)
 
 
@@ -206,30 +202,32 @@ def _raw_item(experiment_id: str, item: QueueItem) -> Raw:
     return dict(model.serialize())
 
 
-def _queue(item: Raw) -> ReviewQueue:
+def _queue(raw: Raw) -> ReviewQueue:
+    item = QueueModel.of(raw)
     return ReviewQueue(
-        queue_id=item["entity_id"]["S"],
-        experiment_id=item["experiment_id"]["S"],
-        name=item["name"]["S"],
-        queue_type=item["queue_type"]["S"],
-        users=tuple(json.loads(item["users"]["S"])),
-        schema_ids=tuple(json.loads(item["schema_ids"]["S"])),
-        created_by=item["created_by"]["S"] if "created_by" in item else None,
-        created_time=int(item["created_time"]["N"]),
-        last_update_time=int(item["last_update_time"]["N"]),
-        version=int(item["version"]["N"]),
+        queue_id=item.entity_id,
+        experiment_id=item.experiment_id,
+        name=item.name,
+        queue_type=item.queue_type,
+        users=tuple(json.loads(item.users)),
+        schema_ids=tuple(json.loads(item.schema_ids)),
+        created_by=item.created_by,
+        created_time=item.created_time,
+        last_update_time=item.last_update_time,
+        version=item.version,
     )
 
 
-def _queue_item(item: Raw) -> QueueItem:
+def _queue_item(raw: Raw) -> QueueItem:
+    item = ReviewQueueItem.of(raw)
     return QueueItem(
-        queue_id=item["queue_id"]["S"],
-        item_id=item["item_id"]["S"],
-        item_type=item["item_type"]["S"],
-        status=item["status"]["S"],
-        completed_by=item["completed_by"]["S"] if "completed_by" in item else None,
-        completed_time=int(item["completed_time"]["N"]) if "completed_time" in item else None,
-        created_time=int(item["created_time"]["N"]),
-        last_update_time=int(item["last_update_time"]["N"]),
-        version=int(item["version"]["N"]),
+        queue_id=item.queue_id,
+        item_id=item.item_id,
+        item_type=item.item_type,
+        status=item.status,
+        completed_by=item.completed_by,
+        completed_time=item.completed_time,
+        created_time=item.created_time,
+        last_update_time=item.last_update_time,
+        version=item.version,
     )

@@ -10,10 +10,11 @@ from mlcore.evaluation.scorer import ScorerVersion
 from mlcore.ids import now_ms
 from mlcore.models.evaluation import ScorerVersion as ScorerItem
 from mlcore.repos import remains
+from mlcore.settle import Conflict
 
 
-def create(version: ScorerVersion) -> bool:
-    """False when the version is there already."""
+def create(version: ScorerVersion) -> None:
+    """Raises Conflict: the version is there already."""
     place = keys.scorer_version(version.experiment_id, version.name, version.version)
     item = ScorerItem(
         PK=place.pk,
@@ -28,12 +29,11 @@ def create(version: ScorerVersion) -> bool:
         updated_at=now_ms(),
     )
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(ScorerItem.PK)
     try:
         table.put(dict(item.serialize()), absent)
-    except ConditionFailed:
-        return False
-    return True
+    except ConditionFailed as failed:
+        raise Conflict from failed
 
 
 def find(experiment_id: str, name: str, version: int) -> ScorerVersion | None:
@@ -78,12 +78,13 @@ def delete_all(experiment_id: str, name: str) -> None:
     remains.delete(table.query_all(pk, prefix=prefix, attributes=["PK", "SK"]))
 
 
-def _version(item: Raw) -> ScorerVersion:
+def _version(raw: Raw) -> ScorerVersion:
+    item = ScorerItem.of(raw)
     return ScorerVersion(
-        experiment_id=item["experiment_id"]["S"],
-        name=item["name"]["S"],
-        version=int(item["number"]["N"]),
-        scorer_id=item["scorer_id"]["S"],
-        serialized_scorer=item["serialized_scorer"]["S"],
-        creation_time=int(item["creation_time"]["N"]),
+        experiment_id=item.experiment_id,
+        name=item.name,
+        version=item.number,
+        scorer_id=item.scorer_id,
+        serialized_scorer=item.serialized_scorer,
+        creation_time=item.creation_time,
     )
