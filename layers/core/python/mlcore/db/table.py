@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
 from mlcore.db import capacity, failures
+from mlcore.db.attributes import ItemAttribute
 from mlcore.db.client import client
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.keys import Key
@@ -83,9 +84,12 @@ Operation = Put | Delete | Change | Check
 
 def key_of(operation: Operation) -> Key:
     """The item that an operation is about."""
-    if isinstance(operation, Put):
-        return Key(operation.item["PK"]["S"], operation.item["SK"]["S"])
-    return operation.key
+    return key_in(operation.item) if isinstance(operation, Put) else operation.key
+
+
+def key_in(item: Raw) -> Key:
+    """The key that an item carries."""
+    return Key(item["PK"]["S"], item["SK"]["S"])
 
 
 class Table:
@@ -96,7 +100,6 @@ class Table:
         self._lock = threading.Lock()
 
     # -- reads -------------------------------------------------------------------------------------
-    # ------------
 
     def get(self, key: Key) -> Raw | None:
         """GetItem, strongly consistent."""
@@ -114,7 +117,7 @@ class Table:
         found: dict[Key, Raw] = {}
         for items in self.parallel([partial(self._batch_get, chunk) for chunk in chunks]):
             for item in items:
-                found[Key(item["PK"]["S"], item["SK"]["S"])] = item
+                found[key_in(item)] = item
         return [found.get(key) for key in keys]
 
     def query(
@@ -127,7 +130,7 @@ class Table:
         descending: bool = False,
         limit: int | None = None,
         start: Raw | None = None,
-        attributes: Sequence[str] | None = None,
+        attributes: Sequence[ItemAttribute[Any] | str] | None = None,
     ) -> Page:
         """One Query request: a page of at most 1 MB.
 
@@ -162,7 +165,9 @@ class Table:
             parameters["IndexName"] = index
         if attributes is not None:
             for position, attribute in enumerate(attributes):
-                names[f"#a{position}"] = attribute
+                names[f"#a{position}"] = (
+                    attribute if isinstance(attribute, str) else attribute.attr_name
+                )
             parameters["ProjectionExpression"] = ",".join(f"#a{n}" for n in range(len(attributes)))
         elif index is not None and index.startswith("LSI"):
             parameters["Select"] = "ALL_ATTRIBUTES"
@@ -184,7 +189,6 @@ class Table:
                 return
 
     # -- writes ------------------------------------------------------------------------------------
-    # ------------
 
     def put(self, item: Raw, condition: Condition | None = None) -> None:
         """PutItem. Raises ConditionFailed."""
@@ -252,8 +256,7 @@ class Table:
                 back_off(attempt)
         raise failures.busy()
 
-    # -- calls side by side
-    # ------------------------------------------------------------------------------------
+    # -- calls side by side ------------------------------------------------------------------------
 
     def parallel(self, calls: Sequence[Callable[[], T]]) -> list[T]:
         """Runs calls side by side and gives their results in order; they count as one round trip.
@@ -291,8 +294,7 @@ class Table:
         """What the last finished :meth:`measure` of this thread counted."""
         return capacity.last()
 
-    # -- one request
-    # -------------------------------------------------------------------------------------------
+    # -- one request -------------------------------------------------------------------------------
 
     def _executor(self) -> ThreadPoolExecutor:
         with self._lock:

@@ -10,7 +10,7 @@ from pynamodb.connection.base import MetaTable
 from pynamodb.indexes import GlobalSecondaryIndex, KeysOnlyProjection, LocalSecondaryIndex
 from pynamodb.models import Model
 
-from mlcore.db.attributes import FlagAttribute, IntAttribute, TextAttribute
+from mlcore.db.attributes import FlagAttribute, IntAttribute, ItemAttribute, TextAttribute
 from mlcore.db.client import client
 from mlcore.db.keys import Pattern
 from mlcore.db.reader import Raw, View, compile_view
@@ -113,6 +113,10 @@ class Item(Model):
     @classmethod
     def _get_connection(cls) -> TableConnection:
         return _shared_connection()
+
+
+KEY: tuple[ItemAttribute[str], ItemAttribute[str]] = (Item.PK, Item.SK)
+"""What a query asks for that wants to know where items are, and no more."""
 
 
 class ChildItem(Item):

@@ -19,13 +19,14 @@ def get(key: str) -> Any:
     item = table.get(keys.config(key))
     if item is None:
         raise errors.ResourceDoesNotExist(f"The setting '{key}' is not set")
-    return json.loads(item["value"]["S"])
+    return json.loads(Config.of(item).value)
 
 
 def find_all() -> dict[str, Any]:
     """By key; one Query."""
     items = table.query_all(keys.CONFIG.pk.text, prefix=keys.config_prefix())
-    return {item["key"]["S"]: json.loads(item["value"]["S"]) for item in items}
+    settings = [Config.of(item) for item in items]
+    return {setting.key: json.loads(setting.value) for setting in settings}
 
 
 def put(key: str, value: Any) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.expression import Update, number, string
+from mlcore.db.expression import Update
 from mlcore.db.table import table
 from mlcore.ids import now_ms
+from mlcore.models.platform import Counter
 
 
 def next_number(name: str) -> int:
     """The next number of a series that starts at 1. A failed request leaves a gap."""
     update = Update()
-    update.set("type", string(keys.COUNTER.name))
-    update.set("updated_at", number(now_ms()))
-    update.add("value", 1)
-    item = table.update(keys.counter(name), update, returning=True)
-    return int(item["value"]["N"])
+    update.set(Counter.type, keys.COUNTER.name)
+    update.set(Counter.updated_at, now_ms())
+    update.add(Counter.value, 1)
+    return Counter.of(table.update(keys.counter(name), update, returning=True)).value

@@ -13,6 +13,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.evaluation.dataset import EvaluationRecord
 from mlcore.ids import now_ms
+from mlcore.models.base import KEY
 from mlcore.models.evaluation import EvaluationRecord as RecordItem
 from mlcore.repos import remains
 
@@ -48,7 +49,7 @@ def place_of(record: EvaluationRecord) -> Place:
 def count(dataset_id: str) -> int:
     """Reads no more than the index."""
     pk = keys.evaluation_record(dataset_id, "").pk
-    return sum(1 for _ in table.query_all(pk, index="LSI2", attributes=["SK"]))
+    return sum(1 for _ in table.query_all(pk, index="LSI2", attributes=[RecordItem.SK]))
 
 
 def delete(dataset_id: str, record_ids: Sequence[str]) -> None:
@@ -59,7 +60,7 @@ def delete_all(dataset_id: str) -> None:
     """May be repeated."""
     pk = keys.evaluation_record(dataset_id, "").pk
     prefix = keys.evaluation_record_prefix()
-    remains.delete(table.query_all(pk, prefix=prefix, attributes=["PK", "SK"]))
+    remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
 
 
 def _write(record: EvaluationRecord) -> str | None:

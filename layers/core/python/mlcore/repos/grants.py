@@ -7,7 +7,7 @@ from typing import Any
 
 from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, number
+from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.ids import DEFAULT_WORKSPACE, new_ulid, now_ms
@@ -26,10 +26,10 @@ class GrantMissing(Exception):
 def find(user: User, workspace: str, resource_type: str, resource_pattern: str) -> Grant | None:
     """One consistent GetItem."""
     place = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
-    item = table.get(place)
-    if item is None or item["user_id"]["N"] != str(user.user_id):
+    raw = table.get(place)
+    if raw is None or (item := UserGrant.of(raw)).user_id != user.user_id:
         return None
-    return Grant(resource_type, resource_pattern, item["permission"]["S"])
+    return Grant(resource_type, resource_pattern, item.permission)
 
 
 def put(user: User, workspace: str, grant: Grant) -> None:
@@ -45,7 +45,7 @@ def granting(user: User, workspace: str, grant: Grant) -> list[Put]:
 def create(user: User, workspace: str, grant: Grant) -> None:
     """Raises GrantExists."""
     absent = Condition()
-    absent.require_absent_or_other("user_id", number(user.user_id))
+    absent.require_absent_or_other(UserGrant.user_id, user.user_id)
     item = _item(user, workspace, grant)
     try:
         table.transact([Put(item, absent), _listing(user, workspace, grant)], new_ulid())
@@ -56,7 +56,7 @@ def create(user: User, workspace: str, grant: Grant) -> None:
 def change(user: User, workspace: str, grant: Grant) -> None:
     """Raises GrantMissing."""
     mine = Condition()
-    mine.require_equal("user_id", number(user.user_id))
+    mine.require_equal(UserGrant.user_id, user.user_id)
     try:
         table.put(_item(user, workspace, grant), mine)
     except ConditionFailed as failed:
@@ -68,7 +68,7 @@ def delete(user: User, workspace: str, resource_type: str, resource_pattern: str
     place = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
     listed = keys.grantee(workspace, resource_type, resource_pattern, user.username)
     mine = Condition()
-    mine.require_equal("user_id", number(user.user_id))
+    mine.require_equal(UserGrant.user_id, user.user_id)
     try:
         table.transact([Delete(place, mine), Delete(listed)], new_ulid())
     except TransactionFailed as failed:
@@ -95,19 +95,20 @@ def moving(
         [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
     )
     moves: list[list[Operation]] = []
-    for name, item in zip(names, found, strict=True):
+    for name, raw in zip(names, found, strict=True):
         listed = Delete(keys.grantee(workspace, resource_type, resource_id, name))
-        if item is None:
+        if raw is None:
             moves.append([listed])
             continue
+        item = UserGrant.of(raw)
         same = Condition()
-        same.require_equal("permission", item["permission"])
-        same.require_equal("user_id", item["user_id"])
+        same.require_equal(UserGrant.permission, item.permission)
+        same.require_equal(UserGrant.user_id, item.user_id)
         place = keys.user_grant(name, workspace, resource_type, resource_id)
         move: list[Operation] = [listed, Delete(place, same)]
         if new_id is not None:
-            user = User(int(item["user_id"]["N"]), name, "", False, {})
-            grant = Grant(resource_type, new_id, item["permission"]["S"])
+            user = User(item.user_id, name, "", False, {})
+            grant = Grant(resource_type, new_id, item.permission)
             move += granting(user, workspace, grant)
         moves.append(move)
     return moves
@@ -124,7 +125,7 @@ def move(workspace: str, resource_type: str, resource_id: str, new_id: str) -> N
 def holders(workspace: str, resource_type: str, resource_id: str) -> list[str]:
     """The names of the users who have a grant on a resource."""
     pk = keys.grantee(workspace, resource_type, resource_id, "").pk
-    return [item["username"]["S"] for item in table.query_all(pk)]
+    return [Grantee.of(item).username for item in table.query_all(pk)]
 
 
 def _item(user: User, workspace: str, grant: Grant) -> Raw:

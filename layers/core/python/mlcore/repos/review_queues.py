@@ -13,6 +13,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.evaluation.review_queue import QueueItem, ReviewQueue
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import KEY
 from mlcore.models.evaluation import ReviewQueue as QueueModel
 from mlcore.models.evaluation import ReviewQueueItem, ReviewQueueName
 from mlcore.repos import entity_refs, remains
@@ -74,7 +75,7 @@ def delete(queue: ReviewQueue) -> None:
     """What is in it first. May be repeated. Raises Conflict."""
     pk = keys.experiment(queue.experiment_id).pk
     prefix = keys.review_queue_item_prefix(queue.queue_id)
-    remains.delete(table.query_all(pk, prefix=prefix, attributes=["PK", "SK"]))
+    remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
     mine = Condition()
     mine.require_absent_or_equal(ReviewQueueName.queue_id, queue.queue_id)
     place = keys.review_queue(queue.experiment_id, queue.queue_id)
@@ -110,7 +111,7 @@ def items(queue: ReviewQueue) -> list[QueueItem]:
 def has_items(queue: ReviewQueue) -> bool:
     pk = keys.experiment(queue.experiment_id).pk
     prefix = keys.review_queue_item_prefix(queue.queue_id)
-    return bool(table.query(pk, prefix=prefix, limit=1, attributes=["PK"]).items)
+    return bool(table.query(pk, prefix=prefix, limit=1, attributes=KEY).items)
 
 
 def find_items(queue: ReviewQueue, item_ids: Sequence[str]) -> list[QueueItem]:

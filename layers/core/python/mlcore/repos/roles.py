@@ -9,19 +9,18 @@ from typing import Any, NamedTuple
 from mlcore import errors
 from mlcore.auth.permissions import Grant
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Put, TransactionFailed, back_off, table
+from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import Role as RoleItem
 from mlcore.models.platform import RoleName, RoleUser, UserRole
 from mlcore.repos.counters import next_number
 from mlcore.repos.users import User
+from mlcore.settle import Conflict, settle
 
 PERMISSIONS_PER_ROLE = 100_000
 """A permission's number is its role's times this, plus its own: so it names its role."""
-
-WRITE_ATTEMPTS = 60
 
 
 class RolePermission(NamedTuple):
@@ -104,7 +103,7 @@ def create(name: str, workspace: str, description: str | None) -> Role:
         updated_at=now_ms(),
     )
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(RoleName.PK)
     try:
         table.transact([Put(_name(role), absent), Put(dict(item.serialize()))], new_ulid())
     except TransactionFailed as failed:
@@ -114,21 +113,22 @@ def create(name: str, workspace: str, description: str | None) -> Role:
 
 def update(role_id: int, name: str | None, description: str | None) -> Role:
     """Raises ResourceDoesNotExist, RoleNameTaken."""
-    for attempt in range(WRITE_ATTEMPTS):
+
+    def attempt() -> Role:
         role = get(role_id)
         changed = role._replace(
             name=role.name if name is None else name,
             description=role.description if description is None else description,
         )
         change = Update()
-        change.set("name", string(changed.name))
+        change.set(RoleItem.name, changed.name)
         if changed.description is not None:
-            change.set("description", string(changed.description))
-        change.require_equal("name", string(role.name))
+            change.set(RoleItem.description, changed.description)
+        change.require_equal(RoleItem.name, role.name)
         operations: list[Put | Delete | Change] = [Change(keys.role(str(role_id)), change)]
         if changed.name != role.name:
             absent = Condition()
-            absent.require_absent("PK")
+            absent.require_absent(RoleName.PK)
             operations += [
                 Put(_name(changed), absent),
                 Delete(keys.role_name(role.workspace, role.name)),
@@ -138,10 +138,10 @@ def update(role_id: int, name: str | None, description: str | None) -> Role:
         except TransactionFailed as failed:
             if 1 in failed.items:
                 raise RoleNameTaken(changed.name) from failed
-            back_off(attempt)
-        else:
-            return changed
-    raise _busy()
+            raise Conflict from failed
+        return changed
+
+    return settle("role", attempt)
 
 
 def delete(role_id: int) -> None:
@@ -151,14 +151,14 @@ def delete(role_id: int) -> None:
         [Delete(keys.role(str(role_id))), Delete(keys.role_name(role.workspace, role.name))],
         new_ulid(),
     )
-    items = _assigned(role_id)
+    usernames = [item.username for item in _assigned(role_id)]
     table.batch_write(
         deletes=[
             place
-            for item in items
+            for username in usernames
             for place in (
-                keys.user_role(item["username"]["S"], str(role_id)),
-                keys.role_user(str(role_id), item["username"]["S"]),
+                keys.user_role(username, str(role_id)),
+                keys.role_user(str(role_id), username),
             )
         ]
     )
@@ -220,7 +220,7 @@ def assign(user: User, role_id: int) -> Assignment:
     first = RoleUser(PK=of_role.pk, SK=of_role.sk, username=user.username, **attributes)
     second = UserRole(PK=of_user.pk, SK=of_user.sk, role_id=role_id, **attributes)
     absent = Condition()
-    absent.require_absent_or_other("user_id", number(user.user_id))
+    absent.require_absent_or_other(RoleUser.user_id, user.user_id)
     try:
         table.transact(
             [Put(dict(first.serialize()), absent), Put(dict(second.serialize()))],
@@ -234,7 +234,7 @@ def assign(user: User, role_id: int) -> Assignment:
 def unassign(user: User, role_id: int) -> None:
     """Raises NotAssigned."""
     mine = Condition()
-    mine.require_equal("user_id", number(user.user_id))
+    mine.require_equal(UserRole.user_id, user.user_id)
     try:
         table.transact(
             [
@@ -251,47 +251,42 @@ def assignments(role_id: int) -> list[Assignment]:
     """Raises ResourceDoesNotExist."""
     get(role_id)
     return sorted(
-        Assignment(int(i["assignment_id"]["N"]), int(i["user_id"]["N"]), role_id)
-        for i in _assigned(role_id)
+        Assignment(item.assignment_id, item.user_id, role_id) for item in _assigned(role_id)
     )
 
 
-def _assigned(role_id: int) -> list[Raw]:
+def _assigned(role_id: int) -> list[RoleUser]:
     prefix = keys.role_user_prefix(str(role_id))
-    return list(table.query_all(keys.ROLE.pk.text, prefix=prefix))
+    return [RoleUser.of(item) for item in table.query_all(keys.ROLE.pk.text, prefix=prefix)]
 
 
 Edit = Callable[[Role, int], tuple[Sequence[RolePermission], int]]
 
 
 def _change_permissions(role_id: int, edit: Edit) -> None:
-    for attempt in range(WRITE_ATTEMPTS):
-        item = table.get(keys.role(str(role_id)))
-        if item is None:
+    def attempt() -> None:
+        raw = table.get(keys.role(str(role_id)))
+        if raw is None:
             raise missing(role_id)
-        held, last = edit(_role(item), int(item["last_permission"]["N"]))
+        item = RoleItem.of(raw)
+        held, last = edit(_role(raw), item.last_permission)
         change = Update()
         rows = [[one.permission_id, *one.grant] for one in held]
-        change.set("permissions", string(json.dumps(rows)))
-        change.set("last_permission", number(last))
-        change.set("updated_at", number(now_ms()))
-        change.require_equal("permissions", item["permissions"])
-        change.require_equal("last_permission", item["last_permission"])
+        change.set(RoleItem.permissions, json.dumps(rows))
+        change.set(RoleItem.last_permission, last)
+        change.set(RoleItem.updated_at, now_ms())
+        change.require_equal(RoleItem.permissions, item.permissions)
+        change.require_equal(RoleItem.last_permission, item.last_permission)
         try:
             table.update(keys.role(str(role_id)), change)
-        except ConditionFailed:
-            back_off(attempt)
-        else:
-            return
-    raise _busy()
+        except ConditionFailed as failed:
+            raise Conflict from failed
+
+    settle("role", attempt)
 
 
 def _leveled(held: RolePermission, permission: str) -> RolePermission:
     return held._replace(grant=held.grant._replace(permission=permission))
-
-
-def _busy() -> errors.TemporarilyUnavailable:
-    return errors.TemporarilyUnavailable("The role is busy with other writes. Try again.")
 
 
 def _name(role: Role) -> Raw:
@@ -300,14 +295,14 @@ def _name(role: Role) -> Raw:
     return dict(held.serialize())
 
 
-def _role(item: Raw) -> Role:
+def _role(raw: Raw) -> Role:
+    item = RoleItem.of(raw)
     return Role(
-        int(item["role_id"]["N"]),
-        item["name"]["S"],
-        item["workspace"]["S"],
-        item["description"]["S"] if "description" in item else None,
+        item.role_id,
+        item.name,
+        item.workspace,
+        item.description,
         tuple(
-            RolePermission(number_, Grant(*grant))
-            for number_, *grant in json.loads(item["permissions"]["S"])
+            RolePermission(number, Grant(*grant)) for number, *grant in json.loads(item.permissions)
         ),
     )

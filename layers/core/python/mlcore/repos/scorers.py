@@ -8,6 +8,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.evaluation.scorer import ScorerVersion
 from mlcore.ids import now_ms
+from mlcore.models.base import KEY
 from mlcore.models.evaluation import ScorerVersion as ScorerItem
 from mlcore.repos import remains
 from mlcore.settle import Conflict
@@ -75,7 +76,7 @@ def delete_all(experiment_id: str, name: str) -> None:
     """May be repeated."""
     pk = keys.experiment(experiment_id).pk
     prefix = keys.scorer_version_prefix(name)
-    remains.delete(table.query_all(pk, prefix=prefix, attributes=["PK", "SK"]))
+    remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
 
 
 def _version(raw: Raw) -> ScorerVersion:

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mlcore.db import keys
-from mlcore.db.expression import Raw, number
+from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.limits.config import seconds_of
+from mlcore.models.base import Item
+from mlcore.models.platform import Config
 
 SETTING: Final = "ttl_policy"
 SETTING_SECONDS: Final = 60.0
@@ -29,7 +31,7 @@ def asking() -> Sequence[Key]:
 def learn(items: Sequence[Raw | None]) -> None:
     """Remembers what was read for :func:`asking`."""
     for item in items:
-        value = json.loads(item["value"]["S"]) if item is not None else {}
+        value = json.loads(Config.of(item).value) if item is not None else {}
         _setting[:] = [(time.monotonic(), value)]
 
 
@@ -48,7 +50,7 @@ def until(kind: str) -> int | None:
 
 def marked(item: Raw, end: int | None) -> Raw:
     """An item that expires then."""
-    return item if end is None else {**item, "ttl": number(end)}
+    return item if end is None else {**item, Item.ttl.attr_name: Item.ttl.raw(end)}
 
 
 def forget() -> None:

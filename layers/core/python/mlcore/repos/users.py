@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from mlcore import errors
 from mlcore.auth.permissions import Grant
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import Item
 from mlcore.models.platform import User as UserItem
-from mlcore.models.platform import UserName
+from mlcore.models.platform import UserGrant, UserName, UserRole
 from mlcore.repos.counters import next_number
+
+_GRANTS = {keys.USER_GRANT.name, keys.EXPERIMENT_PERMISSION.name, keys.MODEL_PERMISSION.name}
+"""The types of the items that are read as a :class:`mlcore.models.platform.UserGrant`."""
 
 
 class User(NamedTuple):
@@ -85,8 +89,10 @@ def get_profile(username: str) -> Profile:
 def find_all() -> list[Profile]:
     """Every user with grants and roles, by name."""
     names = [
-        item["username"]["S"]
-        for item in table.query_all(keys.USER_NAME.pk.text, attributes=["username"])
+        UserName.of(item).username
+        for item in table.query_all(
+            keys.USER_NAME.pk.text, attributes=[UserName.username.attr_name]
+        )
     ]
     found = table.parallel([partial(find_profile, name) for name in names])
     return [profile for profile in found if profile is not None]
@@ -109,7 +115,7 @@ def create(username: str, password_hash: str, is_admin: bool) -> User:
     )
     name = UserName(PK=listed.pk, SK=listed.sk, username=username, updated_at=now_ms())
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(UserItem.PK)
     try:
         table.transact([Put(dict(item.serialize()), absent), Put(name.serialize())], new_ulid())
     except TransactionFailed as failed:
@@ -135,11 +141,11 @@ def update(
     """Raises ResourceDoesNotExist."""
     change = Update()
     if password_hash is not None:
-        change.set("password_hash", string(password_hash))
+        change.set(UserItem.password_hash, password_hash)
     if is_admin is not None:
-        change.set("is_admin", {"BOOL": is_admin})
-    change.add("version", 1)
-    change.require_exists("PK")
+        change.set(UserItem.is_admin, is_admin)
+    change.add(UserItem.version, 1)
+    change.require_exists(UserItem.PK)
     try:
         table.update(keys.user(username), change)
     except ConditionFailed as failed:
@@ -180,9 +186,9 @@ def own_role_id(user: User, workspace: str) -> int:
         return known
     made = next_number("role")
     change = Update()
-    change.set(("role_ids", workspace), string(str(made)))
-    change.require_absent(("role_ids", workspace))
-    change.require_exists("PK")
+    change.set((UserItem.role_ids, workspace), str(made))
+    change.require_absent((UserItem.role_ids, workspace))
+    change.require_exists(UserItem.PK)
     try:
         table.update(keys.user(user.username), change)
     except ConditionFailed as failed:
@@ -195,35 +201,35 @@ def own_role_id(user: User, workspace: str) -> int:
 def _profile(items: Sequence[Raw]) -> Profile | None:
     user: User | None = None
     for item in items:
-        if item["type"]["S"] == keys.USER.name:
+        if Item.of(item).type == keys.USER.name:
             user = user_in(item)
     if user is None:
         return None
-    mine = [item for item in items if item.get("user_id", {}).get("N") == str(user.user_id)]
-    return Profile(
-        user,
-        tuple(_held(item) for item in mine if "permission" in item),
-        tuple(_assigned(mine)),
-    )
+    return Profile(user, tuple(_grants(user, items)), tuple(_assigned(user, items)))
 
 
-def _assigned(items: Iterable[Raw]) -> list[int]:
-    return [int(i["role_id"]["N"]) for i in items if i["type"]["S"] == keys.USER_ROLE.name]
+def _grants(user: User, items: Iterable[Raw]) -> Iterator[HeldGrant]:
+    for item in items:
+        if Item.of(item).type in _GRANTS and (held := UserGrant.of(item)).user_id == user.user_id:
+            grant = Grant(held.resource_type, held.resource_pattern, held.permission)
+            yield HeldGrant(held.workspace, grant)
 
 
-def _held(item: Raw) -> HeldGrant:
-    return HeldGrant(
-        item["workspace"]["S"],
-        Grant(item["resource_type"]["S"], item["resource_pattern"]["S"], item["permission"]["S"]),
-    )
+def _assigned(user: User, items: Iterable[Raw]) -> Iterator[int]:
+    for item in items:
+        if Item.of(item).type == keys.USER_ROLE.name:
+            held = UserRole.of(item)
+            if held.user_id == user.user_id:
+                yield held.role_id
 
 
 def user_in(item: Raw) -> User:
     """The user that a ``U#META`` item holds."""
+    user = UserItem.of(item)
     return User(
-        int(item["user_id"]["N"]),
-        item["username"]["S"],
-        item["password_hash"]["S"],
-        item["is_admin"]["BOOL"],
-        {name: int(value["S"]) for name, value in item.get("role_ids", {"M": {}})["M"].items()},
+        user.user_id,
+        user.username,
+        user.password_hash,
+        user.is_admin,
+        {name: int(text) for name, text in (user.role_ids or {}).items()},
     )

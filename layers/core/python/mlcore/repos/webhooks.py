@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mlcore.db import keys
-from mlcore.db.expression import Raw, Update, number, string
+from mlcore.db.attributes import TextAttribute
+from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
@@ -59,16 +61,16 @@ def of_workspace(workspace: str) -> list[Webhook]:
 def change(webhook: Webhook, changed: dict[str, Any]) -> Webhook | None:
     """Sets fields, given by their names in :class:`Webhook`; None when it was deleted meanwhile."""
     update = Update()
-    update.require_exists("PK")
+    update.require_exists(WebhookItem.PK)
     now = now_ms()
-    update.set("updated_at", number(now))
-    update.set("last_update_time", number(now))
-    update.add("version", 1)
+    update.set(WebhookItem.updated_at, now)
+    update.set(WebhookItem.last_update_time, now)
+    update.add(WebhookItem.version, 1)
     for field, value in changed.items():
-        attribute = "secret" if field == "sealed_secret" else field
-        text = _written(value) if field == "events" else value
+        attribute = _CHANGEABLE[field]
+        text = _written(value) if attribute is WebhookItem.events else value
         if text:
-            update.set(attribute, string(text))
+            update.set(attribute, text)
         else:
             update.remove(attribute)
     try:
@@ -85,18 +87,30 @@ def delete(webhook: Webhook) -> None:
     table.delete(keys.webhook(webhook.workspace, webhook.webhook_id))
 
 
-def _webhook(workspace: str, item: Raw) -> Webhook:
+_CHANGEABLE: Mapping[str, TextAttribute[Any]] = {
+    "name": WebhookItem.name,
+    "url": WebhookItem.url,
+    "events": WebhookItem.events,
+    "status": WebhookItem.status,
+    "description": WebhookItem.description,
+    "sealed_secret": WebhookItem.secret,
+}
+"""By the fields of :class:`Webhook`."""
+
+
+def _webhook(workspace: str, raw: Raw) -> Webhook:
+    item = WebhookItem.of(raw)
     return Webhook(
-        webhook_id=item["webhook_id"]["S"],
+        webhook_id=item.webhook_id,
         workspace=workspace,
-        name=item["name"]["S"],
-        url=item["url"]["S"],
-        events=tuple(EventName(*name.split(".")) for name in item["events"]["S"].split()),
-        status=item["status"]["S"],
-        description=item["description"]["S"] if "description" in item else "",
-        sealed_secret=item["secret"]["S"] if "secret" in item else "",
-        creation_time=int(item["creation_time"]["N"]),
-        last_update_time=int(item["last_update_time"]["N"]),
+        name=item.name,
+        url=item.url,
+        events=tuple(EventName(*name.split(".")) for name in item.events.split()),
+        status=item.status,
+        description=item.description or "",
+        sealed_secret=item.secret or "",
+        creation_time=item.creation_time,
+        last_update_time=item.last_update_time,
     )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.attributes import TextAttribute
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
 from mlcore.entities import Workspace
@@ -48,7 +49,7 @@ def check_exists(name: str) -> None:
 def get(name: str) -> Workspace:
     """One that is being deleted looks missing. Raises ResourceDoesNotExist."""
     item = find(name)
-    if item is None or "leaving" in item:
+    if item is None or WorkspaceItem.of(item).leaving is not None:
         _seen.pop((settings().table_name, name), None)
         raise missing(name)
     return _workspace(item)
@@ -62,16 +63,20 @@ def find(name: str) -> Raw | None:
 
 def names() -> list[str]:
     """Of all workspaces, also those that are being deleted; one Query."""
-    listed = table.query_all(keys.WORKSPACE_NAME.pk.text, attributes=["name"])
-    return sorted({item["name"]["S"] for item in listed} | {DEFAULT_WORKSPACE})
+    listed = table.query_all(keys.WORKSPACE_NAME.pk.text, attributes=[WorkspaceName.name])
+    return sorted({WorkspaceName.of(item).name for item in listed} | {DEFAULT_WORKSPACE})
 
 
 def find_all() -> list[Workspace]:
     """By name; one Query, and one BatchGetItem for each hundred."""
     items = table.batch_get([keys.workspace(name) for name in names()])
-    found = {item["name"]["S"]: item for item in items if item is not None}
+    found = {WorkspaceItem.of(item).name: item for item in items if item is not None}
     found.setdefault(DEFAULT_WORKSPACE, _default())
-    return [_workspace(item) for _, item in sorted(found.items()) if "leaving" not in item]
+    return [
+        _workspace(item)
+        for _, item in sorted(found.items())
+        if WorkspaceItem.of(item).leaving is None
+    ]
 
 
 def create(workspace: Workspace) -> None:
@@ -90,7 +95,7 @@ def create(workspace: Workspace) -> None:
     )
     entry = WorkspaceName(PK=listed.pk, SK=listed.sk, name=workspace.name, updated_at=now_ms())
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(WorkspaceItem.PK)
     try:
         table.transact([Put(dict(item.serialize()), absent), Put(entry.serialize())], new_ulid())
     except TransactionFailed as failed:
@@ -106,18 +111,19 @@ def change(name: str, changed: Mapping[str, str]) -> Workspace:
         ResourceDoesNotExist: there is no such workspace.
     """
     update = Update()
-    update.set("type", string(keys.WORKSPACE.name))
-    update.set("name", string(name))
-    update.set("updated_at", number(now_ms()))
-    update.add("version", 1)
-    for attribute, value in changed.items():
-        if value or attribute == "description":
-            update.set(attribute, string(value))
+    update.set(WorkspaceItem.type, keys.WORKSPACE.name)
+    update.set(WorkspaceItem.name, name)
+    update.set(WorkspaceItem.updated_at, now_ms())
+    update.add(WorkspaceItem.version, 1)
+    for field, value in changed.items():
+        attribute = _CHANGEABLE[field]
+        if value or attribute is WorkspaceItem.description:
+            update.set(attribute, value)
         else:
             update.remove(attribute)
-    update.require_absent("leaving")
+    update.require_absent(WorkspaceItem.leaving)
     if name != DEFAULT_WORKSPACE:
-        update.require_exists("PK")
+        update.require_exists(WorkspaceItem.PK)
     try:
         item = table.update(keys.workspace(name), update, returning=True)
     except ConditionFailed as failed:
@@ -131,9 +137,9 @@ def entering(name: str) -> list[Change]:
     if name == DEFAULT_WORKSPACE:
         return []
     update = Update()
-    update.set("entered_at", number(now_ms()))
-    update.require_exists("PK")
-    update.require_absent("leaving")
+    update.set(WorkspaceItem.entered_at, now_ms())
+    update.require_exists(WorkspaceItem.PK)
+    update.require_absent(WorkspaceItem.leaving)
     return [Change(keys.workspace(name), update)]
 
 
@@ -141,8 +147,8 @@ def leave(name: str, mode: str) -> None:
     """From now on the workspace looks missing and nothing new comes to it. May be repeated. Raises
     ResourceDoesNotExist."""
     update = Update()
-    update.set("leaving", string(mode))
-    update.require_exists("PK")
+    update.set(WorkspaceItem.leaving, mode)
+    update.require_exists(WorkspaceItem.PK)
     try:
         table.update(keys.workspace(name), update)
     except ConditionFailed as failed:
@@ -152,17 +158,18 @@ def leave(name: str, mode: str) -> None:
 
 def entered_at(item: Raw) -> int:
     """When something was last made in a workspace, in milliseconds since the epoch; 0 for never."""
-    return int(item["entered_at"]["N"]) if "entered_at" in item else 0
+    return WorkspaceItem.of(item).entered_at or 0
 
 
 def delete(item: Raw) -> bool:
     """Deletes a workspace unless something came to it after it was read; whether it did."""
     unchanged = Condition()
-    if "entered_at" in item:
-        unchanged.require_equal("entered_at", item["entered_at"])
+    read = WorkspaceItem.of(item)
+    if read.entered_at is None:
+        unchanged.require_absent(WorkspaceItem.entered_at)
     else:
-        unchanged.require_absent("entered_at")
-    name = item["name"]["S"]
+        unchanged.require_equal(WorkspaceItem.entered_at, read.entered_at)
+    name = read.name
     try:
         table.transact(
             [Delete(keys.workspace(name), unchanged), Delete(keys.workspace_name(name))], new_ulid()
@@ -174,19 +181,29 @@ def delete(item: Raw) -> bool:
 
 
 def _default() -> Raw:
-    return {"name": string(DEFAULT_WORKSPACE), "description": string(DEFAULT_DESCRIPTION)}
+    place = keys.workspace(DEFAULT_WORKSPACE)
+    item = WorkspaceItem(
+        PK=place.pk, SK=place.sk, name=DEFAULT_WORKSPACE, description=DEFAULT_DESCRIPTION, version=0
+    )
+    return dict(item.serialize())
 
 
-def _workspace(item: Raw) -> Workspace:
-    def text(attribute: str) -> str | None:
-        return item[attribute]["S"] if attribute in item else None
+_CHANGEABLE: Mapping[str, TextAttribute[Any]] = {
+    "description": WorkspaceItem.description,
+    "artifact_root": WorkspaceItem.artifact_root,
+    "trace_archival_location": WorkspaceItem.trace_archival_location,
+    "trace_archival_retention": WorkspaceItem.trace_archival_retention,
+}
+"""By the fields of :class:`Workspace`."""
 
-    name = item["name"]["S"]
-    otherwise = DEFAULT_DESCRIPTION if name == DEFAULT_WORKSPACE else None
+
+def _workspace(raw: Raw) -> Workspace:
+    item = WorkspaceItem.of(raw)
+    otherwise = DEFAULT_DESCRIPTION if item.name == DEFAULT_WORKSPACE else None
     return Workspace(
-        name=name,
-        description=text("description") if "description" in item else otherwise,
-        artifact_root=text("artifact_root"),
-        trace_archival_location=text("trace_archival_location"),
-        trace_archival_retention=text("trace_archival_retention"),
+        name=item.name,
+        description=otherwise if item.description is None else item.description,
+        artifact_root=item.artifact_root,
+        trace_archival_location=item.trace_archival_location,
+        trace_archival_retention=item.trace_archival_retention,
     )
