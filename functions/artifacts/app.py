@@ -12,52 +12,97 @@ from mlcore.http import PlainRoute, delete, get, lambda_handler, post
 _FILE = "/2.0/mlflow-artifacts/artifacts/{artifact_path+}"
 
 RPCS = (
-    get("/mlflow-artifacts/artifacts", m.ListProxiedArtifacts, proxy.list_artifacts),
-    delete("/mlflow-artifacts/artifacts/{artifact_path+}", m.DeleteArtifact, proxy.delete_artifact),
-    post("/mlflow-artifacts/mpu/create/{artifact_path+}", m.CreateMultipartUpload, uploads.create),
+    get(
+        "/mlflow-artifacts/artifacts",
+        m.ListProxiedArtifacts,
+        proxy.list_artifacts,
+        "artifacts.read_proxied",
+        hides="folders_of_runs",
+    ),
+    delete(
+        "/mlflow-artifacts/artifacts/{artifact_path+}",
+        m.DeleteArtifact,
+        proxy.delete_artifact,
+        "artifacts.manage_proxied_tree",
+    ),
+    post(
+        "/mlflow-artifacts/mpu/create/{artifact_path+}",
+        m.CreateMultipartUpload,
+        uploads.create,
+        "artifacts.update_proxied",
+    ),
     post(
         "/mlflow-artifacts/mpu/complete/{artifact_path+}",
         m.CompleteMultipartUpload,
         uploads.complete,
+        "artifacts.update_proxied",
     ),
-    post("/mlflow-artifacts/mpu/abort/{artifact_path+}", m.AbortMultipartUpload, uploads.abort),
+    post(
+        "/mlflow-artifacts/mpu/abort/{artifact_path+}",
+        m.AbortMultipartUpload,
+        uploads.abort,
+        "artifacts.update_proxied",
+    ),
     get(
         "/mlflow-artifacts/presigned/{artifact_path+}",
         m.GetPresignedDownloadUrl,
         uploads.get_presigned_download_url,
+        "artifacts.read_proxied",
     ),
-    get("/mlflow/artifacts/list", m.ListArtifacts, viewers.list_artifacts),
+    get("/mlflow/artifacts/list", m.ListArtifacts, viewers.list_artifacts, "runs.read_run"),
     post(
         "/mlflow/artifacts/presigned-upload-url",
         m.CreatePresignedUploadUrl,
         uploads.create_presigned_upload_url,
+        "artifacts.upload_of_run_or_model",
     ),
     post(
         "/mlflow/artifacts/presigned-download-url",
         m.CreatePresignedDownloadUrl,
         uploads.create_presigned_download_url,
+        "runs.read_run",
     ),
     get(
         "/mlflow/logged-models/{model_id}/artifacts/directories",
         m.ListLoggedModelArtifacts,
         viewers.list_logged_model_artifacts,
+        "logged_models.read_model",
     ),
 )
 PLAIN_ROUTES = (
     *(
-        PlainRoute(method, prefix + _FILE, function)
+        PlainRoute(method, prefix + _FILE, function, policy)
         for prefix in ("/api", "/ajax-api")
-        for method, function in (("GET", proxy.download), ("PUT", proxy.upload))
+        for method, function, policy in (
+            ("GET", proxy.download, "artifacts.read_proxied"),
+            ("PUT", proxy.upload, "artifacts.update_proxied"),
+        )
     ),
-    PlainRoute("GET", "/get-artifact", viewers.get_artifact),
-    PlainRoute("GET", "/ajax-api/2.0/mlflow/get-artifact", viewers.get_artifact),
-    PlainRoute("GET", "/model-versions/get-artifact", viewers.get_model_version_artifact),
+    PlainRoute("GET", "/get-artifact", viewers.get_artifact, "artifacts.read_files_of_run"),
+    PlainRoute(
+        "GET",
+        "/ajax-api/2.0/mlflow/get-artifact",
+        viewers.get_artifact,
+        "artifacts.read_files_of_run",
+    ),
+    PlainRoute(
+        "GET",
+        "/model-versions/get-artifact",
+        viewers.get_model_version_artifact,
+        "artifacts.file_of_version",
+    ),
     PlainRoute(
         "GET",
         "/ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files",
         viewers.get_logged_model_artifact,
+        "artifacts.file_of_model",
     ),
-    PlainRoute("POST", "/ajax-api/2.0/mlflow/upload-artifact", viewers.upload_artifact),
+    PlainRoute(
+        "POST",
+        "/ajax-api/2.0/mlflow/upload-artifact",
+        viewers.upload_artifact,
+        "artifacts.update_files_of_run",
+    ),
 )
 
 handler = lambda_handler(RPCS, PLAIN_ROUTES)

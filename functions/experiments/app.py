@@ -7,24 +7,71 @@ from experiments import search, service
 from mlcore.http import get, lambda_handler, post
 
 RPCS = (
-    post("/mlflow/experiments/create", m.CreateExperiment, service.create_experiment),
-    get("/mlflow/experiments/get", m.GetExperiment, service.get_experiment),
-    get("/mlflow/experiments/get-by-name", m.GetExperimentByName, service.get_experiment_by_name),
-    post("/mlflow/experiments/search", m.SearchExperiments, search.search_experiments),
-    get("/mlflow/experiments/search", m.SearchExperiments, search.search_experiments),
-    post("/mlflow/experiments/update", m.UpdateExperiment, service.update_experiment),
-    post("/mlflow/experiments/delete", m.DeleteExperiment, service.delete_experiment),
-    post("/mlflow/experiments/restore", m.RestoreExperiment, service.restore_experiment),
-    post("/mlflow/experiments/set-experiment-tag", m.SetExperimentTag, service.set_experiment_tag),
+    post(
+        "/mlflow/experiments/create",
+        m.CreateExperiment,
+        service.create_experiment,
+        "experiments.create",
+    ),
+    get(
+        "/mlflow/experiments/get",
+        m.GetExperiment,
+        service.get_experiment,
+        "experiments.read_experiment",
+    ),
+    get(
+        "/mlflow/experiments/get-by-name",
+        m.GetExperimentByName,
+        service.get_experiment_by_name,
+        "experiments.read_by_name",
+    ),
+    post(
+        "/mlflow/experiments/search",
+        m.SearchExperiments,
+        search.search_experiments,
+        "requests.anybody",
+    ),
+    get(
+        "/mlflow/experiments/search",
+        m.SearchExperiments,
+        search.search_experiments,
+        "requests.anybody",
+    ),
+    post(
+        "/mlflow/experiments/update",
+        m.UpdateExperiment,
+        service.update_experiment,
+        "experiments.update_experiment",
+    ),
+    post(
+        "/mlflow/experiments/delete",
+        m.DeleteExperiment,
+        service.delete_experiment,
+        "experiments.delete",
+    ),
+    post(
+        "/mlflow/experiments/restore",
+        m.RestoreExperiment,
+        service.restore_experiment,
+        "experiments.delete",
+    ),
+    post(
+        "/mlflow/experiments/set-experiment-tag",
+        m.SetExperimentTag,
+        service.set_experiment_tag,
+        "experiments.update_experiment",
+    ),
     post(
         "/mlflow/experiments/delete-experiment-tag",
         m.DeleteExperimentTag,
         service.delete_experiment_tag,
+        "experiments.update_experiment",
     ),
     post(
         "/mlflow/experiments/search-datasets",
         m.SearchDatasets,
         search.search_datasets,
+        "experiments.search_datasets",
         ajax_only=True,
     ),
 )

@@ -6,10 +6,18 @@ from mlcore.http import PlainRoute, get, lambda_handler
 from server import messages as m
 from server import service
 
-RPCS = (get("/mlflow/server-info", m.GetServerInfo, service.get_server_info, version="3.0"),)
+RPCS = (
+    get(
+        "/mlflow/server-info",
+        m.GetServerInfo,
+        service.get_server_info,
+        "requests.public",
+        version="3.0",
+    ),
+)
 PLAIN_ROUTES = (
-    PlainRoute("GET", "/health", service.health),
-    PlainRoute("GET", "/version", service.version),
+    PlainRoute("GET", "/health", service.health, "requests.public"),
+    PlainRoute("GET", "/version", service.version, "requests.anybody"),
 )
 
 handler = lambda_handler(RPCS, PLAIN_ROUTES)

@@ -14,16 +14,36 @@ get = functools.partial(rpc_get, message=m.Nothing, ajax_only=True)
 post = functools.partial(rpc_post, message=m.Nothing, ajax_only=True)
 
 RPCS = (
-    get("/mlflow/gateway-proxy", function=service.proxy_to_gateway),
-    post("/mlflow/gateway-proxy", function=service.proxy_to_gateway),
-    get("/mlflow/ui-telemetry", function=service.get_telemetry_settings, version="3.0"),
-    post("/mlflow/ui-telemetry", function=service.report_telemetry, version="3.0"),
-    get("/mlflow/assistant/config", function=service.get_assistant_config, version="3.0"),
-    get("/mlflow/assistant/providers", function=service.list_assistant_providers, version="3.0"),
+    get("/mlflow/gateway-proxy", function=service.proxy_to_gateway, policy="requests.anybody"),
+    post("/mlflow/gateway-proxy", function=service.proxy_to_gateway, policy="requests.anybody"),
+    get(
+        "/mlflow/ui-telemetry",
+        function=service.get_telemetry_settings,
+        version="3.0",
+        policy="requests.anybody",
+    ),
+    post(
+        "/mlflow/ui-telemetry",
+        function=service.report_telemetry,
+        version="3.0",
+        policy="requests.anybody",
+    ),
+    get(
+        "/mlflow/assistant/config",
+        function=service.get_assistant_config,
+        version="3.0",
+        policy="requests.anybody",
+    ),
+    get(
+        "/mlflow/assistant/providers",
+        function=service.list_assistant_providers,
+        version="3.0",
+        policy="requests.anybody",
+    ),
 )
 PLAIN_ROUTES = (
-    PlainRoute("GET", "/graphql", execution.answer),
-    PlainRoute("POST", "/graphql", execution.answer),
+    PlainRoute("GET", "/graphql", execution.answer, policy="requests.anybody"),
+    PlainRoute("POST", "/graphql", execution.answer, policy="requests.anybody"),
 )
 
 handler = lambda_handler(RPCS, PLAIN_ROUTES)

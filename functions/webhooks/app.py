@@ -7,12 +7,32 @@ from webhooks import messages as m
 from webhooks import service, trial
 
 RPCS = (
-    post("/mlflow/webhooks", m.CreateWebhook, service.create_webhook),
-    get("/mlflow/webhooks", m.ListWebhooks, service.list_webhooks),
-    get("/mlflow/webhooks/{webhook_id}", m.GetWebhook, service.get_webhook),
-    patch("/mlflow/webhooks/{webhook_id}", m.UpdateWebhook, service.update_webhook),
-    delete("/mlflow/webhooks/{webhook_id}", m.DeleteWebhook, service.delete_webhook),
-    post("/mlflow/webhooks/{webhook_id}/test", m.TestWebhook, trial.test_webhook),
+    post("/mlflow/webhooks", m.CreateWebhook, service.create_webhook, "requests.administrators"),
+    get("/mlflow/webhooks", m.ListWebhooks, service.list_webhooks, "requests.administrators"),
+    get(
+        "/mlflow/webhooks/{webhook_id}",
+        m.GetWebhook,
+        service.get_webhook,
+        "requests.administrators",
+    ),
+    patch(
+        "/mlflow/webhooks/{webhook_id}",
+        m.UpdateWebhook,
+        service.update_webhook,
+        "requests.administrators",
+    ),
+    delete(
+        "/mlflow/webhooks/{webhook_id}",
+        m.DeleteWebhook,
+        service.delete_webhook,
+        "requests.administrators",
+    ),
+    post(
+        "/mlflow/webhooks/{webhook_id}/test",
+        m.TestWebhook,
+        trial.test_webhook,
+        "requests.administrators",
+    ),
 )
 
 handler = lambda_handler(RPCS)

@@ -11,15 +11,55 @@ _ONE = "/mlflow/workspaces/{workspace_name}"
 _CONFIG = "/mlflow-serverless/config"
 
 RPCS = (
-    get("/mlflow/workspaces", m.ListWorkspaces, service.list_workspaces, "3.0"),
-    post("/mlflow/workspaces", m.CreateWorkspace, service.create_workspace, "3.0", status=201),
-    get(_ONE, m.GetWorkspace, service.get_workspace, "3.0"),
-    patch(_ONE, m.UpdateWorkspace, service.update_workspace, "3.0"),
-    delete(_ONE, m.DeleteWorkspace, removal.delete_workspace, "3.0", status=204),
-    get(_CONFIG, m.ListConfig, config.list_config, "3.0"),
-    get(f"{_CONFIG}/{{key}}", m.GetConfig, config.get_config, "3.0"),
-    put(f"{_CONFIG}/{{key}}", m.PutConfig, config.put_config, "3.0"),
-    delete(f"{_CONFIG}/{{key}}", m.GetConfig, config.delete_config, "3.0"),
+    get(
+        "/mlflow/workspaces",
+        m.ListWorkspaces,
+        service.list_workspaces,
+        "requests.anybody",
+        version="3.0",
+    ),
+    post(
+        "/mlflow/workspaces",
+        m.CreateWorkspace,
+        service.create_workspace,
+        "requests.administrators",
+        version="3.0",
+        status=201,
+    ),
+    get(_ONE, m.GetWorkspace, service.get_workspace, "workspaces.view", version="3.0"),
+    patch(
+        _ONE, m.UpdateWorkspace, service.update_workspace, "requests.administrators", version="3.0"
+    ),
+    delete(
+        _ONE,
+        m.DeleteWorkspace,
+        removal.delete_workspace,
+        "requests.administrators",
+        version="3.0",
+        status=204,
+    ),
+    get(_CONFIG, m.ListConfig, config.list_config, "requests.administrators", version="3.0"),
+    get(
+        f"{_CONFIG}/{{key}}",
+        m.GetConfig,
+        config.get_config,
+        "requests.administrators",
+        version="3.0",
+    ),
+    put(
+        f"{_CONFIG}/{{key}}",
+        m.PutConfig,
+        config.put_config,
+        "requests.administrators",
+        version="3.0",
+    ),
+    delete(
+        f"{_CONFIG}/{{key}}",
+        m.GetConfig,
+        config.delete_config,
+        "requests.administrators",
+        version="3.0",
+    ),
 )
 
 handler = lambda_handler(RPCS)

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mlcore.policies.redactions import REDACTIONS
-from mlcore.policies.routes import AFTERWARDS, POLICIES
+from mlcore.policies import guard
 from tests.arch.references import Name, Use, modules, reached
 
 Right = tuple[str, str]
@@ -81,8 +80,7 @@ BOUNDARY = (
     "mlcore.queues",
     Name("mlcore.file_removal", "send"),
     # Of the policies a function asks those of its own routes.
-    "mlcore.policies.routes",
-    Name("mlcore.policies.redactions", "REDACTIONS"),
+    Name("mlcore.policies.guard", "rules"),
 )
 
 SIGNERS = "mlcore.policies.signers"
@@ -144,10 +142,8 @@ def _policies(domain: str) -> Iterator[Name]:
     app = importlib.import_module(f"{domain}.app")
     routes = [one for name in ("RPCS", "PLAIN_ROUTES") for one in getattr(app, name, ())]
     for route in routes:
-        for table in (POLICIES, AFTERWARDS, REDACTIONS):
-            found = table.get((route.method, route.path))
-            if found is not None:
-                yield from _functions(found)
+        for rule in guard.rules(route.policy, route.follow, route.hides):
+            yield from _functions(rule)
 
 
 def _functions(value: Any) -> Iterator[Name]:

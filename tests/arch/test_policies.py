@@ -1,31 +1,61 @@
-"""Every route that callers can reach is judged by a policy."""
+"""What every route demands of its callers, as its line says."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
+from types import ModuleType
 
-from mlcore.policies.guard import PUBLIC_PATHS
-from mlcore.policies.routes import AFTERWARDS, POLICIES
+import pytest
+
+from mlcore.http.routes import Route
+from mlcore.policies import guard
+from mlcore.policies.requests import public
 from tests.arch import project
 
-
-def _declared() -> set[tuple[str, str]]:
-    found = set()
-    for domain in project.DOMAINS:
-        app = importlib.import_module(f"{domain}.app")
-        for name in ("RPCS", "PLAIN_ROUTES"):
-            found |= {(route.method, route.path) for route in getattr(app, name, ())}
-    return found
+ROUTES: list[Route] = [
+    route
+    for domain in project.DOMAINS
+    for name in ("RPCS", "PLAIN_ROUTES")
+    for route in getattr(importlib.import_module(f"{domain}.app"), name, ())
+]
 
 
-PUBLIC = {("GET", path.removeprefix("/api").removeprefix("/ajax-api")) for path in PUBLIC_PATHS}
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_route_names_rules_that_there_are(route: Route) -> None:
+    rules = guard.rules(route.policy, route.follow, route.hides)
+    assert callable(rules.policy)
+    assert (rules.redaction is not None) == bool(route.hides)
+    assert (rules.follow is not None) == bool(route.follow)
 
 
-def test_every_route_has_a_policy() -> None:
-    assert _declared() - PUBLIC - set(POLICIES) == set()
+def test_a_misspelt_rule_ends_the_start() -> None:
+    for named in (("runs.update_rum", "", ""), ("rums.x", "", ""), ("runs.create", "", "rum")):
+        with pytest.raises((AttributeError, ModuleNotFoundError)):
+            guard.rules(*named)
 
 
-def test_every_policy_has_a_route() -> None:
-    preview = {route for route in POLICIES if "/preview/" in route[1]}
-    assert set(POLICIES) - preview - _declared() == set()
-    assert set(AFTERWARDS) <= set(POLICIES)
+def test_only_public_paths_are_public() -> None:
+    declared = {
+        prefix + route.path
+        for route in ROUTES
+        if guard.rules(route.policy, "", "").policy is public
+        for prefix in (("/api", "/ajax-api") if hasattr(route, "message") else ("",))
+    }
+    assert declared == guard.PUBLIC_PATHS
+
+
+def test_every_policy_is_of_a_route() -> None:
+    """What no route names any more goes."""
+    named = {rule for route in ROUTES for rule in (route.policy, route.follow) if rule}
+    hidden = {route.hides for route in ROUTES if route.hides}
+    for module in {rule.partition(".")[0] for rule in named}:
+        source = importlib.import_module(f"mlcore.policies.{module}")
+        for name, value in vars(source).items():
+            if getattr(value, "__qualname__", "").endswith(".<locals>.policy"):
+                assert f"{module}.{name}" in named or not _is_own(source, name), name
+    assert hidden
+
+
+def _is_own(source: ModuleType, name: str) -> bool:
+    return f"\n{name} = on_" in inspect.getsource(source)

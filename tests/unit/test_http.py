@@ -45,22 +45,42 @@ def refuse(_message: Thing, _request: Request) -> dict[str, Any]:
 
 handler = lambda_handler(
     (
-        post("/things/create", Thing, echo),
-        get("/things/get", Thing, echo),
-        get("/things/named", Named, lambda *_: {}),
-        get("/things/{thing_id}", Thing, echo, version="3.0"),
-        patch("/things/{thing_id}", Thing, echo, version="3.0"),
-        put("/things/{thing_id}/parts", Thing, echo, version="3.0"),
-        delete("/things/delete", Thing, echo),
-        post("/things/fail", Thing, fail),
-        post("/things/refuse", Thing, refuse),
-        get("/things/ajax", Thing, echo, ajax_only=True),
-        get("/things/large", Thing, lambda message, _: {"x": message.name * 1_000_000}),
+        post("/things/create", Thing, echo, "requests.anybody"),
+        get("/things/get", Thing, echo, "requests.anybody"),
+        get("/things/named", Named, lambda *_: {}, "requests.anybody"),
+        get("/things/{thing_id}", Thing, echo, "requests.anybody", version="3.0"),
+        patch("/things/{thing_id}", Thing, echo, "requests.anybody", version="3.0"),
+        put("/things/{thing_id}/parts", Thing, echo, "requests.anybody", version="3.0"),
+        delete("/things/delete", Thing, echo, "requests.anybody"),
+        post("/things/fail", Thing, fail, "requests.anybody"),
+        post("/things/refuse", Thing, refuse, "requests.anybody"),
+        get("/things/ajax", Thing, echo, "requests.anybody", ajax_only=True),
+        get(
+            "/things/large",
+            Thing,
+            lambda message, _: {"x": message.name * 1_000_000},
+            "requests.anybody",
+        ),
     ),
     (
-        PlainRoute("GET", "/plain", lambda request: Response(200, request.path, "text/plain")),
-        PlainRoute("PUT", "/bytes/{name}", lambda request: Response(200, request.body())),
-        PlainRoute("GET", "/files/{path+}", lambda request: Response(200, files(request))),
+        PlainRoute(
+            "GET",
+            "/plain",
+            lambda request: Response(200, request.path, "text/plain"),
+            "requests.anybody",
+        ),
+        PlainRoute(
+            "PUT",
+            "/bytes/{name}",
+            lambda request: Response(200, request.body()),
+            "requests.anybody",
+        ),
+        PlainRoute(
+            "GET",
+            "/files/{path+}",
+            lambda request: Response(200, files(request)),
+            "requests.anybody",
+        ),
     ),
 )
 

@@ -19,10 +19,10 @@ def ask(method: str = "POST", path: str = RPC, **headers: str) -> dict[str, Any]
     """Headers by their names with underscores. The environment is read when the handler is
     made."""
     handler = lambda_handler(
-        (post("/things/create", Message, lambda *_: {}),),
+        (post("/things/create", Message, lambda *_: {}, "requests.anybody"),),
         (
-            PlainRoute("GET", "/health", lambda _: Response(200, "OK")),
-            PlainRoute("POST", "/outside", lambda _: Response(200, "OK")),
+            PlainRoute("GET", "/health", lambda _: Response(200, "OK"), "requests.public"),
+            PlainRoute("POST", "/outside", lambda _: Response(200, "OK"), "requests.public"),
         ),
     )
     named = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from mlcore import errors
@@ -36,13 +36,18 @@ class Refused(Exception):
 class Gate:
     """Asks :mod:`mlcore.policies`, which is imported only where there is somebody to ask about."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], routes: Iterable[Route]) -> None:
+        """Raises AttributeError, ModuleNotFoundError: a route names a policy that there is not."""
         self._guard: Any = None
+        self._rules: dict[int, Any] = {}
         self._challenge = _CHALLENGE
         if is_on(environment):
             from mlcore.policies import guard  # noqa: PLC0415 -- 10 ms of a cold start
 
             self._guard = guard
+            self._rules = {
+                id(route): guard.rules(route.policy, route.follow, route.hides) for route in routes
+            }
             if environment.get(AUTHENTICATION) != "basic":
                 bearer = {"www-authenticate": 'Bearer realm="mlflow"'}
                 self._challenge = _CHALLENGE._replace(headers=bearer)
@@ -61,7 +66,7 @@ class Gate:
         """Raises Refused: the caller may not do this."""
         if request.access is None:
             return
-        if not self._guard.allows((route.method, route.path), request.access, message):
+        if not self._guard.allows(self._rules[id(route)], request.access, message):
             raise Refused(_FORBIDDEN)
 
     def check_readable(self, route: Rpc, request: Request) -> None:
@@ -77,7 +82,7 @@ class Gate:
     def follow(self, route: Route, request: Request, message: Any, answer: dict[str, Any]) -> None:
         """What a successful call means for grants; takes out what the caller may not know."""
         if request.access is not None:
-            self._guard.afterwards((route.method, route.path), request.access, message, answer)
+            self._guard.afterwards(self._rules[id(route)], request.access, message, answer)
 
 
 def is_on(environment: Mapping[str, str]) -> bool:

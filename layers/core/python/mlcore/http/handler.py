@@ -32,9 +32,10 @@ Handler = Callable[[Event, Any], dict[str, Any]]
 
 def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ()) -> Handler:
     """The handler of a domain: takes an API Gateway HTTP API v2 event, answers a v2 response."""
-    routes = Routes(rpcs, plain_routes)
+    declared: list[Route] = [*rpcs, *plain_routes]
+    routes = Routes(declared)
     security = Security(os.environ)
-    gate = Gate(os.environ)
+    gate = Gate(os.environ, declared)
 
     def handler(event: Event, _context: Any) -> dict[str, Any]:
         started = time.perf_counter()

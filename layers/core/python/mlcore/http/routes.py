@@ -7,7 +7,7 @@ would cost more CPU at a cold start than all of a domain's own code.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import EndpointNotFound
@@ -25,6 +25,12 @@ class Rpc(NamedTuple):
     for all that is left, and each sets the field of that name."""
     message: type[Message]
     function: RpcFunction
+    policy: str
+    """What is demanded of the caller: ``runs.update_run`` is in :mod:`mlcore.policies.runs`."""
+    follow: str = ""
+    """What a success means for grants, named likewise."""
+    hides: str = ""
+    """What the caller may not learn from the answer: in :mod:`mlcore.policies.redactions`."""
     ajax_only: bool = False
     """Only under ``/ajax-api``: made for the UI, no RPC in MLflow's service definition."""
     status: int = 200
@@ -38,6 +44,9 @@ class PlainRoute(NamedTuple):
     method: str
     path: str
     function: Callable[[Request], Response]
+    policy: str
+    follow: str = ""
+    hides: str = ""
 
 
 Route = Rpc | PlainRoute
@@ -48,11 +57,17 @@ def _rpc(
     path: str,
     message: type[Message],
     function: RpcFunction,
+    policy: str,
+    *,
+    follow: str = "",
+    hides: str = "",
     version: str = "2.0",
     ajax_only: bool = False,
     status: int = 200,
 ) -> Rpc:
-    return Rpc(method, f"/{version}{path}", message, function, ajax_only, status)
+    return Rpc(
+        method, f"/{version}{path}", message, function, policy, follow, hides, ajax_only, status
+    )
 
 
 get: Final = functools.partial(_rpc, "GET")
@@ -68,15 +83,13 @@ class Routes:
     """The routes of a handler: exact paths in a dict, templates by their number of segments, and
     those that take all that is left by what comes before."""
 
-    def __init__(self, rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute]) -> None:
+    def __init__(self, routes: Iterable[Route]) -> None:
         self._by_path: dict[str, ByMethod] = {}
         self._templates: dict[int, dict[tuple[str, ...], ByMethod]] = {}
         self._greedy: dict[str, tuple[str, ByMethod]] = {}
-        for rpc in rpcs:
-            for prefix in ("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"):
-                self._methods_of(prefix + rpc.path)[rpc.method] = rpc
-        for route in plain_routes:
-            self._methods_of(route.path)[route.method] = route
+        for route in routes:
+            for prefix in _prefixes(route):
+                self._methods_of(prefix + route.path)[route.method] = route
 
     def _methods_of(self, path: str) -> ByMethod:
         if "{" not in path:
@@ -110,6 +123,12 @@ class Routes:
             if path.startswith(start):
                 return methods, {name: path[len(start) :]}
         raise EndpointNotFound(f"No endpoint has the path {path}.")
+
+
+def _prefixes(route: Route) -> Sequence[str]:
+    if isinstance(route, PlainRoute):
+        return ("",)
+    return ("/ajax-api",) if route.ajax_only else ("/api", "/ajax-api")
 
 
 def allowed_methods(methods: Iterable[str]) -> str:

@@ -18,11 +18,9 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access, absent
-from mlcore.policies.logged_models import on_model as on_logged_model
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.registry import may_read_version
-from mlcore.policies.requests import Policy, Route, inherited, on_runs
-from mlcore.policies.runs import on_run
+from mlcore.policies.requests import Policy, inherited, on_runs
 from mlcore.settings import workspaces_enabled
 
 _FOLDERS = {"models": LOGGED_MODEL, "traces": TRACE}
@@ -115,35 +113,8 @@ def file_of_version(access: Access, message: Any) -> bool:
     return may_read_version(access, name)
 
 
-_PROXY = "/2.0/mlflow-artifacts"
-_FILE = f"{_PROXY}/artifacts/{{artifact_path+}}"
-
-POLICIES: dict[Route, Policy] = {
-    ("GET", f"{_PROXY}/artifacts"): proxied("read"),
-    ("DELETE", _FILE): proxied("manage", tree=True),
-    **{
-        ("POST", f"{_PROXY}/mpu/{step}/{{artifact_path+}}"): proxied("update")
-        for step in ("create", "complete", "abort")
-    },
-    ("GET", f"{_PROXY}/presigned/{{artifact_path+}}"): proxied("read"),
-    **{
-        (method, prefix + _FILE): proxied(action)
-        for prefix in ("/api", "/ajax-api")
-        for method, action in (("GET", "read"), ("PUT", "update"))
-    },
-    ("GET", "/2.0/mlflow/artifacts/list"): on_run("read"),
-    ("POST", "/2.0/mlflow/artifacts/presigned-upload-url"): upload_of_run_or_model,
-    ("POST", "/2.0/mlflow/artifacts/presigned-download-url"): on_run("read"),
-    (
-        "GET",
-        "/2.0/mlflow/logged-models/{model_id}/artifacts/directories",
-    ): on_logged_model("read"),
-    (
-        "GET",
-        "/ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files",
-    ): file_of_model,
-    ("GET", "/get-artifact"): on_run_argument("read"),
-    ("GET", "/ajax-api/2.0/mlflow/get-artifact"): on_run_argument("read"),
-    ("POST", "/ajax-api/2.0/mlflow/upload-artifact"): on_run_argument("update"),
-    ("GET", "/model-versions/get-artifact"): file_of_version,
-}
+read_proxied = proxied("read")
+manage_proxied_tree = proxied("manage", tree=True)
+update_proxied = proxied("update")
+read_files_of_run = on_run_argument("read")
+update_files_of_run = on_run_argument("update")

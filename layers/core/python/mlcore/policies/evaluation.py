@@ -14,7 +14,7 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Follow, Policy, Route, anybody
+from mlcore.policies.requests import Policy
 from mlcore.repos import evaluation_datasets, grants
 
 
@@ -100,34 +100,10 @@ def _pattern(message: Any) -> str:
     return scorer_pattern(message.experiment_id, message.name)
 
 
-_SCORERS = "/3.0/mlflow/scorers"
-_DATASETS = "/3.0/mlflow/datasets"
-_DATASET = f"{_DATASETS}/{{dataset_id}}"
-
-POLICIES: dict[Route, Policy] = {
-    ("POST", f"{_DATASETS}/create"): on_named_experiments("update"),
-    ("POST", f"{_DATASETS}/search"): on_named_experiments("read"),
-    ("GET", f"{_DATASETS}/search"): on_named_experiments("read"),
-    ("GET", _DATASET): _read,
-    ("DELETE", _DATASET): on_dataset("delete"),
-    ("PATCH", f"{_DATASET}/tags"): _update,
-    ("DELETE", f"{_DATASET}/tags/{{key}}"): _update,
-    ("POST", f"{_DATASET}/records"): _update,
-    ("GET", f"{_DATASET}/records"): _read,
-    ("DELETE", f"{_DATASET}/records"): _update,
-    ("GET", f"{_DATASET}/experiment-ids"): _read,
-    ("POST", f"{_DATASET}/add-experiments"): add_to_experiments,
-    ("POST", f"{_DATASET}/remove-experiments"): _update,
-    ("POST", f"{_SCORERS}/register"): register_scorer,
-    ("GET", f"{_SCORERS}/list"): list_scorers,
-    ("GET", f"{_SCORERS}/versions"): on_scorer("read"),
-    ("GET", f"{_SCORERS}/get"): on_scorer("read"),
-    ("DELETE", f"{_SCORERS}/delete"): delete_scorer,
-    ("GET", f"{_SCORERS}/online-configs"): anybody,
-    ("PUT", f"{_SCORERS}/online-config"): on_scorer("update"),
-}
-
-AFTERWARDS: dict[Route, Follow] = {
-    ("POST", f"{_SCORERS}/register"): registered_scorer,
-    ("DELETE", f"{_SCORERS}/delete"): deleted_scorer,
-}
+update_named_experiments = on_named_experiments("update")
+read_named_experiments = on_named_experiments("read")
+read_dataset = on_dataset("read")
+delete_dataset = on_dataset("delete")
+update_dataset = on_dataset("update")
+read_scorer = on_scorer("read")
+update_scorer = on_scorer("update")

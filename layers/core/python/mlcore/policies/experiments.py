@@ -17,9 +17,6 @@ from mlcore.auth.permissions import (
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
-    Policy,
-    Route,
-    anybody,
     inherited,
     named,
     on_experiment,
@@ -63,22 +60,6 @@ def search_datasets(access: Access, message: Any) -> bool:
     )
 
 
-_update = on_experiment("update")
-
-POLICIES: dict[Route, Policy] = {
-    ("POST", "/2.0/mlflow/experiments/create"): create,
-    ("GET", "/2.0/mlflow/experiments/get"): on_experiment("read"),
-    ("GET", "/2.0/mlflow/experiments/get-by-name"): read_by_name,
-    ("GET", "/2.0/mlflow/experiments/search"): anybody,
-    ("POST", "/2.0/mlflow/experiments/search"): anybody,
-    ("POST", "/2.0/mlflow/experiments/search-datasets"): search_datasets,
-    ("POST", "/2.0/mlflow/experiments/update"): _update,
-    ("POST", "/2.0/mlflow/experiments/set-experiment-tag"): _update,
-    ("POST", "/2.0/mlflow/experiments/delete-experiment-tag"): _update,
-    ("POST", "/2.0/mlflow/experiments/delete"): delete,
-    ("POST", "/2.0/mlflow/experiments/restore"): delete,
-    ("POST", "/2.0/mlflow/experiments/permissions/create"): manage,
-    ("GET", "/2.0/mlflow/experiments/permissions/get"): manage,
-    ("PATCH", "/2.0/mlflow/experiments/permissions/update"): manage,
-    ("DELETE", "/2.0/mlflow/experiments/permissions/delete"): manage,
-}
+manage_experiment = on_experiment("manage")
+read_experiment = on_experiment("read")
+update_experiment = on_experiment("update")

@@ -3,13 +3,15 @@ follows when they did."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from mlcore.policies import redactions
 from mlcore.policies.access import Access
-from mlcore.policies.redactions import REDACTIONS
-from mlcore.policies.routes import AFTERWARDS, POLICIES
+from mlcore.policies.redactions import Redaction
+from mlcore.policies.requests import Follow, Policy
 from mlcore.policies.signers import signer
 from mlcore.settings import AUTHENTICATION, IAM
 
@@ -46,25 +48,43 @@ def is_public(path: str) -> bool:
     return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIXES)
 
 
-def allows(route: tuple[str, str], access: Access, message: Any) -> bool:
-    """Whether a call passes. A route that no policy names is for administrators alone.
+class Rules(NamedTuple):
+    """What a route demands of its caller, what follows its success, and what its answer hides."""
+
+    policy: Policy
+    follow: Follow | None
+    redaction: Redaction | None
+
+
+def rules(policy: str, follow: str, hides: str) -> Rules:
+    """The rules that a route names: ``runs.update_run`` is that function of
+    :mod:`mlcore.policies.runs`, what a route hides a function of :mod:`mlcore.policies.redactions`.
+
+    Raises:
+        AttributeError, ModuleNotFoundError: there is no such function; the process does not start.
+    """
+    redaction = getattr(redactions, hides) if hides else None
+    return Rules(_named(policy), _named(follow) if follow else None, redaction)
+
+
+def _named(name: str) -> Any:
+    module, _, function = name.partition(".")
+    return getattr(importlib.import_module(f"mlcore.policies.{module}"), function)
+
+
+def allows(rules: Rules, access: Access, message: Any) -> bool:
+    """Whether a call passes.
 
     Args:
-        route: method and path as the domain declares them.
         message: of an RPC; of a plain route the request.
     """
-    if access.is_admin:
-        return True
-    policy = POLICIES.get(route)
-    return policy is not None and policy(access, message)
+    return access.is_admin or rules.policy(access, message)
 
 
-def afterwards(route: tuple[str, str], access: Access, message: Any, body: dict[str, Any]) -> None:
+def afterwards(rules: Rules, access: Access, message: Any, body: dict[str, Any]) -> None:
     """What a successful call means for grants: creators manage what they made; and takes out of its
     answer what the caller may not know."""
-    follow = AFTERWARDS.get(route)
-    if follow is not None:
-        follow(access, message, body)
-    redact = REDACTIONS.get(route)
-    if redact is not None and not access.is_admin:
-        redact(access, message, body)
+    if rules.follow is not None:
+        rules.follow(access, message, body)
+    if rules.redaction is not None and not access.is_admin:
+        rules.redaction(access, message, body)

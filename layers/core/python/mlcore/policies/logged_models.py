@@ -10,7 +10,6 @@ from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     Policy,
-    Route,
     creating,
     inside,
     named,
@@ -52,16 +51,6 @@ def search(access: Access, message: Any) -> bool:
     )
 
 
-_MODEL = "/2.0/mlflow/logged-models/{path_model_id}"
-_update = on_model("update")
-
-POLICIES: dict[Route, Policy] = {
-    ("POST", "/2.0/mlflow/logged-models"): create,
-    ("POST", "/2.0/mlflow/logged-models/search"): search,
-    ("GET", _MODEL): on_model("read"),
-    ("PATCH", _MODEL): _update,
-    ("DELETE", _MODEL): on_model("delete"),
-    ("PATCH", f"{_MODEL}/tags"): _update,
-    ("DELETE", f"{_MODEL}/tags/{{tag_key}}"): on_model("delete"),
-    ("POST", f"{_MODEL}/params"): _update,
-}
+read_model = on_model("read")
+update_model = on_model("update")
+delete_model = on_model("delete")

@@ -7,7 +7,7 @@ taken out of the answer's own dicts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from mlcore import errors
@@ -26,7 +26,7 @@ from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.artifacts import RUN_FOLDERS
 from mlcore.policies.registry import kind_of_tags
-from mlcore.policies.requests import Route, inherited
+from mlcore.policies.requests import inherited
 from mlcore.policies.reviews import hide_queues, hide_source_runs
 
 Json = dict[str, Any]
@@ -115,7 +115,7 @@ def _hide_key(access: Access, info: Json, key: str, kind: str) -> None:
             del info[name]
 
 
-def _hide_folders_of_runs(access: Access, message: Any, body: Json) -> None:
+def folders_of_runs(access: Access, message: Any, body: Json) -> None:
     """The folder of an experiment holds one of each run, whose name is the run's id."""
     try:
         segments = [part for part in safe_path(message.path).split("/") if part]
@@ -146,60 +146,18 @@ def _each(name: str, hide: Callable[[Access, list[Json]], None], inside: str = "
     return redaction
 
 
-_RUNS, _LOGGED = "/2.0/mlflow/runs", "/2.0/mlflow/logged-models"
-_TRACES_2, _TRACES_3 = "/2.0/mlflow/traces", "/3.0/mlflow/traces"
-_MODELS, _VERSIONS = "/mlflow/registered-models", "/mlflow/model-versions"
-
-_ISSUES = "/3.0/mlflow/issues"
-
-_version = _each("model_version", hide_in_versions)
-_versions = _each("model_versions", hide_in_versions)
-_model = _each("registered_model", _hide_in_models)
-_logged_model = _each("model", _hide_in_logged_models)
-_trace_v2 = _each("trace_info", _hide_in_traces)
-
-_OF_REGISTRY: dict[Route, Redaction] = {
-    ("GET", f"{_MODELS}/get"): _model,
-    ("PATCH", f"{_MODELS}/update"): _model,
-    ("POST", f"{_MODELS}/rename"): _model,
-    ("GET", f"{_MODELS}/search"): _each("registered_models", _hide_in_models),
-    ("GET", f"{_MODELS}/get-latest-versions"): _versions,
-    ("POST", f"{_MODELS}/get-latest-versions"): _versions,
-    ("GET", f"{_MODELS}/alias"): _version,
-    ("POST", f"{_VERSIONS}/create"): _version,
-    ("GET", f"{_VERSIONS}/get"): _version,
-    ("PATCH", f"{_VERSIONS}/update"): _version,
-    ("POST", f"{_VERSIONS}/transition-stage"): _version,
-    ("GET", f"{_VERSIONS}/search"): _versions,
-}
-
-REDACTIONS: Mapping[Route, Redaction] = {
-    ("GET", f"{_RUNS}/get"): _each("run", hide_in_runs),
-    ("POST", f"{_RUNS}/search"): _each("runs", hide_in_runs),
-    **{
-        (method, prefix + path): redaction
-        for (method, path), redaction in _OF_REGISTRY.items()
-        for prefix in ("/2.0", "/2.0/preview")
-    },
-    ("POST", _LOGGED): _logged_model,
-    ("POST", f"{_LOGGED}/search"): _each("models", _hide_in_logged_models),
-    ("GET", f"{_LOGGED}/{{path_model_id}}"): _logged_model,
-    ("PATCH", f"{_LOGGED}/{{path_model_id}}"): _logged_model,
-    ("PATCH", f"{_LOGGED}/{{path_model_id}}/tags"): _logged_model,
-    ("POST", _TRACES_2): _trace_v2,
-    ("PATCH", f"{_TRACES_2}/{{request_id}}"): _trace_v2,
-    ("GET", f"{_TRACES_2}/{{request_id}}/info"): _trace_v2,
-    ("GET", _TRACES_2): _each("traces", _hide_in_traces),
-    ("POST", _TRACES_3): _each("trace", _hide_in_traces, "trace_info"),
-    ("GET", f"{_TRACES_3}/get"): _each("trace", _hide_in_traces, "trace_info"),
-    ("GET", f"{_TRACES_3}/{{trace_id}}"): _each("trace", _hide_in_traces, "trace_info"),
-    ("GET", f"{_TRACES_3}/batchGet"): _each("traces", _hide_in_traces, "trace_info"),
-    ("POST", f"{_TRACES_3}/batchGetInfos"): _each("trace_infos", _hide_in_traces),
-    ("POST", f"{_TRACES_3}/search"): _each("traces", _hide_in_traces),
-    ("GET", "/2.0/mlflow-artifacts/artifacts"): _hide_folders_of_runs,
-    ("GET", "/3.0/mlflow/review-queues/list"): hide_queues,
-    ("POST", _ISSUES): hide_source_runs,
-    ("POST", f"{_ISSUES}/search"): hide_source_runs,
-    ("GET", f"{_ISSUES}/{{issue_id}}"): hide_source_runs,
-    ("PATCH", f"{_ISSUES}/{{issue_id}}"): hide_source_runs,
-}
+run = _each("run", hide_in_runs)
+runs = _each("runs", hide_in_runs)
+version = _each("model_version", hide_in_versions)
+versions = _each("model_versions", hide_in_versions)
+registered_model = _each("registered_model", _hide_in_models)
+registered_models = _each("registered_models", _hide_in_models)
+logged_model = _each("model", _hide_in_logged_models)
+logged_models = _each("models", _hide_in_logged_models)
+trace_info_v2 = _each("trace_info", _hide_in_traces)
+found_traces = _each("traces", _hide_in_traces)
+trace = _each("trace", _hide_in_traces, "trace_info")
+traces = _each("traces", _hide_in_traces, "trace_info")
+trace_infos = _each("trace_infos", _hide_in_traces)
+queues = hide_queues
+source_runs = hide_source_runs

@@ -11,7 +11,7 @@ from mlcore.errors import InvalidParameterValue
 from mlcore.limits.model_sources import ModelUri, is_model_uri, model_uri
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Follow, Policy, Route, anybody, named, on_runs, version_type
+from mlcore.policies.requests import Policy, named, on_runs, version_type
 from mlcore.prompts import IS_PROMPT, is_prompt
 from mlcore.repos import grants, registered_models
 
@@ -145,48 +145,9 @@ def renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
         grants.move(access.workspace, kind, message.name, message.new_name)
 
 
-_MODELS = "/mlflow/registered-models"
-_VERSIONS = "/mlflow/model-versions"
-_update, _update_version = on_model("update"), on_version("update")
-
-_BY_PATH: dict[Route, Policy] = {
-    ("POST", f"{_MODELS}/create"): create,
-    ("GET", f"{_MODELS}/get"): on_model("read"),
-    ("PATCH", f"{_MODELS}/update"): _update,
-    ("POST", f"{_MODELS}/rename"): _update,
-    ("DELETE", f"{_MODELS}/delete"): delete,
-    ("GET", f"{_MODELS}/search"): anybody,
-    ("GET", f"{_MODELS}/get-latest-versions"): read_version,
-    ("POST", f"{_MODELS}/get-latest-versions"): read_version,
-    ("POST", f"{_MODELS}/set-tag"): _update,
-    ("DELETE", f"{_MODELS}/delete-tag"): _update,
-    ("POST", f"{_MODELS}/alias"): on_alias("update"),
-    ("DELETE", f"{_MODELS}/alias"): on_alias("delete"),
-    ("GET", f"{_MODELS}/alias"): read_version,
-    ("POST", f"{_VERSIONS}/create"): create_version,
-    ("GET", f"{_VERSIONS}/get"): read_version,
-    ("PATCH", f"{_VERSIONS}/update"): _update_version,
-    ("POST", f"{_VERSIONS}/transition-stage"): _update_version,
-    ("DELETE", f"{_VERSIONS}/delete"): on_version("delete"),
-    ("GET", f"{_VERSIONS}/search"): search_versions,
-    ("GET", f"{_VERSIONS}/get-download-uri"): read_version,
-    ("POST", f"{_VERSIONS}/set-tag"): _update_version,
-    ("DELETE", f"{_VERSIONS}/delete-tag"): on_version("delete"),
-}
-_AFTER_PATH: dict[Route, Follow] = {
-    ("DELETE", f"{_MODELS}/delete"): deleted,
-    ("POST", f"{_MODELS}/rename"): renamed,
-}
-_PREFIXES = ("/2.0", "/2.0/preview")
-
-POLICIES: dict[Route, Policy] = {
-    (method, prefix + path): policy
-    for (method, path), policy in _BY_PATH.items()
-    for prefix in _PREFIXES
-}
-
-AFTERWARDS: dict[Route, Follow] = {
-    (method, prefix + path): follow
-    for (method, path), follow in _AFTER_PATH.items()
-    for prefix in _PREFIXES
-}
+read_model = on_model("read")
+update_model = on_model("update")
+update_alias = on_alias("update")
+delete_alias = on_alias("delete")
+update_version = on_version("update")
+delete_version = on_version("delete")

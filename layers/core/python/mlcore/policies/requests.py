@@ -25,12 +25,14 @@ Policy = Callable[[Access, Any], bool]
 Follow = Callable[[Access, Any, Mapping[str, Any]], None]
 """What a successful call means for grants: caller, message, response body."""
 
-Route = tuple[str, str]
-"""Method and path of a route as its domain declares it, an RPC's without ``/api``."""
-
 
 def anybody(access: Access, message: Any) -> bool:
     """Who is logged in may; what the answer holds is chosen by what the caller may read."""
+    return True
+
+
+def public(access: Access, message: Any) -> bool:
+    """Nobody needs to log in: :mod:`mlcore.policies.guard` names the paths."""
     return True
 
 

@@ -10,7 +10,7 @@ from mlcore.auth.permissions import ANY, EXPERIMENT, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.evaluation.review_queue import CUSTOM, ReviewQueue
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Policy, Route, are_here, creating, inside, on_experiment
+from mlcore.policies.requests import Policy, are_here, creating, inside
 from mlcore.repos import entity_refs, experiments, review_queues
 
 REVIEW_QUEUE: Final = "review_queue"
@@ -146,29 +146,8 @@ def _folded(access: Access) -> str:
     return access.username.strip().lower()
 
 
-_SCHEMAS, _QUEUES = "/3.0/mlflow/label-schemas", "/3.0/mlflow/review-queues"
-_ISSUES = "/3.0/mlflow/issues"
-
-POLICIES: dict[Route, Policy] = {
-    ("POST", f"{_SCHEMAS}/create"): on_experiment("manage"),
-    ("GET", f"{_SCHEMAS}/get"): on_entity("schema_id", "read"),
-    ("GET", f"{_SCHEMAS}/get-by-name"): on_experiment("read"),
-    ("GET", f"{_SCHEMAS}/list"): on_experiment("read"),
-    ("PATCH", f"{_SCHEMAS}/update"): on_entity("schema_id", "manage"),
-    ("DELETE", f"{_SCHEMAS}/delete"): on_entity("schema_id", "manage"),
-    ("POST", f"{_QUEUES}/create"): create_queue,
-    ("POST", f"{_QUEUES}/get-or-create-user"): create_queue,
-    ("GET", f"{_QUEUES}/get"): view,
-    ("GET", f"{_QUEUES}/get-by-name"): view_by_name,
-    ("GET", f"{_QUEUES}/list"): on_experiment("read"),
-    ("POST", f"{_QUEUES}/update"): update,
-    ("POST", f"{_QUEUES}/delete"): prune,
-    ("POST", f"{_QUEUES}/items/add"): on_queue("update"),
-    ("POST", f"{_QUEUES}/items/remove"): prune,
-    ("GET", f"{_QUEUES}/items/list"): view,
-    ("POST", f"{_QUEUES}/items/set-status"): review,
-    ("POST", _ISSUES): on_experiment("update"),
-    ("POST", f"{_ISSUES}/search"): search_issues,
-    ("GET", f"{_ISSUES}/{{issue_id}}"): on_entity("issue_id", "read"),
-    ("PATCH", f"{_ISSUES}/{{issue_id}}"): on_entity("issue_id", "update"),
-}
+read_schema = on_entity("read", "schema_id")
+manage_schema = on_entity("manage", "schema_id")
+update_queue = on_queue("update")
+read_issue = on_entity("read", "issue_id")
+update_issue = on_entity("update", "issue_id")

@@ -8,7 +8,7 @@ from typing import Any
 from mlcore.auth.permissions import RUN
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Policy, Route, anybody, creating, named, on_runs
+from mlcore.policies.requests import Policy, creating, named, on_runs
 
 
 def create(access: Access, message: Any) -> bool:
@@ -57,24 +57,6 @@ def _run_id(message: Any) -> str:
     return run_id or named(message, "run_uuid", "run_id")
 
 
-_update = on_run("update")
-
-POLICIES: dict[Route, Policy] = {
-    ("POST", "/2.0/mlflow/runs/create"): create,
-    ("GET", "/2.0/mlflow/runs/get"): on_run("read"),
-    ("POST", "/2.0/mlflow/runs/update"): _update,
-    ("POST", "/2.0/mlflow/runs/delete"): on_run("delete"),
-    ("POST", "/2.0/mlflow/runs/restore"): on_run("delete"),
-    ("POST", "/2.0/mlflow/runs/log-metric"): log_metric,
-    ("POST", "/2.0/mlflow/runs/log-parameter"): _update,
-    ("POST", "/2.0/mlflow/runs/log-batch"): log_batch,
-    ("POST", "/2.0/mlflow/runs/log-model"): _update,
-    ("POST", "/2.0/mlflow/runs/set-tag"): _update,
-    ("POST", "/2.0/mlflow/runs/delete-tag"): _update,
-    ("POST", "/2.0/mlflow/runs/log-inputs"): log_models,
-    ("POST", "/2.0/mlflow/runs/outputs"): log_models,
-    ("POST", "/2.0/mlflow/runs/search"): anybody,
-    ("GET", "/2.0/mlflow/metrics/get-history"): on_run("read"),
-    ("GET", "/2.0/mlflow/metrics/get-history-bulk"): read_history_of_many,
-    ("GET", "/2.0/mlflow/metrics/get-history-bulk-interval"): read_intervals,
-}
+read_run = on_run("read")
+update_run = on_run("update")
+delete_run = on_run("delete")

@@ -11,7 +11,6 @@ from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     Policy,
-    Route,
     across,
     creating,
     inherited,
@@ -169,36 +168,8 @@ def _id(message: Any) -> str:
     return named(message, "trace_id", "request_id")
 
 
-_V2, _V3 = "/2.0/mlflow/traces", "/3.0/mlflow/traces"
-_ASSESSMENTS = f"{_V3}/{{trace_id}}/assessments"
-_read, _update = on_trace("read"), on_trace("update")
-
-POLICIES: dict[Route, Policy] = {
-    ("POST", _V3): start_v3,
-    ("GET", f"{_V3}/get"): _read,
-    ("GET", f"{_V3}/batchGet"): read_many,
-    ("POST", f"{_V3}/batchGetInfos"): read_many,
-    ("GET", f"{_V3}/{{trace_id}}"): _read,
-    ("POST", f"{_V3}/search"): search_v3,
-    ("POST", f"{_V3}/metrics"): metrics,
-    ("POST", f"{_V3}/calculate-filter-correlation"): correlation,
-    ("POST", f"{_V3}/delete-traces"): delete,
-    ("PATCH", f"{_V3}/{{trace_id}}/tags"): _update,
-    ("DELETE", f"{_V3}/{{trace_id}}/tags"): _update,
-    ("POST", _ASSESSMENTS): create_assessment,
-    ("GET", f"{_ASSESSMENTS}/{{assessment_id}}"): on_assessment("read"),
-    ("PATCH", f"{_ASSESSMENTS}/{{assessment_id}}"): on_assessment("update"),
-    ("DELETE", f"{_ASSESSMENTS}/{{assessment_id}}"): on_assessment("delete", "update"),
-    ("POST", _V2): start,
-    ("GET", _V2): search,
-    ("PATCH", f"{_V2}/{{request_id}}"): _update,
-    ("GET", f"{_V2}/{{request_id}}/info"): _read,
-    ("POST", f"{_V2}/delete-traces"): delete,
-    ("PATCH", f"{_V2}/{{request_id}}/tags"): _update,
-    ("DELETE", f"{_V2}/{{request_id}}/tags"): _update,
-    ("POST", f"{_V2}/link-to-run"): link_to_run,
-    ("POST", f"{_V2}/link-prompts"): _update,
-    ("POST", "/v1/traces"): export,
-    ("GET", "/ajax-api/2.0/mlflow/get-trace-artifact"): read_artifact,
-    ("GET", "/ajax-api/3.0/mlflow/get-trace-artifact"): read_artifact,
-}
+read_trace = on_trace("read")
+update_trace = on_trace("update")
+read_assessment = on_assessment("read")
+update_assessment = on_assessment("update")
+delete_assessment = on_assessment("delete", "update")

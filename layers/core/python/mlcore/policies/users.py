@@ -9,7 +9,6 @@ from mlcore.auth import permissions
 from mlcore.auth.permissions import ANY, REGISTERED_MODEL
 from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access, administrated
-from mlcore.policies.requests import Policy, Route, administrators, anybody
 from mlcore.policies.resources import workspace_of
 from mlcore.repos import roles, users
 from mlcore.wire.parameters import integer, text
@@ -114,40 +113,3 @@ def _workspace_of_role(message: Any) -> str | None:
     if not isinstance(workspace, str) or not workspace.strip():
         raise errors.InvalidParameterValue("Parameter 'workspace' must be a non-empty string.")
     return workspace
-
-
-_MODELS = "/2.0/mlflow/registered-models/permissions"
-
-POLICIES: dict[Route, Policy] = {
-    ("POST", "/2.0/mlflow/users/create"): create_user,
-    ("GET", "/signup"): create_user,
-    ("POST", "/api/2.0/mlflow/users/create-ui"): create_user,
-    ("GET", "/2.0/mlflow/users/get"): oneself,
-    ("GET", "/2.0/mlflow/users/list"): list_users,
-    ("GET", "/2.0/mlflow/users/current"): anybody,
-    ("PATCH", "/2.0/mlflow/users/update-password"): oneself,
-    ("PATCH", "/2.0/mlflow/users/update-admin"): administrators,
-    ("DELETE", "/2.0/mlflow/users/delete"): administrators,
-    ("POST", "/3.0/mlflow/users/permissions/grant"): manage_resource,
-    ("POST", "/3.0/mlflow/users/permissions/revoke"): manage_resource,
-    ("GET", "/3.0/mlflow/users/permissions/get"): view_permission,
-    ("GET", "/3.0/mlflow/users/permissions/list"): view_user,
-    ("GET", "/3.0/mlflow/users/current/permissions"): anybody,
-    ("GET", "/3.0/mlflow/users/roles/list"): view_user,
-    ("POST", "/3.0/mlflow/roles/create"): manage_role,
-    ("GET", "/3.0/mlflow/roles/get"): view_role,
-    ("GET", "/3.0/mlflow/roles/list"): list_roles,
-    ("PATCH", "/3.0/mlflow/roles/update"): manage_role,
-    ("DELETE", "/3.0/mlflow/roles/delete"): manage_role,
-    ("POST", "/3.0/mlflow/roles/permissions/add"): manage_role,
-    ("DELETE", "/3.0/mlflow/roles/permissions/remove"): manage_role,
-    ("GET", "/3.0/mlflow/roles/permissions/list"): view_role,
-    ("PATCH", "/3.0/mlflow/roles/permissions/update"): manage_role,
-    ("POST", "/3.0/mlflow/roles/assign"): manage_role,
-    ("DELETE", "/3.0/mlflow/roles/unassign"): manage_role,
-    ("GET", "/3.0/mlflow/roles/users/list"): manage_role,
-    ("POST", f"{_MODELS}/create"): manage_model,
-    ("GET", f"{_MODELS}/get"): manage_model,
-    ("PATCH", f"{_MODELS}/update"): manage_model,
-    ("DELETE", f"{_MODELS}/delete"): manage_model,
-}
