@@ -146,8 +146,8 @@ def _folded(access: Access) -> str:
     return access.username.strip().lower()
 
 
-read_schema = on_entity("read", "schema_id")
-manage_schema = on_entity("manage", "schema_id")
+read_schema = on_entity("schema_id", "read")
+manage_schema = on_entity("schema_id", "manage")
 update_queue = on_queue("update")
-read_issue = on_entity("read", "issue_id")
-update_issue = on_entity("update", "issue_id")
+read_issue = on_entity("issue_id", "read")
+update_issue = on_entity("issue_id", "update")
