@@ -200,7 +200,7 @@ def test_every_write_is_here() -> None:
         f"{rpc.method} {rpc.path}"
         for domain in DOMAINS
         for rpc in import_module(f"{domain}.app").RPCS
-        if rpc.method != "GET"
+        if rpc.method != "GET" and "/preview/" not in rpc.path  # the same functions again
     }
     assert written - READS == set(CASES)
 

@@ -26,8 +26,7 @@ def _routes() -> Iterator[tuple[str, str]]:
 
 BODIES = (b"{}", b'{"run_id": "x", "experiment_id": "x", "name": "x", "key": 5}')
 OURS = re.compile(r"/mlflow-serverless/|/preview/|/(experiments|registered-models)/permissions/")
-"""Routes that stock does not have, or, before 2.0, has no policy for and so keeps from everybody but
-administrators."""
+"""Routes that stock does not have, or (those from before 2.0) keeps from all but administrators."""
 
 SWITCHED_OFF = "/mlflow/workspaces"
 
