@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlcore import errors, paging
-from mlcore.entities import Metric
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.queries import metrics
+from mlcore.repos import point_places
+from mlcore.repos.point_places import Order
 from mlcore.responses import runs as responses
 from runs import messages as m
 
@@ -18,6 +19,7 @@ MAX_SAMPLED_POINTS = 2_500
 MAX_POINTS_OF_A_RESPONSE = 25_000
 MAX_RESPONSE_BYTES = 5_000_000
 """A Lambda response ends at 6 MB. Clients follow the page token."""
+_INT64 = 2**63
 POINT_BYTES = 150
 """At most, without the metric's key."""
 
@@ -30,20 +32,17 @@ def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[st
         limits.check_history_page(wanted)
     run_id = message.run_id or message.run_uuid
     query = [run_id, message.metric_key]
-    after = paging.position_of(message.page_token, query)
-    if after is not None:
-        _check_position(after)
-    found = metrics.read(request.workspace, run_id, message.metric_key)
-    if after is not None:
-        found = [point for point in found if _position(point) > tuple(after)]
+    after, large = _position_of(paging.position_of(message.page_token, query))
     most = _most_points(message.metric_key)
-    size = min(wanted or most, most)
-    page = found[:size]
+    page = metrics.read_page(
+        request.workspace, run_id, message.metric_key, after, min(wanted or most, most), large
+    )
     answer: dict[str, Any] = {}
-    if page:
-        answer["metrics"] = [responses.metric(point) for point in page]
-    if len(found) > size:
-        answer["next_page_token"] = paging.token(_position(page[-1]), query)
+    if page.points:
+        answer["metrics"] = [responses.metric(point) for point in page.points]
+    if page.more:
+        position = (*point_places.order(page.points[-1]), page.large)
+        answer["next_page_token"] = paging.token(position, query)
     return answer
 
 
@@ -55,13 +54,15 @@ def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -
     if message.has("max_results"):
         limit = min(message.max_results, limit)
     ordered = sorted(set(run_ids))
-    found = [
-        responses.metric_of_run(point, run_id)
-        for run_id, series in zip(
-            ordered, metrics.read_many(request.workspace, ordered, message.metric_key), strict=True
-        )
-        for point in series
-    ]
+    found: list[dict[str, Any]] = []
+    for run_id, series in zip(
+        ordered,
+        metrics.read_beginnings(
+            request.workspace, ordered, message.metric_key, limit if limit >= 0 else None
+        ),
+        strict=True,
+    ):
+        found += [responses.metric_of_run(point, run_id) for point in series]
     return {"metrics": found[:limit] if limit >= 0 else found}
 
 
@@ -82,11 +83,15 @@ def _most_points(key: str) -> int:
     return min(fitting, MAX_POINTS_OF_A_RESPONSE)
 
 
-def _check_position(values: Sequence[object]) -> None:
-    numbers = [value for value in values if isinstance(value, int | float)]
-    if len(values) != 4 or len(numbers) != 4:
-        raise errors.InvalidParameterValue("Invalid page token")
-
-
-def _position(point: Metric) -> tuple[object, ...]:
-    return (point.timestamp, point.step, *metrics.value_order(point))
+def _position_of(values: Sequence[object] | None) -> tuple[Order | None, int]:
+    """The point that a token names, and what else it tells. Earlier versions told the point
+    alone."""
+    if values is None:
+        return None, 0
+    match values:
+        case [int(timestamp), int(step), int() | float() as value, int() | bool() as is_nan, *rest]:
+            large = rest[0] if rest else 0
+            if len(rest) <= 1 and isinstance(large, int) and -_INT64 <= min(timestamp, step):
+                if max(timestamp, step) < _INT64:
+                    return (timestamp, step, float(value), bool(is_nan)), large
+    raise errors.InvalidParameterValue("Invalid page token")

@@ -42,12 +42,13 @@ class Run(IndexedItem):
 
 
 class RunReference(Item):
-    """Where a run is."""
+    """Where a run is; ``history_order`` is there if LSI2 has all packs of its history."""
 
     pattern = keys.RUN_REF
 
     run_id = UnicodeAttribute()
     experiment_id = UnicodeAttribute()
+    history_order = IntAttribute(null=True)
 
 
 class RunMetric(ChildItem):
@@ -61,10 +62,12 @@ class RunMetric(ChildItem):
 
 
 class RunMetricHistory(Item):
-    """Points of one metric: JSON ``[[step, timestamp, value], …]``."""
+    """Points of one metric: JSON ``[[step, timestamp, value], …]``. LSI2 has them in the order of
+    MLflow's history."""
 
     pattern = keys.RUN_METRIC_HISTORY
 
+    lsi2sk = UnicodeAttribute(null=True)
     key = UnicodeAttribute()
     points = UnicodeAttribute()
     count = IntAttribute()  # type: ignore[assignment]  # hides Model.count, a query
