@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from mlcore import errors, paging
+from mlcore.entities import Metric
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.queries import metrics
@@ -19,9 +20,10 @@ MAX_SAMPLED_POINTS = 2_500
 MAX_POINTS_OF_A_RESPONSE = 25_000
 MAX_RESPONSE_BYTES = 5_000_000
 """A Lambda response ends at 6 MB. Clients follow the page token."""
-_INT64 = 2**63
 POINT_BYTES = 150
 """At most, without the metric's key."""
+
+_FLAGS = range(8)
 
 
 def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[str, Any]:
@@ -41,8 +43,7 @@ def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[st
     if page.points:
         answer["metrics"] = [responses.metric(point) for point in page.points]
     if page.more:
-        position = (*point_places.order(page.points[-1]), page.large)
-        answer["next_page_token"] = paging.token(position, query)
+        answer["next_page_token"] = _token(page.points[-1], page.large, query)
     return answer
 
 
@@ -84,14 +85,28 @@ def _most_points(key: str) -> int:
 
 
 def _position_of(values: Sequence[object] | None) -> tuple[Order | None, int]:
-    """The point that a token names, and what else it tells. Earlier versions told the point
-    alone."""
+    """The point that a token names, and how the history was read that led to it; tokens of earlier
+    versions tell nothing of the latter."""
     if values is None:
         return None, 0
-    match values:
-        case [int(timestamp), int(step), int() | float() as value, int() | bool() as is_nan, *rest]:
-            large = rest[0] if rest else 0
-            if len(rest) <= 1 and isinstance(large, int) and -_INT64 <= min(timestamp, step):
-                if max(timestamp, step) < _INT64:
-                    return (timestamp, step, float(value), bool(is_nan)), large
+    if len(values) == 4:
+        timestamp, step, value, flags = values
+        if (
+            _is_int64(timestamp)
+            and _is_int64(step)
+            and isinstance(value, int | float)
+            and isinstance(flags, int)
+            and flags in _FLAGS
+        ):
+            is_nan, large = bool(flags & 1), flags >> 1
+            return (timestamp, step, float(value), is_nan), large
     raise errors.InvalidParameterValue("Invalid page token")
+
+
+def _token(point: Metric, large: int, query: object) -> str:
+    timestamp, step, value, is_nan = point_places.order(point)
+    return paging.token([timestamp, step, value, is_nan + 2 * large], query)
+
+
+def _is_int64(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and -(2**63) <= value < 2**63

@@ -51,6 +51,7 @@ def forget() -> None:
     text_index._setting.clear()
     workspaces._seen.clear()
     ttl_policy.forget()
+    history_pages.forget()
 
 
 def enable_workspaces(patch: pytest.MonkeyPatch, *names: str) -> None:

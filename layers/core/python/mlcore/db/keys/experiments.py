@@ -150,12 +150,16 @@ def lsi2_metric_history(
 ) -> str:
     """Places of the first and the last point, as :mod:`mlcore.repos.point_places` writes them, how
     many points there are, and the value of the first."""
-    return LSI2_METRIC_HISTORY.sk.build(run_id, key, span, first, last, number, value)
+    return LSI2_METRIC_HISTORY.sk.build(run_id, key, f"{span:02d}", first, last, number, value)
+
+
+def lsi2_metric_history_prefix(run_id: str, key: str) -> str:
+    return LSI2_METRIC_HISTORY.sk.prefix(run_id, key)
 
 
 def lsi2_metric_history_from(run_id: str, key: str, span: int, first: str) -> tuple[str, str]:
     """What begins at a place or behind it."""
-    prefix = LSI2_METRIC_HISTORY.sk.prefix(run_id, key, span)
+    prefix = LSI2_METRIC_HISTORY.sk.prefix(run_id, key, f"{span:02d}")
     return prefix + first, prefix + LAST
 
 

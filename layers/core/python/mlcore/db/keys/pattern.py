@@ -89,9 +89,6 @@ _INVERTED_DOUBLE = _Kind(sortable.inverted_double, sortable.parse_inverted_doubl
 _ID = _Kind(partial(_escaped, _ID_BYTES), sortable.unescape, _ID_BYTES + _TAIL)
 _INVERTED_ID = _Kind(_inverted_id, sortable.parse_inverted_id, 3 * (_ID_BYTES + _TAIL) + 1)
 
-_SPAN = _Kind("{:02d}".format, int, 2)
-_PLACE = _Kind(_same, _same, 48)
-
 _FIXED = {
     "step": _INTEGER,
     "ts": _INTEGER,
@@ -99,9 +96,9 @@ _FIXED = {
     "version": _INTEGER,
     "number": _INTEGER,
     "double": _DOUBLE,
-    "span": _SPAN,
-    "first": _PLACE,
-    "last": _PLACE,
+    "span": _ID,
+    "first": _ID,
+    "last": _ID,
     "inv_value": _INVERTED_DOUBLE,
     "inv_run_id": _INVERTED_ID,
     "inv_trace_id": _INVERTED_ID,
