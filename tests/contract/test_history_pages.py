@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,16 +11,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indexer import history_items
+from mlcore import paging
 from mlcore.db import keys
 from mlcore.db.keys import Key
 from mlcore.db.table import Table, table
 from mlcore.entities import Metric
 from mlcore.repos import history, history_pages, point_places
 from mlcore.repos.point_places import Order
+from tests.contract.api import Api
 from tests.contract.conftest import Store, forget
 
 LARGE = history_pages.LARGE_BATCHES | history_pages.LARGE_PACKS
@@ -53,7 +57,9 @@ def orders(found: list[Metric]) -> list[Order]:
     large=st.integers(0, LARGE),
     chance=st.randoms(use_true_random=False),
 )
-@settings(max_examples=60, deadline=None)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_pages_make_up_the_history_whatever_the_indexer_does_between(
     store: Store, requests: list[list[Metric]], size: int, large: int, chance: Any
 ) -> None:
@@ -168,45 +174,75 @@ SHAPES: dict[str, Callable[[int], tuple[int, int]]] = {
     "steps down": lambda n: (SECONDS + n, 300_000 - n),
     "two runs at once": lambda n: (SECONDS + n // 2, n // 2 + 1_000_000 * (n % 2)),
 }
-"""Timestamp and step of each point."""
+"""Timestamp and step of each point, in the order in which they are logged."""
 
 
-def written(store: Store, series: list[Metric], together: int, other: list[Metric]) -> str:
-    """A run to which the series was logged so many points at a time."""
+def written(store: Store, series: list[Metric], together: int, others: int) -> str:
+    """A run to which the series was logged so many points at a time, with points of other
+    metrics."""
     run_id: str = store.api.new_run()
+    requests = (series[at : at + together] for at in range(0, len(series), together))
     table.batch_write(
         item
-        for at in range(0, len(series), together)
-        for item in history.items(EXPERIMENT, run_id, [*series[at : at + together], *other])
+        for points in requests
+        for item in history.items(
+            EXPERIMENT, run_id, [*points, *(points[0]._replace(key=f"o{n}") for n in range(others))]
+        )
     )
     return run_id
 
 
-def check_cost(
-    store: Store, patch: pytest.MonkeyPatch, run_id: str, count: int, size: int
+def costs(
+    api: Api, patch: pytest.MonkeyPatch, run_id: str, ordered: list[Order], size: int
 ) -> list[tuple[int, int]]:
-    """What pages near the beginning, in the middle and near the end cost: requests and items."""
-    costs = []
-    whole = store.api.get("metrics/get-history", run_id=run_id, metric_key="k", max_results=size)
-    token = whole["next_page_token"]
-    first = token
-    ordered = orders(history.read(EXPERIMENT, run_id, "k"))
-    assert len(ordered) == count
-    for at in (count // 10, count // 2, count - 2 * size):
+    """Requests and items of pages near the beginning, in the middle and near the end."""
+    asked: dict[str, Any] = {"run_id": run_id, "metric_key": "k", "max_results": size}
+    first = api.get("metrics/get-history", **asked)["next_page_token"]
+    flags = json.loads(base64.urlsafe_b64decode(first))[1][3]
+    assert flags > 1
+    found = []
+    for at in (len(ordered) // 10, len(ordered) // 2, len(ordered) - 4 * size):
+        position = [*ordered[at][:3], flags]
+        token = paging.token(position, [run_id, "k"])
         with counted(patch) as counts:
-            page = history_pages.read(EXPERIMENT, run_id, "k", ordered[at], size, LARGE)
-        assert orders(page.points) == ordered[at + 1 : at + 1 + size]
-        costs.append((counts["requests"], counts["items"]))
-    assert first
-    return costs
+            answer = api.get("metrics/get-history", page_token=token, **asked)
+        points = [(m["timestamp"], m["step"], m["value"]) for m in answer["metrics"]]
+        assert points == [order[:3] for order in ordered[at + 1 : at + 1 + size]]
+        assert "next_page_token" in answer
+        found.append((counts["requests"], counts["items"]))
+    return found
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("together", "others", "size"), [(1_000, 0, 2_000), (500, 1, 1_000), (1, 0, 200)]
+)
 def test_a_page_costs_the_same_anywhere(
-    store: Store, monkeypatch: pytest.MonkeyPatch, shape: str
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    shape: str,
+    together: int,
+    others: int,
+    size: int,
 ) -> None:
+    """Packs, batches that no indexer unpacks, single points."""
     place = SHAPES[shape]
-    series = [Metric("k", n / 7, *place(n)) for n in range(30_000)]
-    for together, other in ((1_000, []), (500, [Metric("o", 1.0, SECONDS, 1)])):
-        run_id = written(store, series, together, other)
-        print(shape, together, check_cost(store, monkeypatch, run_id, len(series), 500))
+    count = 50_000 if together > 1 else 4_000
+    series = [Metric("k", n / 7, *place(n)) for n in range(count)]
+    run_id = written(store, series, together, others)
+    found = costs(store.api, monkeypatch, run_id, sorted(orders(series)), size)
+    requests, items = zip(*found, strict=True)
+    assert max(requests) <= min(requests) + 2
+    assert max(items) <= min(items) + 20 * (1 + others)
+    assert max(items) <= 100 + 3 * size / together
+
+
+def test_a_page_of_three_hundred_thousand_points(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    series = [Metric("k", n / 7, SECONDS + 70 * n, n) for n in range(300_000)]
+    run_id = written(store, series, 1_000, 0)
+    found = costs(store.api, monkeypatch, run_id, orders(series), 1_000)
+    requests, items = zip(*found, strict=True)
+    assert max(requests) <= 30
+    assert max(items) <= min(items) + 20 <= 50

@@ -23,9 +23,12 @@ from mlcore.entities import Metric
 from mlcore.repos import history, point_places
 from mlcore.repos.point_places import Order
 
-BATCHES_TOGETHER: Final = 50
-ENTRIES_TOGETHER: Final = 128
-"""Of one class of spans in one request. Single points come as many as the page has."""
+IN_VAIN: Final = 18
+"""How many items of one class of spans are met that do not reach the page, and a few."""
+POINTS_TOGETHER: Final = 500
+"""So many are expected in an item that has more than one. Where there are fewer, each further
+request of a class asks for more items."""
+GROWTH: Final = 4
 ATTEMPTS: Final = 10
 
 LARGE_PACKS: Final = 1
@@ -60,6 +63,10 @@ class _Stretch(NamedTuple):
     """Where the points are, if they are not here."""
 
 
+_Ask = Callable[[Raw | None, int], tuple[list[_Stretch], Raw | None]]
+"""From where a class was left, and how many items to ask for: items, and where it goes on."""
+
+
 class _Moved(Exception):
     """A pack is gone that an index told of."""
 
@@ -70,13 +77,29 @@ _ORDERED_KEPT: Final = 20_000
 
 
 def read(
-    experiment_id: str, run_id: str, key: str, after: Order | None, size: int, large: int = 0
+    experiment_id: str,
+    run_id: str,
+    key: str,
+    after: Order | None,
+    size: int,
+    large: int = 0,
+    beside: Callable[[], None] | None = None,
 ) -> HistoryPage:
-    """The first ``size`` distinct points behind ``after`` in MLflow's order."""
+    """The first ``size`` distinct points behind ``after`` in MLflow's order; ``beside`` is called
+    during the first request."""
     series = _Series(experiment_id, run_id, key)
-    for _ in range(ATTEMPTS):
+    few: list[list[Metric] | None] = [None]
+
+    def read_few() -> None:
+        if not large & LARGE_BATCHES:
+            few[0] = _few_batches(series)
+
+    table.parallel([read_few, *([] if beside is None else [beside])])
+    for attempt in range(ATTEMPTS):
         try:
-            found, large = _read(series, after, size + 1, large)
+            if attempt:
+                read_few()
+            found, large = _read(series, after, size + 1, large, few[0])
         except _Moved:
             continue
         return HistoryPage(found[:size], len(found) > size, large)
@@ -87,17 +110,23 @@ def forget() -> None:
     _ordered.clear()
 
 
+def _few_batches(series: _Series) -> list[Metric] | None:
+    return _small(series, keys.run_metric_batch_prefix(series.run_id), history.points_of_batch)
+
+
 def _read(
-    series: _Series, after: Order | None, wanted: int, large: int
+    series: _Series,
+    after: Order | None,
+    wanted: int,
+    large: int,
+    batches: list[Metric] | None,
 ) -> tuple[list[Metric], int]:
-    batches: list[Metric] | None = None
-    if not large & LARGE_BATCHES:
-        batches = _small(series, keys.run_metric_batch_prefix(series.run_id), history.points_of_batch)
+    """``batches`` are their points, if these are few."""
     if batches is None:
         large |= LARGE_BATCHES
         if not _is_ordered(series.run_id):
             return _behind(history.read(*series), after, wanted), large
-        batches = _first(_merged(_batches, series, after), after, wanted, _loaded)
+        batches = _first(_merged(_batches, series, after, wanted), after, wanted, _loaded)
     else:
         batches = _behind(batches, after, wanted)
     packs: list[Metric] | None = None
@@ -108,7 +137,7 @@ def _read(
         large |= LARGE_PACKS
         if not _is_ordered(series.run_id):
             return _behind(history.read(*series), after, wanted), large
-        entries = _merged(partial(_entries, wanted), series, after)
+        entries = _merged(_entries, series, after, wanted)
         packs = _first(entries, after, wanted, partial(_fetched, series))
     return _behind(batches + packs, after, wanted), large
 
@@ -139,9 +168,11 @@ def _first(
     """The first points behind a place out of items that come in the order of their first points."""
     found: dict[Order, Metric] = {}
     upcoming = next(stretches, None)
+    further = IN_VAIN // 2
     while upcoming is not None:
         together, count = [], 0
-        while upcoming is not None and count < wanted:
+        asked = max(wanted - len(found), further if found else 0)
+        while upcoming is not None and count < asked:
             together.append(upcoming)
             count += upcoming.count
             upcoming = next(stretches, None)
@@ -153,13 +184,12 @@ def _first(
             bound = point_places.parse(upcoming.first)
             if sum(at[:3] < bound for at in found) >= wanted:
                 break
+        further *= GROWTH
     return [found[at] for at in sorted(found)[:wanted]]
 
 
 def _merged(
-    read: Callable[[_Series, int, str], Callable[[Raw | None], tuple[list[_Stretch], Raw | None]]],
-    series: _Series,
-    after: Order | None,
+    read: Callable[[_Series, int, str], _Ask], series: _Series, after: Order | None, wanted: int
 ) -> Iterator[_Stretch]:
     """Items of all classes of spans that may reach behind a place, by their first points. The
     classes are asked side by side, then one by one for more."""
@@ -168,34 +198,36 @@ def _merged(
         read(series, span, point_places.earliest(at, span) if at else "")
         for span in range(len(point_places.SPANS))
     ]
-    pages = table.parallel([partial(ask, None) for ask in classes])
+    # Of single points a page has as many as it has points.
+    limits = [IN_VAIN + wanted // (POINTS_TOGETHER if span else 1) for span in range(len(classes))]
+    pages = table.parallel(
+        [partial(ask, None, limit) for ask, limit in zip(classes, limits, strict=True)]
+    )
 
     def rest(
-        ask: Callable[[Raw | None], tuple[list[_Stretch], Raw | None]],
-        page: tuple[list[_Stretch], Raw | None],
+        ask: _Ask, page: tuple[list[_Stretch], Raw | None], limit: int
     ) -> Iterator[_Stretch]:
         found, start = page
         while True:
             yield from (stretch for stretch in found if stretch.last >= at)
             if start is None:
                 return
-            found, start = ask(start)
+            limit *= GROWTH
+            found, start = ask(start, limit)
 
-    streams = [rest(ask, page) for ask, page in zip(classes, pages, strict=True)]
+    streams = [rest(*one) for one in zip(classes, pages, limits, strict=True)]
     return heapq.merge(*streams, key=lambda stretch: stretch.first)
 
 
-def _batches(
-    series: _Series, span: int, first: str
-) -> Callable[[Raw | None], tuple[list[_Stretch], Raw | None]]:
+def _batches(series: _Series, span: int, first: str) -> _Ask:
     between = keys.run_metric_batch_from(series.run_id, span, first)
 
-    def ask(start: Raw | None) -> tuple[list[_Stretch], Raw | None]:
+    def ask(start: Raw | None, limit: int) -> tuple[list[_Stretch], Raw | None]:
         page = table.query(
             series.pk,
             between=between,
             attributes=["SK", "points"],
-            limit=BATCHES_TOGETHER,
+            limit=limit,
             start=start,
         )
         return [_stretch_of_batch(item, series.key) for item in page.items], page.last_key
@@ -215,18 +247,16 @@ def _stretch_of_batch(item: Raw, key: str) -> _Stretch:
     )
 
 
-def _entries(
-    wanted: int, series: _Series, span: int, first: str
-) -> Callable[[Raw | None], tuple[list[_Stretch], Raw | None]]:
+def _entries(series: _Series, span: int, first: str) -> _Ask:
     between = keys.lsi2_metric_history_from(series.run_id, series.key, span, first)
 
-    def ask(start: Raw | None) -> tuple[list[_Stretch], Raw | None]:
+    def ask(start: Raw | None, limit: int) -> tuple[list[_Stretch], Raw | None]:
         page: Page = table.query(
             series.pk,
             index="LSI2",
             between=between,
             attributes=["SK", "lsi2sk"],
-            limit=ENTRIES_TOGETHER if span else wanted + 1,
+            limit=limit,
             start=start,
         )
         return [_stretch_of_entry(item, series.key) for item in page.items], page.last_key

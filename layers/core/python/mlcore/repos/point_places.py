@@ -14,10 +14,21 @@ from typing import Final
 from mlcore.db.sortable import double, int64_hex, parse_point
 from mlcore.entities import Metric
 
-SPANS: Final = (0, 64, 72, 80, 88, 96, 128, 136, 144, 152, 160, 168, 176, 192)
-"""In bits: one point; the values of one step; up to 2^8, 2^16, 2^24, 2^32, all steps of one
-timestamp; up to 2^8, 2^16 (a minute), 2^24 (five hours), 2^32 (50 days), 2^40, 2^48, all
-milliseconds. Of items that do not overlap at most 256 are met in vain."""
+_STEP: Final = 64
+_TIMESTAMP: Final = 128
+"""Bits of a place below its step, and below its timestamp."""
+SPANS: Final = (
+    0,
+    _STEP,
+    *range(_STEP + 4, _STEP + 28, 4),
+    _STEP + 32,
+    _TIMESTAMP,
+    *range(_TIMESTAMP + 4, _TIMESTAMP + 44, 4),
+    _TIMESTAMP + 48,
+    192,
+)
+"""In bits: one point, the values of a step, then 2^4, 2^8 … steps and all of a timestamp, 2^4, 2^8 …
+milliseconds and all. Of items that do not overlap at most 16 are met in vain."""
 
 Order = tuple[int, int, float, bool]
 """Timestamp, step, value (NaN as 0) and whether it is NaN: the identity of a point too."""
