@@ -66,7 +66,9 @@ def test_pages_make_up_the_history_whatever_the_indexer_does_between(
     run_id = store.api.new_run()
     for metrics in requests:
         history.write(EXPERIMENT, run_id, metrics)
-    wanted = sorted({point_places.order(m) for request in requests for m in request if m.key == "k"})
+    wanted = sorted(
+        {point_places.order(m) for request in requests for m in request if m.key == "k"}
+    )
     assert orders(history.read(EXPERIMENT, run_id, "k")) == wanted
     seen: list[Order] = []
     more = True
@@ -90,9 +92,7 @@ def test_batches_that_are_unpacked_while_a_page_is_read(
         for moment in range(30):
             run_id = store.api.new_run()
             for at in range(0, 40, 4):
-                history.write(
-                    EXPERIMENT, run_id, [*points[at : at + 4], Metric("o", 0.0, at, at)]
-                )
+                history.write(EXPERIMENT, run_id, [*points[at : at + 4], Metric("o", 0.0, at, at)])
             waiting = batches_of(run_id)
             calls = Counter[str]()
             query = Table.query

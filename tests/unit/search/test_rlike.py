@@ -67,7 +67,10 @@ def all_at_once() -> Iterator[None]:
 @given(flags=st.sampled_from(FLAGS), expression=EXPRESSIONS, texts=st.lists(TEXTS, max_size=4))
 @settings(max_examples=300, deadline=None)
 def test_it_finds_what_python_finds(flags: str, expression: str, texts: list[str]) -> None:
-    test, search = rlike.found(flags + expression, rlike.Budget()), re.compile(flags + expression).search
+    test, search = (
+        rlike.found(flags + expression, rlike.Budget()),
+        re.compile(flags + expression).search,
+    )
     for text in texts:
         assert test(text) is (search(text) is not None), (flags + expression, text)
 

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mlcore.search import text, text_fields, trace_match, trace_plan
-from mlcore.search.rlike import Budget
 from mlcore.search.plan import NamePrefix, Text
+from mlcore.search.rlike import Budget
 from mlcore.search.trace_filter import SPAN, Condition, Filter, parse_filter
 from mlcore.search.trace_plan import Ids, OfRun, Whole
 

@@ -168,7 +168,7 @@ def _first(
     """The first points behind a place out of items that come in the order of their first points."""
     found: dict[Order, Metric] = {}
     upcoming = next(stretches, None)
-    further = IN_VAIN // 2
+    further = 2
     while upcoming is not None:
         together, count = [], 0
         asked = max(wanted - len(found), further if found else 0)
@@ -204,9 +204,7 @@ def _merged(
         [partial(ask, None, limit) for ask, limit in zip(classes, limits, strict=True)]
     )
 
-    def rest(
-        ask: _Ask, page: tuple[list[_Stretch], Raw | None], limit: int
-    ) -> Iterator[_Stretch]:
+    def rest(ask: _Ask, page: tuple[list[_Stretch], Raw | None], limit: int) -> Iterator[_Stretch]:
         found, start = page
         while True:
             yield from (stretch for stretch in found if stretch.last >= at)
