@@ -54,7 +54,7 @@ def main() -> int:
         for count in map(int, options.points.split(",")):
             for together in map(int, options.together.split(",")):
                 run_id = write(api, count, together, options.others)
-                report(api, runner.url, run_id, count, together)
+                report(api, runner.url, run_id, count)
     return 0
 
 
@@ -74,7 +74,7 @@ def write(api: Api, count: int, together: int, others: int) -> str:
     return run_id
 
 
-def report(api: Api, url: str, run_id: str, count: int, together: int) -> None:
+def report(api: Api, url: str, run_id: str, count: int) -> None:
     tokens = [""]
     seen, size = 0, 0
     with Client(url) as client:

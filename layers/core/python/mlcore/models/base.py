@@ -137,7 +137,8 @@ def _global(number: int) -> GlobalSecondaryIndex[Any]:
 
 
 class IndexedItem(Item):
-    """An item that secondary indexes find; children of runs and traces never are."""
+    """An item that secondary indexes find. Of the children of runs and traces only history is, in
+    LSI2."""
 
     lsi1sk = UnicodeAttribute(null=True)
     lsi2sk = UnicodeAttribute(null=True)

@@ -66,7 +66,7 @@ def _between(series: list[Metric], low: int | None, high: int | None) -> list[Me
 def read_page(
     workspace: str, run_id: str, key: str, after: Order | None, size: int, large: int
 ) -> HistoryPage:
-    """The first points of a run behind one; see :func:`read_many`, :mod:`mlcore.repos.history_pages`.
+    """The first points of a run behind one; see :mod:`mlcore.repos.history_pages`.
 
     Raises:
         ResourceDoesNotExist: where there are workspaces and the run is not there.

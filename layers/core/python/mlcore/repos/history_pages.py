@@ -1,10 +1,11 @@
 """Pages of metric history, each at the cost of what it returns.
 
-A small history is read whole: the batches, then the packs, one request each. Of a large one the items
-are taken in the order of their first points, from the first that may reach the page on: batches from
-their own sort keys, packs from LSI2, whose keys tell what is in a pack, and even the point itself
-where it is alone. Only packs of the page are fetched. As in :mod:`mlcore.repos.history`, all that a
-page needs of the batches is read before anything of the packs.
+A small history is read whole: the batches, then the packs, one request each. Of a large one the
+items are taken in the order of their first points, from the first that may reach the page on:
+batches from their own sort keys, packs from LSI2, whose keys tell what is in a pack, and even the
+point itself where it is alone. Only packs of the page are fetched. As in
+:mod:`mlcore.repos.history`, all that a page needs of the batches is read before anything of the
+packs.
 """
 
 from __future__ import annotations

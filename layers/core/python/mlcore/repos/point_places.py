@@ -1,9 +1,10 @@
 """Where points stand in the history of a metric, and how far the points of one item reach.
 
-A place is timestamp, step and value in order-preserving hexadecimal, 48 digits: the order of MLflow's
-history. Items of history overlap as their writers like, so to find those that reach a place one must
-know how far before it they may begin. Each item therefore belongs to a class of spans: one of class
-``n`` reaches less than ``2 ** SPANS[n]`` beyond its first point, a place being a number of 192 bits.
+A place is timestamp, step and value in order-preserving hexadecimal, 48 digits: the order of
+MLflow's history. Items of history overlap as their writers like, so to find those that reach a
+place one must know how far before it they may begin. Each item therefore belongs to a class of
+spans: one of class ``n`` reaches less than ``2 ** SPANS[n]`` beyond its first point, a place being a number of
+192 bits.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ SPANS: Final = (
     _TIMESTAMP + 48,
     192,
 )
-"""In bits: one point, the values of a step, then 2^4, 2^8 … steps and all of a timestamp, 2^4, 2^8 …
-milliseconds and all. Of items that do not overlap at most 16 are met in vain."""
+"""In bits: one point, the values of a step, then 2^4, 2^8 … steps and all of a timestamp, 2^4,
+2^8 … milliseconds and all. Of items that do not overlap at most 16 are met in vain."""
 
 Order = tuple[int, int, float, bool]
 """Timestamp, step, value (NaN as 0) and whether it is NaN: the identity of a point too."""
