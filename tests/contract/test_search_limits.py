@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import evaluation.app
 import pytest
+
 import traces.app
 from mlcore.limits.experiments import MAX_SEARCHED_EXPERIMENTS
 from mlcore.search import clauses, tokens
@@ -48,11 +48,10 @@ def test_experiments_are_counted_first(store: Store, path: str) -> None:
     assert store.api.cost.requests == 0
 
 
-def test_traces_and_datasets_count_experiments_too(
+def test_searches_of_traces_count_experiments_too(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(calls._DOMAINS, "traces", traces.app.handler)
-    monkeypatch.setitem(calls._DOMAINS, "evaluation-datasets", evaluation.app.handler)
     ids = [str(n) for n in range(50_000)]
     answer = store.api.ask("GET", "traces", experiment_ids=ids[: MAX_SEARCHED_EXPERIMENTS + 1])
     assert (answer.status, answer.code) == (400, "INVALID_PARAMETER_VALUE")

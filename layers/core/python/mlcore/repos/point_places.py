@@ -3,8 +3,8 @@
 A place is timestamp, step and value in order-preserving hexadecimal, 48 digits: the order of
 MLflow's history. Items of history overlap as their writers like, so to find those that reach a
 place one must know how far before it they may begin. Each item therefore belongs to a class of
-spans: one of class ``n`` reaches less than ``2 ** SPANS[n]`` beyond its first point, a place being a number of
-192 bits.
+spans: one of class ``n`` reaches less than ``2 ** SPANS[n]`` beyond its first point, a place being
+a number of 192 bits.
 """
 
 from __future__ import annotations
