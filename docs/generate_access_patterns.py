@@ -149,6 +149,19 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "two Queries, begins_with, in this order",
         ),
         Access(
+            "Get a page of a long metric history",
+            "lsi2_metric_history",
+            (
+                "run_metric_batch_from",
+                "lsi2_metric_history",
+                "lsi2_metric_history_prefix",
+                "lsi2_metric_history_from",
+                "run_metric_history",
+            ),
+            "batches and then LSI2 between two keys, a Query for each class of spans side by side;"
+            " BatchGetItem of the packs of the page",
+        ),
+        Access(
             "Get all params of run",
             "run_param",
             ("run_param", "run_child_prefix"),

@@ -12,6 +12,7 @@ from evaluation import messages as m
 from mlcore import errors, ids, paging
 from mlcore.evaluation.dataset import USER_TAG, EvaluationDataset, digest
 from mlcore.http import Request
+from mlcore.limits.experiments import check_searched
 from mlcore.limits.text import check_max_results
 from mlcore.repos import evaluation_datasets, evaluation_records, experiments
 from mlcore.search import evaluation_fields, grammar, order
@@ -74,6 +75,7 @@ def search_datasets(message: m.SearchEvaluationDatasets, request: Request) -> di
             "Invalid value None for parameter 'max_results' supplied. It must be a positive integer"
         )
     check_max_results(limit)
+    check_searched(message.experiment_ids)
     entity = evaluation_fields.EVALUATION_DATASET
     matches = predicate(grammar.parse_filter(message.filter_string, entity), entity)
     ordering = grammar.parse_order_by(message.order_by, evaluation_fields.EVALUATION_DATASET_ORDER)

@@ -60,7 +60,7 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
             "'experiment_id' to scope it to a single experiment."
         )
     if message.has("experiment_ids"):
-        wanted = [limits.experiment_id(each) for each in dict.fromkeys(message.experiment_ids)]
+        wanted = limits.experiment_ids(message.experiment_ids)
         experiment_ids = _active(wanted, request)
     elif message.experiment_id:
         experiment_ids = [places.active(message.experiment_id, request).experiment_id]

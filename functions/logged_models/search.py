@@ -13,7 +13,7 @@ from mlcore.auth.permissions import LOGGED_MODEL
 from mlcore.entities import Experiment, LoggedModel
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Request
-from mlcore.limits.experiments import experiment_id
+from mlcore.limits.experiments import check_searched, experiment_ids
 from mlcore.repos import logged_model_search
 from mlcore.responses import logged_models as responses
 from mlcore.search import logged_models as language
@@ -32,6 +32,7 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
     if not all(dataset.name for dataset in datasets):
         raise InvalidParameterValue("`dataset_name` in the `datasets` clause must be specified.")
     wanted = message.experiment_ids
+    check_searched(wanted)
     limit = _limit(message.max_results)
     bound = _Bound(wanted, message.filter or None, _order_by(message) or None)
     position = bound.position_of(message.page_token) if message.page_token else None
@@ -45,7 +46,7 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
         return experiment.workspace == request.workspace and readable(experiment.experiment_id)
 
     rows = logged_model_search.find(
-        list(dict.fromkeys(map(experiment_id, wanted))),
+        experiment_ids(wanted),
         accepts,
         logged_model_search.Query(comparisons, datasets, ordering, after, limit + 1),
     )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from mlcore import errors, paging
 from mlcore.entities import Metric
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.queries import metrics
+from mlcore.repos import point_places
+from mlcore.repos.point_places import Order
 from mlcore.responses import runs as responses
 from runs import messages as m
 
@@ -21,6 +23,8 @@ MAX_RESPONSE_BYTES = 5_000_000
 POINT_BYTES = 150
 """At most, without the metric's key."""
 
+_FLAGS = range(8)
+
 
 def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[str, Any]:
     """The points of one metric ordered by timestamp, step and value; nothing for an unknown key,
@@ -30,20 +34,16 @@ def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[st
         limits.check_history_page(wanted)
     run_id = message.run_id or message.run_uuid
     query = [run_id, message.metric_key]
-    after = paging.position_of(message.page_token, query)
-    if after is not None:
-        _check_position(after)
-    found = metrics.read(request.workspace, run_id, message.metric_key)
-    if after is not None:
-        found = [point for point in found if _position(point) > tuple(after)]
+    after, large = _position_of(paging.position_of(message.page_token, query))
     most = _most_points(message.metric_key)
-    size = min(wanted or most, most)
-    page = found[:size]
+    page = metrics.read_page(
+        request.workspace, run_id, message.metric_key, after, min(wanted or most, most), large
+    )
     answer: dict[str, Any] = {}
-    if page:
-        answer["metrics"] = [responses.metric(point) for point in page]
-    if len(found) > size:
-        answer["next_page_token"] = paging.token(_position(page[-1]), query)
+    if page.points:
+        answer["metrics"] = [responses.metric(point) for point in page.points]
+    if page.more:
+        answer["next_page_token"] = _token(page.points[-1], page.large, query)
     return answer
 
 
@@ -55,13 +55,15 @@ def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -
     if message.has("max_results"):
         limit = min(message.max_results, limit)
     ordered = sorted(set(run_ids))
-    found = [
-        responses.metric_of_run(point, run_id)
-        for run_id, series in zip(
-            ordered, metrics.read_many(request.workspace, ordered, message.metric_key), strict=True
-        )
-        for point in series
-    ]
+    found: list[dict[str, Any]] = []
+    for run_id, series in zip(
+        ordered,
+        metrics.read_beginnings(
+            request.workspace, ordered, message.metric_key, limit if limit >= 0 else None
+        ),
+        strict=True,
+    ):
+        found += [responses.metric_of_run(point, run_id) for point in series]
     return {"metrics": found[:limit] if limit >= 0 else found}
 
 
@@ -82,11 +84,29 @@ def _most_points(key: str) -> int:
     return min(fitting, MAX_POINTS_OF_A_RESPONSE)
 
 
-def _check_position(values: Sequence[object]) -> None:
-    numbers = [value for value in values if isinstance(value, int | float)]
-    if len(values) != 4 or len(numbers) != 4:
-        raise errors.InvalidParameterValue("Invalid page token")
+def _position_of(values: Sequence[object] | None) -> tuple[Order | None, int]:
+    """The point that a token names, and how the history was read that led to it; tokens of earlier
+    versions tell nothing of the latter."""
+    if values is None:
+        return None, 0
+    if len(values) == 4:
+        timestamp, step, value, flags = values
+        if (
+            _is_int64(timestamp)
+            and _is_int64(step)
+            and isinstance(value, int | float)
+            and isinstance(flags, int)
+            and flags in _FLAGS
+        ):
+            is_nan, large = bool(flags & 1), flags >> 1
+            return (timestamp, step, float(value), is_nan), large
+    raise errors.InvalidParameterValue("Invalid page token")
 
 
-def _position(point: Metric) -> tuple[object, ...]:
-    return (point.timestamp, point.step, *metrics.value_order(point))
+def _token(point: Metric, large: int, query: object) -> str:
+    timestamp, step, value, is_nan = point_places.order(point)
+    return paging.token([timestamp, step, value, is_nan + 2 * large], query)
+
+
+def _is_int64(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and -(2**63) <= value < 2**63

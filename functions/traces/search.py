@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from mlcore import errors, paging
 from mlcore.entities import Experiment, Trace
 from mlcore.http import Request
-from mlcore.limits.experiments import experiment_id
+from mlcore.limits import experiments as limits
 from mlcore.repos import trace_search
 from mlcore.search import trace_match
 from mlcore.search.trace_filter import parse_filter, parse_order_by
@@ -53,9 +53,10 @@ def _search(
             f"Invalid value {limit} for parameter 'max_results' supplied. "
             "It must be a positive integer"
         )
+    limits.check_searched(experiment_ids)
     ordering = parse_order_by(message.order_by)
     wanted = parse_filter(message.filter)
-    owners = list(dict.fromkeys(map(experiment_id, experiment_ids)))
+    owners = limits.experiment_ids(experiment_ids)
     query = [sorted(owners), message.filter, list(message.order_by)]
     position = paging.position_of(message.page_token, query)
     after = None if position is None else trace_match.restore_key(position, ordering)

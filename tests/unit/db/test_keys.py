@@ -144,6 +144,11 @@ LOCAL_CASES = {
         "PENDING#T#01#7",
     ),
     "lsi2_trace": (keys.lsi2_trace(5, "01"), keys.lsi2_trace_prefix(), f"T#{TIME}#nm~"),
+    "lsi2_metric_history": (
+        keys.lsi2_metric_history("r", "a#", 3, "f", "l", 5, 1.0),
+        keys.lsi2_metric_history_prefix("r", "a#"),
+        "MHIST#r#a$23#03#f#l#00000000000000000005#bff0000000000000",
+    ),
     "lsi3_trace": (
         keys.lsi3_trace("OK", 5, "01"),
         keys.lsi3_trace_prefix("OK"),
@@ -362,4 +367,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "e0ae222561ec2798"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "81c51fbc0c965198"

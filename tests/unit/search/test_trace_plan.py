@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mlcore.search import text, text_fields, trace_match, trace_plan
 from mlcore.search.plan import NamePrefix, Text
+from mlcore.search.rlike import Budget
 from mlcore.search.trace_filter import SPAN, Condition, Filter, parse_filter
 from mlcore.search.trace_plan import Ids, OfRun, Whole
 
@@ -39,7 +40,7 @@ def test_spans_that_match_hold_the_tokens(
     span = {"name": name, "attributes": {"k": json.dumps(value, ensure_ascii=False)}}
     content = json.dumps(span, ensure_ascii=False)
     node = ["id", 0, None, 0, None, None, name, None, None]
-    if not trace_match.span_test((condition,), None)(node, content):
+    if not trace_match.span_test((condition,), None, Budget())(node, content):
         return
     for access in trace_plan.accesses(Filter(spans=(condition,))):
         assert isinstance(access, Text)

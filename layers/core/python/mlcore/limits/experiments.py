@@ -30,6 +30,29 @@ class TagFields(Protocol):
     value: str
 
 
+MAX_SEARCHED_EXPERIMENTS: Final = 5_000
+"""Of a search: more cannot be read in the time that a request has."""
+
+
+def experiment_ids(texts: Sequence[str]) -> list[str]:
+    """The canonical ids of the experiments that a search names, each once.
+
+    Raises:
+        InvalidParameterValue: one can be no id, or they are too many.
+    """
+    check_searched(texts)
+    return list(dict.fromkeys(map(experiment_id, texts)))
+
+
+def check_searched(texts: Sequence[str]) -> None:
+    """Raises InvalidParameterValue for more experiments than a search may name."""
+    if len(texts) > MAX_SEARCHED_EXPERIMENTS:
+        raise InvalidParameterValue(
+            f"The search names {len(texts)} experiments; at most {MAX_SEARCHED_EXPERIMENTS} are"
+            " allowed."
+        )
+
+
 def experiment_id(text: str) -> str:
     """The canonical form of an id: a ULID, or the decimal number that "0" and ids of other servers
     are.

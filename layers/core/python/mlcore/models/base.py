@@ -152,7 +152,8 @@ def _global(number: int) -> GlobalSecondaryIndex[Any]:
 
 
 class IndexedItem(Item):
-    """An item that secondary indexes find; children of runs and traces never are."""
+    """An item that secondary indexes find. Of the children of runs and traces only history is, in
+    LSI2."""
 
     lsi1sk = TextAttribute(null=True)
     lsi2sk = TextAttribute(null=True)

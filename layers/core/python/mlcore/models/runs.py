@@ -41,13 +41,14 @@ class Run(IndexedItem):
 
 
 class RunReference(Item):
-    """Where a run is."""
+    """Where a run is; ``history_order`` is there if LSI2 has all packs of its history."""
 
     pattern = keys.RUN_REF
 
     version = IntAttribute()
     run_id = TextAttribute()
     experiment_id = TextAttribute()
+    history_order = IntAttribute(null=True)
 
 
 class RunMetric(ChildItem):
@@ -61,13 +62,15 @@ class RunMetric(ChildItem):
 
 
 class RunMetricHistory(Item):
-    """Points of one metric: JSON ``[[step, timestamp, value], …]``."""
+    """Points of one metric: JSON ``[[step, timestamp, value], …]``. LSI2 has them in the order of
+    MLflow's history."""
 
     pattern = keys.RUN_METRIC_HISTORY
 
     version = IntAttribute()
     key = TextAttribute()
     points = TextAttribute()
+    lsi2sk = TextAttribute(null=True)
     count = IntAttribute()  # type: ignore[assignment]  # hides Model.count, a query
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.limits import runs as limits
-from mlcore.repos import experiments, history, runs
+from mlcore.repos import experiments, history, history_pages, runs
+from mlcore.repos.history_pages import HistoryPage
+from mlcore.repos.point_places import Order
 from mlcore.responses import runs as responses
 from mlcore.settings import workspaces_enabled
+
+T = TypeVar("T")
 
 
 def history_interval(
@@ -59,15 +63,50 @@ def _between(series: list[Metric], low: int | None, high: int | None) -> list[Me
     return [point for point in series if low <= point.step <= high]
 
 
-def read(workspace: str, run_id: str, key: str) -> list[Metric]:
-    return read_many(workspace, [run_id], key, refuse=True)[0]
+def read_page(
+    workspace: str, run_id: str, key: str, after: Order | None, size: int, large: int
+) -> HistoryPage:
+    """The first points of a run behind one; see :mod:`mlcore.repos.history_pages`.
+
+    Raises:
+        ResourceDoesNotExist: where there are workspaces and the run is not there.
+    """
+
+    home = runs.locate(run_id)
+    if home is not None:
+        owned: list[bool] = []
+
+        def own() -> None:
+            (found,) = experiments.find_many([home])
+            owned.append(found is not None and found.workspace == workspace)
+
+        # Not in a branch of parallel calls, for it makes such calls itself.
+        page = history_pages.read(home, run_id, key, after, size, large, beside=own)
+        if all(owned):
+            return page
+    if workspaces_enabled():
+        raise runs.missing(run_id)
+    return HistoryPage([], False, 0)
+
+
+def read_beginnings(
+    workspace: str, run_ids: Sequence[str], key: str, limit: int | None
+) -> list[list[Metric]]:
+    """At most ``limit`` first points of each run, which is no more than what all may need."""
+
+    def read(run_id: str, home: str) -> list[Metric]:
+        if limit is None:
+            return history.read(home, run_id, key)
+        return history_pages.read(home, run_id, key, None, limit).points
+
+    found = _of_runs(workspace, run_ids, [partial(read, run_id) for run_id in run_ids])
+    return [points or [] for points in found]
 
 
 def read_many(
     workspace: str, run_ids: Sequence[str], key: str, *, refuse: bool = False
 ) -> list[list[Metric]]:
-    """The points of each run; none for runs of another workspace. Whose an experiment is is read
-    beside the points.
+    """The points of each run; none for runs of another workspace.
 
     Args:
         refuse: where there are workspaces, runs that are not there are no runs without points.
@@ -75,26 +114,46 @@ def read_many(
     Raises:
         ResourceDoesNotExist: as ``refuse`` says.
     """
+
+    def read(run_id: str, home: str) -> list[Metric]:
+        return history.read(home, run_id, key)
+
+    reads = [partial(read, run_id) for run_id in run_ids]
+    return [points or [] for points in _of_runs(workspace, run_ids, reads, refuse=refuse)]
+
+
+def _of_runs(
+    workspace: str,
+    run_ids: Sequence[str],
+    reads: Sequence[Callable[[str], T]],
+    *,
+    refuse: bool = False,
+) -> list[T | None]:
+    """What is read of each run, whose experiment is given; None for runs of another workspace.
+    Whose an experiment is is read beside the points."""
     homes = table.parallel([partial(runs.locate, run_id) for run_id in run_ids])
     distinct = list(dict.fromkeys(home for home in homes if home is not None))
     owned: set[str] = set()
 
-    def own() -> list[Metric]:
+    def own() -> None:
         for found in experiments.find_many(distinct):
             if found is not None and found.workspace == workspace:
                 owned.add(found.experiment_id)
-        return []
 
-    calls = [
-        partial(history.read, home, run_id, key) if home is not None else list[Metric]
-        for home, run_id in zip(homes, run_ids, strict=True)
+    calls: list[Callable[[], T | None]] = [
+        partial(read, home) if home is not None else _nothing
+        for home, read in zip(homes, reads, strict=True)
     ]
-    _, *series = table.parallel([own, *calls])
+    _, *found = table.parallel([own, *calls])
     if refuse and workspaces_enabled():
         for home, run_id in zip(homes, run_ids, strict=True):
             if home not in owned:
                 raise runs.missing(run_id)
-    return [points if home in owned else [] for home, points in zip(homes, series, strict=True)]
+    return [one if home in owned else None for home, one in zip(homes, found, strict=True)]
+
+
+def _nothing() -> None:
+    return None
 
 
 def value_order(point: Metric) -> tuple[float, int]:

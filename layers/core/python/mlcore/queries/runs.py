@@ -8,7 +8,7 @@ from typing import Any
 from mlcore import paging
 from mlcore.auth.requirements import Reader
 from mlcore.entities import VIEW_STAGES, Experiment, Run
-from mlcore.limits.experiments import experiment_id
+from mlcore.limits.experiments import check_searched, experiment_ids
 from mlcore.limits.text import check_max_results
 from mlcore.repos import run_search, runs
 from mlcore.responses import runs as responses
@@ -17,7 +17,7 @@ from mlcore.search import fields, grammar, order
 
 def search(
     workspace: str,
-    experiment_ids: Sequence[str],
+    wanted: Sequence[str],
     filter_string: str,
     view: str,
     limit: int,
@@ -27,9 +27,10 @@ def search(
 ) -> dict[str, Any]:
     """Two round trips for the newest runs; for others see :mod:`mlcore.repos.run_search`."""
     check_max_results(limit)
+    check_searched(wanted)
     comparisons = grammar.parse_filter(filter_string, fields.RUN)
     ordering = grammar.parse_order_by(order_by, fields.RUN)
-    query = [sorted(set(experiment_ids)), filter_string, view, list(order_by)]
+    query = [sorted(set(wanted)), filter_string, view, list(order_by)]
     position = paging.position_of(page_token, query)
     after = None if position is None else order.restore_key(position, ordering, fields.RUN)
 
@@ -37,7 +38,7 @@ def search(
         return experiment.workspace == workspace and readable(experiment.experiment_id)
 
     rows = run_search.find(
-        list(dict.fromkeys(map(experiment_id, experiment_ids))),
+        experiment_ids(wanted),
         accepts,
         run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )

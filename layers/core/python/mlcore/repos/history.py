@@ -10,8 +10,7 @@ are one point, as in MLflow.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from mlcore.db import keys
@@ -20,7 +19,7 @@ from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.ids import now_ms
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory
-from mlcore.repos import points, ttl_policy
+from mlcore.repos import point_places, points, ttl_policy
 
 MAX_PACK_BYTES = 200_000
 """Half of DynamoDB's 400 KB, so that keys and attribute names never matter."""
@@ -36,33 +35,38 @@ def items(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Ra
         ((key, series),) = by_key.items()
         return history_items(experiment_id, run_id, key, series)
     made: list[Raw] = []
-    batch: dict[str, object] = {}
+    batch: dict[str, list[Metric]] = {}
     size = 0
     for key, series in by_key.items():
-        packed = points.pack(series)
-        weight = len(key.encode()) + 48 * len(packed)
+        weight = len(key.encode()) + 48 * len(series)
         if batch and size + weight > MAX_PACK_BYTES:
             made.append(_batch_item(experiment_id, run_id, batch))
             batch, size = {}, 0
-        batch[key] = packed
+        batch[key] = series
         size += weight
     made.append(_batch_item(experiment_id, run_id, batch))
     return made
 
 
 def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Metric]) -> list[Raw]:
-    """``MHIST`` packs of one metric, each below :data:`MAX_PACK_BYTES`."""
+    """``MHIST`` packs of one metric in its order, each below :data:`MAX_PACK_BYTES`."""
     size = MAX_PACK_BYTES // 48
+    ordered = sorted(series, key=point_places.order)
     made = []
-    for at in range(0, len(series), size):
-        chunk = series[at : at + size]
+    for at in range(0, len(ordered), size):
+        chunk = ordered[at : at + size]
         content = points.text(points.pack(chunk))
         place = keys.run_metric_history(
             experiment_id, run_id, key, chunk[0].step, chunk[0].timestamp, _digest(content)
         )
+        first, last = _reach(chunk)
+        span = point_places.span(first, last)
         model = RunMetricHistory(
             PK=place.pk,
             SK=place.sk,
+            lsi2sk=keys.lsi2_metric_history(
+                run_id, key, span, first, last, len(chunk), chunk[0].value
+            ),
             key=key,
             points=content,
             count=len(chunk),
@@ -96,31 +100,41 @@ def write(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> None:
 
 def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
     """All distinct points of a metric, ordered by timestamp, step and value (NaN as 0) as MLflow's
-    history is."""
+    history is. For a page of them see :mod:`mlcore.repos.history_pages`."""
     pk = keys.run(experiment_id, run_id).pk
     found: list[Metric] = []
     for item in table.query_all(
         pk, prefix=keys.run_metric_batch_prefix(run_id), attributes=["points"]
     ):
-        found += points.unpack(key, json.loads(item["points"]["S"]).get(key, ()))
+        found += points_of_batch(item, key)
     for item in table.query_all(
         pk, prefix=keys.run_metric_history_prefix(run_id, key), attributes=["points"]
     ):
-        found += points.unpack(key, json.loads(item["points"]["S"]))
+        found += points_of_pack(item, key)
     return distinct(found)
 
 
+def points_of_batch(item: Raw, key: str) -> list[Metric]:
+    return points.unpack(key, json.loads(item["points"]["S"]).get(key, ()))
+
+
+def points_of_pack(item: Raw, key: str) -> list[Metric]:
+    return points.unpack(key, json.loads(item["points"]["S"]))
+
+
 def distinct(found: Iterable[Metric]) -> list[Metric]:
-    by_identity = {
-        (m.timestamp, m.step, 0.0 if math.isnan(m.value) else m.value, math.isnan(m.value)): m
-        for m in found
-    }
+    by_identity = {point_places.order(point): point for point in found}
     return [by_identity[identity] for identity in sorted(by_identity)]
 
 
-def _batch_item(experiment_id: str, run_id: str, batch: dict[str, object]) -> Raw:
-    content = points.text(batch)
-    place = keys.run_metric_batch(experiment_id, run_id, _digest(content))
+def _batch_item(experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]) -> Raw:
+    content = points.text({key: points.pack(metrics) for key, metrics in series.items()})
+    first, last = _reach([metric for metrics in series.values() for metric in metrics])
+    first = point_places.step_of(first)
+    span = point_places.span(first, last)
+    place = keys.run_metric_batch(
+        experiment_id, run_id, keys.batch_id(span, first, _digest(content))
+    )
     model = RunMetricBatch(
         PK=place.pk,
         SK=place.sk,
@@ -131,6 +145,12 @@ def _batch_item(experiment_id: str, run_id: str, batch: dict[str, object]) -> Ra
         version=1,
     )
     return dict(model.serialize())
+
+
+def _reach(series: Sequence[Metric]) -> tuple[str, str]:
+    """The places of the first and the last point."""
+    orders = [point_places.order(metric) for metric in series]
+    return point_places.place(min(orders)), point_places.place(max(orders))
 
 
 def _digest(content: str) -> str:

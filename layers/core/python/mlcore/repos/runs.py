@@ -162,6 +162,7 @@ def create(run: Run, experiment: Experiment) -> None:
         SK=reference.sk,
         run_id=run.run_id,
         experiment_id=run.experiment_id,
+        history_order=1,
         updated_at=now_ms(),
         version=1,
     )

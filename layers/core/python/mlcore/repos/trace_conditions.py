@@ -11,7 +11,9 @@ from mlcore.entities import Assessment, Experiment, Trace
 from mlcore.repos import experiments, span_packs, trace_pages, traces
 from mlcore.repos.traces import Record
 from mlcore.search import trace_match
-from mlcore.search.trace_filter import SESSION, SOURCE_RUN, Condition, Filter
+from mlcore.search.rlike import Budget
+from mlcore.search.trace_filter import SESSION, SOURCE_RUN, Filter
+from mlcore.search.trace_match import Node
 
 Accepts = Callable[[Experiment], bool]
 Checked = tuple[Record, Trace]
@@ -33,8 +35,17 @@ class Conditions:
         """
         self._wanted = wanted
         self._links = links
-        self._holds = trace_match.own_test(wanted.own)
-        self._assessed = _Assessed(wanted.assessed, experiment_ids, accepts)
+        budget = Budget()
+        self._holds = trace_match.own_test(wanted.own, budget)
+        self._span_holds = trace_match.span_test(wanted.spans, wanted.spans_from, budget)
+        self._assessed = _Assessed(
+            [
+                (trace_match.assessment_test(one, budget), one.operator != "IS NULL")
+                for one in wanted.assessed
+            ],
+            experiment_ids,
+            accepts,
+        )
 
     @property
     def has_others(self) -> bool:
@@ -54,7 +65,7 @@ class Conditions:
     def others(self, rows: list[Checked]) -> list[Checked]:
         """Of these, the traces that meet the conditions about assessments and spans. What they need
         is read side by side."""
-        return _with_spans(self._assessed.chosen(rows), self._wanted)
+        return _with_spans(self._assessed.chosen(rows), self._wanted, self._span_holds)
 
 
 class _Assessed:
@@ -62,11 +73,16 @@ class _Assessed:
     of the experiments that are searched."""
 
     def __init__(
-        self, conditions: Sequence[Condition], experiment_ids: Sequence[str], accepts: Accepts
+        self,
+        tests: Sequence[tuple[Callable[[Assessment], bool], bool]],
+        experiment_ids: Sequence[str],
+        accepts: Accepts,
     ) -> None:
-        self._tests = [
-            (trace_match.assessment_test(one), one.operator != "IS NULL") for one in conditions
-        ]
+        """
+        Args:
+            tests: of assessments, and whether one that passes is wanted or forbidden.
+        """
+        self._tests = tests
         self._experiment_ids = experiment_ids
         self._accepts = accepts
         self._experiments: list[Experiment] | None = None
@@ -106,11 +122,12 @@ def _session(trace: Trace) -> str | None:
     return trace.trace_metadata.get(SESSION)
 
 
-def _with_spans(rows: list[Checked], wanted: Filter) -> list[Checked]:
+def _with_spans(
+    rows: list[Checked], wanted: Filter, holds: Callable[[Node, str], bool]
+) -> list[Checked]:
     """The traces that have a span that meets all conditions on spans."""
     if not wanted.spans:
         return rows
-    holds = trace_match.span_test(wanted.spans, wanted.spans_from)
     whole = trace_match.reads_content(wanted.spans)
 
     def has_one(read: Record) -> bool:

@@ -42,6 +42,7 @@ class Reader:
         self._text = text
         self._tokens = [token for token in tokens if token.kind != t.SPACE]
         self._at = 0
+        self._closing = _closings(self._tokens)
 
     def items(self) -> list[Item]:
         items = []
@@ -108,14 +109,11 @@ class Reader:
         return self._item(IDENTIFIER, self._tokens[start].start, self._tokens[self._at - 1].end)
 
     def _parenthesis(self) -> Item | None:
-        depth = 0
-        for at in range(self._at, len(self._tokens)):
-            word = self._word(at)
-            depth += (word == "(") - (word == ")")
-            if depth == 0:
-                start, self._at = self._tokens[self._at].start, at + 1
-                return self._item(PARENTHESIS, start, self._tokens[at].end)
-        return None
+        closing = self._closing.get(self._at)
+        if closing is None:
+            return None
+        start, self._at = self._tokens[self._at].start, closing + 1
+        return self._item(PARENTHESIS, start, self._tokens[closing].end)
 
     def _kind(self, at: int) -> str:
         return self._tokens[at].kind if at < len(self._tokens) else ""
@@ -125,6 +123,18 @@ class Reader:
 
     def _item(self, kind: str, start: int, end: int, parts: tuple[Item, ...] = ()) -> Item:
         return Item(kind, self._text[start:end], start, end, parts)
+
+
+def _closings(tokens: list[t.Token]) -> dict[int, int]:
+    """Where each parenthesis is closed that is."""
+    closings: dict[int, int] = {}
+    open_: list[int] = []
+    for at, token in enumerate(tokens):
+        if token.word == "(":
+            open_.append(at)
+        elif token.word == ")" and open_:
+            closings[open_.pop()] = at
+    return closings
 
 
 def _refuse_second_statement(text: str, items: list[Item]) -> None:

@@ -63,6 +63,7 @@ def conditions_of(text: str | None, clause: str) -> list[Item]:
     """The COMPARISON and NULL_CHECK items of a filter; ``clause`` shows what is neither."""
     if not text:
         return []
+    t.check_length(text)
     tokens = t.tokenize(text)
     if len(tokens) > t.MAX_TOKENS:
         raise InvalidParameterValue(f"Error on parsing filter '{text}'")

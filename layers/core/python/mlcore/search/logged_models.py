@@ -113,6 +113,7 @@ def parse_filter(text: str) -> tuple[Comparison, ...]:
     """The comparisons of a filter, all of which must hold. Raises InvalidParameterValue."""
     if not text:
         return ()
+    t.check_length(text)
     tokens = t.tokenize(text)
     items = Reader(text, tokens).items() if len(tokens) <= t.MAX_TOKENS else []
     if not items or any(item.text == ";" for item in items[:-1]):

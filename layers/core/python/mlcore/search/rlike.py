@@ -18,12 +18,16 @@ from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
 
-CHEAP_WAYS: Final = 200_000
-"""Python's engine tries so many in a few milliseconds."""
+CHEAP_WAYS: Final = 20_000
+"""Python's engine tries so many in less than a millisecond."""
+WAYS_OF_A_STEP: Final = 100
+"""What Python's engine may try in the time of a step."""
 MOST_WAYS: Final = 3_000_000
 """So many it may try where nothing else knows the expression."""
 MOST_STEPS: Final = 100_000
 """Of an expression in a text; a step is about a microsecond, or one for each 8,000 characters."""
+SEARCH_STEPS: Final = 10_000_000
+"""Of all expressions of a search in all texts: less than the time that a request has."""
 MOST_CHARACTERS: Final = 1_000
 """Of an expression."""
 
@@ -44,7 +48,25 @@ _TOO_MANY: Final = 10
 """An exponent that no text is short enough for."""
 
 
-def found(expression: str) -> Callable[[str], bool]:
+class Budget:
+    """The steps that are left to all expressions of one search."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = SEARCH_STEPS
+
+    def take(self, steps: int) -> None:
+        """Raises InvalidParameterValue when nothing is left."""
+        self.left -= steps
+        if self.left < 0:
+            raise InvalidParameterValue(
+                "The regular expressions of the search take too long in so many texts. Narrow the "
+                "search by other conditions, or use LIKE."
+            )
+
+
+def found(expression: str, budget: Budget) -> Callable[[str], bool]:
     """The test whether an expression is found in a text; one that cannot be compiled never is.
 
     The test raises InvalidParameterValue for what would take too long.
@@ -66,6 +88,7 @@ def found(expression: str) -> Callable[[str], bool]:
                 return False
         ways = factor * starts * (len(text) + 1) ** degree
         if ways <= (CHEAP_WAYS if known else MOST_WAYS):
+            budget.take(1 + ways // WAYS_OF_A_STEP)
             return search(text) is not None
         if not known:
             raise InvalidParameterValue(
@@ -73,7 +96,7 @@ def found(expression: str) -> Callable[[str], bool]:
                 "atomic or possessive parts can repeat little, and none can have more than "
                 f"{MOST_CHARACTERS} characters."
             )
-        return _Search(compiled, text).succeeds()
+        return _Search(compiled, text, budget).succeeds()
 
     return test
 
@@ -165,7 +188,8 @@ _WORD: Final[_Node] = (_constants.IN, [(_constants.CATEGORY, _constants.CATEGORY
 class _Search:
     """Of one expression in one text. Bit *i* of a set stands for the place before character *i*."""
 
-    def __init__(self, expression: _Expression, text: str) -> None:
+    def __init__(self, expression: _Expression, text: str, budget: Budget) -> None:
+        self._budget = budget
         self._expression = expression
         self._text = text
         self._reversed = text[::-1]
@@ -176,9 +200,12 @@ class _Search:
 
     def succeeds(self) -> bool:
         expression = self._expression
-        return bool(
-            self._through(expression.parsed, self._everywhere, expression.flags, back=False)
-        )
+        try:
+            return bool(
+                self._through(expression.parsed, self._everywhere, expression.flags, back=False)
+            )
+        finally:
+            self._budget.take(MOST_STEPS - self._left)
 
     def _through(self, parsed: _Parsed, places: int, flags: int, *, back: bool) -> int:
         for node in reversed(parsed) if back else parsed:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mlcore.errors import InvalidParameterValue
+
 SPACE = "space"
 NAME = "name"
 SYMBOL = "symbol"
@@ -30,6 +32,9 @@ OTHER = "other"
 # More tokens than this (a space counts) are refused: the limit of MLflow's parser, which also
 # bounds our work.
 MAX_TOKENS = 10_000
+
+MAX_CHARACTERS = 500_000
+"""Of a filter: no list of so many values as the tokens allow is longer."""
 
 # Words that can be neither a bare attribute nor, without a dot right before them, a part of a key.
 _RESERVED = frozenset(
@@ -89,12 +94,21 @@ class Token(NamedTuple):
     end: int
 
 
+def check_length(text: str) -> None:
+    """Raises InvalidParameterValue for a filter that is not worth being cut."""
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidParameterValue(
+            f"The filter string has {len(text)} characters; at most {MAX_CHARACTERS} are allowed."
+        )
+
+
 def tokenize(text: str) -> list[Token]:
-    """Cut the whole text; what no rule knows becomes one OTHER token per character."""
-    tokens = []
+    """Cut the text; what no rule knows becomes one OTHER token per character. The rest behind one
+    token more than :data:`MAX_TOKENS` is left out."""
+    tokens: list[Token] = []
     position, length = 0, len(text)
     match = _TOKEN.match
-    while position < length:
+    while position < length and len(tokens) <= MAX_TOKENS:
         found = match(text, position)
         if found is None or found.end() == position:
             end, kind = position + 1, OTHER

@@ -21,6 +21,7 @@ from mlcore.search.grammar import OrderBy
 from mlcore.search.like import ilike, like
 from mlcore.search.match import COMPARE
 from mlcore.search.order import MISSING, PRESENT, Key, value_field
+from mlcore.search.rlike import Budget
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
     CONTENT,
@@ -59,13 +60,13 @@ TIE_BREAK: Final = (
 )
 
 
-def own_test(conditions: Sequence[Condition]) -> Callable[[Trace], bool]:
-    """A test of conditions about the trace itself."""
-    tests = [_own(condition) for condition in conditions]
+def own_test(conditions: Sequence[Condition], budget: Budget) -> Callable[[Trace], bool]:
+    """A test of conditions about the trace itself; the budget is the search's."""
+    tests = [_own(condition, budget) for condition in conditions]
     return lambda trace: all(test(trace) for test in tests)
 
 
-def assessment_test(condition: Condition) -> Callable[[Assessment], bool]:
+def assessment_test(condition: Condition, budget: Budget) -> Callable[[Assessment], bool]:
     """Whether an assessment is one that the condition asks for; of IS NULL, one that it forbids."""
     kind, key, sign, value = condition
     if sign in ("IS NULL", "IS NOT NULL"):
@@ -84,7 +85,7 @@ def assessment_test(condition: Condition) -> Callable[[Assessment], bool]:
             return (json.dumps(one.value) in texts) is (sign == "=")
 
     else:
-        test = _text_test(sign, value)
+        test = _text_test(sign, value, budget)
 
         def holds(one: Assessment) -> bool:
             return test(json.dumps(one.value))
@@ -118,10 +119,10 @@ def reads_content(conditions: Sequence[Condition]) -> bool:
 
 
 def span_test(
-    conditions: Sequence[Condition], spans_from: int | None
+    conditions: Sequence[Condition], spans_from: int | None, budget: Budget
 ) -> Callable[[Node, str], bool]:
     """A test of a span's node and JSON: all conditions hold for it."""
-    tests = [_span(condition) for condition in conditions]
+    tests = [_span(condition, budget) for condition in conditions]
     return lambda node, content: (
         (spans_from is None or node[_START] >= spans_from)
         and all(test(node, content) for test in tests)
@@ -173,7 +174,7 @@ def _value_of(order: OrderBy) -> Callable[[Trace], Any]:
     return lambda trace: entries(trace).get(key)
 
 
-def _own(condition: Condition) -> Callable[[Trace], bool]:
+def _own(condition: Condition, budget: Budget) -> Callable[[Trace], bool]:
     kind, key, sign, value = condition
     if kind == ISSUE:
         return lambda trace: any(
@@ -181,21 +182,21 @@ def _own(condition: Condition) -> Callable[[Trace], bool]:
         )
     if kind == ATTRIBUTE:
         get = _COLUMNS[key]
-        test = _number_test(sign, value) if key in _TIMES else _text_test(sign, value)
+        test = _number_test(sign, value) if key in _TIMES else _text_test(sign, value, budget)
         return lambda trace: (found := get(trace)) is not None and test(found)
     if key == PROMPTS_TAG and kind == TAG:
         return lambda trace: value in trace.prompts
     entries = _MAPS[kind]
     if sign in ("IS NULL", "IS NOT NULL"):
         return lambda trace: (key in entries(trace)) is (sign == "IS NOT NULL")
-    test = _text_test(sign, value)
+    test = _text_test(sign, value, budget)
     return lambda trace: (found := entries(trace).get(key)) is not None and test(found)
 
 
-def _span(condition: Condition) -> Callable[[Node, str], bool]:
+def _span(condition: Condition, budget: Budget) -> Callable[[Node, str], bool]:
     _, key, sign, value = condition
     if key in _PLACES:
-        place, test = _PLACES[key], _text_test(sign, value)
+        place, test = _PLACES[key], _text_test(sign, value, budget)
         return lambda node, _: isinstance(node[place], str) and test(node[place])
     if key != CONTENT:
         name = key.removeprefix(SPAN_ATTRIBUTE)
@@ -211,7 +212,7 @@ def _span(condition: Condition) -> Callable[[Node, str], bool]:
             value = f'"{name}": {begin}{pattern}{end}'
         else:
             value = f'%"{name}"{pattern}%'
-    holds = _text_test(sign, value)
+    holds = _text_test(sign, value, budget)
     return lambda _, content: holds(content)
 
 
@@ -227,13 +228,13 @@ def _number_test(sign: str, value: Any) -> Test:
     return lambda found: compare(found, value)
 
 
-def _text_test(sign: str, value: Any) -> Test:
+def _text_test(sign: str, value: Any, budget: Budget) -> Test:
     if sign == "LIKE":
         return like(value)
     if sign == "ILIKE":
         return ilike(value)
     if sign == "RLIKE":
-        return rlike.found(value)
+        return rlike.found(value, budget)
     if sign in ("IN", "NOT IN"):
         members = frozenset(value)
         return members.__contains__ if sign == "IN" else lambda text: text not in members

@@ -99,6 +99,7 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
     LSI2 EXP#<experiment_id>
         R#<time>#<inv_run_id>                               lsi2_run
         T#<time>#<inv_trace_id>                             lsi2_trace
+        MHIST#<run_id>#<key>#<span>#<first>#<last>#<number>#<double>  lsi2_metric_history
     LSI3 EXP#<experiment_id>
         <status>#R#<time>#<inv_run_id>                      lsi3_run
         <status>#T#<time>#<inv_trace_id>                    lsi3_trace
@@ -147,7 +148,7 @@ from __future__ import annotations
 from mlcore.db.keys.evaluation import *  # noqa: F403
 from mlcore.db.keys.evaluation import EVALUATION_INDEX_PATTERNS, EVALUATION_PATTERNS
 from mlcore.db.keys.experiments import *  # noqa: F403
-from mlcore.db.keys.experiments import EXPERIMENT_PATTERNS
+from mlcore.db.keys.experiments import EXPERIMENT_INDEX_PATTERNS, EXPERIMENT_PATTERNS
 from mlcore.db.keys.indexes import *  # noqa: F403
 from mlcore.db.keys.indexes import INDEX_PATTERNS
 from mlcore.db.keys.logged_models import *  # noqa: F403
@@ -181,7 +182,8 @@ PATTERNS: dict[str, Pattern] = {
 """The patterns of items by name."""
 
 INDEXES: dict[str, Pattern] = {
-    pattern.name: pattern for pattern in (*INDEX_PATTERNS, *EVALUATION_INDEX_PATTERNS)
+    pattern.name: pattern
+    for pattern in (*INDEX_PATTERNS, *EXPERIMENT_INDEX_PATTERNS, *EVALUATION_INDEX_PATTERNS)
 }
 """The patterns of secondary indexes by name."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import Key, Pattern
+from mlcore.db.keys.pattern import LAST, Key, Pattern
+from mlcore.db.sortable import parse_double
 
 _EXP = "EXP#<experiment_id>"
 
@@ -52,6 +53,16 @@ DATASET_PART = Pattern(
     "D#<dataset_hash>#PART#<field>#<number>",
     "a piece of a field that is too large for the dataset's item",
 )
+
+LSI2_METRIC_HISTORY = Pattern(
+    "lsi2_metric_history",
+    _EXP,
+    "MHIST#<run_id>#<key>#<span>#<first>#<last>#<number>#<double>",
+    "points of one metric by their first point, separately for each class of spans",
+    index="LSI2",
+)
+
+EXPERIMENT_INDEX_PATTERNS = (LSI2_METRIC_HISTORY,)
 
 EXPERIMENT_PATTERNS = (
     EXPERIMENT,
@@ -134,12 +145,52 @@ def run_metric_history_prefix(run_id: str, key: str) -> str:
     return RUN_METRIC_HISTORY.sk.prefix(run_id, key)
 
 
+def lsi2_metric_history(
+    run_id: str, key: str, span: int, first: str, last: str, number: int, value: float
+) -> str:
+    """Places of the first and the last point, as :mod:`mlcore.repos.point_places` writes them, how
+    many points there are, and the value of the first."""
+    return LSI2_METRIC_HISTORY.sk.build(run_id, key, f"{span:02d}", first, last, number, value)
+
+
+def lsi2_metric_history_prefix(run_id: str, key: str) -> str:
+    return LSI2_METRIC_HISTORY.sk.prefix(run_id, key)
+
+
+def lsi2_metric_history_from(run_id: str, key: str, span: int, first: str) -> tuple[str, str]:
+    """What begins at a place or behind it."""
+    prefix = LSI2_METRIC_HISTORY.sk.prefix(run_id, key, f"{span:02d}")
+    return prefix + first, prefix + LAST
+
+
+def parse_lsi2_metric_history(sk: str) -> tuple[str, str, int, float]:
+    """First and last place, the number of points, the value of the first one."""
+    first, last, number, value = sk.rsplit("#", 4)[1:]
+    return first, last, int(number), parse_double(value)
+
+
 def run_metric_batch(experiment_id: str, run_id: str, batch_id: str) -> Key:
     return Key(_partition(experiment_id), RUN_METRIC_BATCH.sk.build(run_id, batch_id))
 
 
 def run_metric_batch_prefix(run_id: str) -> str:
     return RUN_METRIC_BATCH.sk.prefix(run_id)
+
+
+def batch_id(span: int, first: str, digest: str) -> str:
+    """Batches are in the order of their first points within each class of spans."""
+    return f"{span:02d}{first}{digest}"
+
+
+def parse_batch_id(sk: str) -> str:
+    """The place of the first point of a batch, without the value."""
+    return sk.rpartition("#")[2][2:34]
+
+
+def run_metric_batch_from(run_id: str, span: int, first: str) -> tuple[str, str]:
+    """What begins at a place or behind it."""
+    prefix = RUN_METRIC_BATCH.sk.prefix(run_id) + f"{span:02d}"
+    return prefix + first[:32], prefix + LAST
 
 
 def run_param(experiment_id: str, run_id: str, key: str) -> Key:

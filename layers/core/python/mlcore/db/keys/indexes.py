@@ -1,5 +1,5 @@
-"""Keys in the secondary indexes; META items alone have LSI keys, so a Query there never meets a
-child.
+"""Keys in the secondary indexes; META items alone have LSI keys, and packs of history, which begin
+differently in LSI2: a Query for META items never meets a child.
 
 LSI1 to LSI3 end in the inverted id: read backwards they give newest first and, at one time, ids
 ascending. LSI4 is read forwards and ends in the id itself. LSI5 ends in the inverted id; NaN is
