@@ -15,11 +15,11 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities import Experiment
-from mlcore.repos import experiments, span_packs, traces
+from mlcore.repos import experiments, llm_prices, span_packs, traces
 from mlcore.repos.span_packs import Node, Owner
 from mlcore.repos.traces import Change, Record
 from mlcore.search.text_fields import CONTENT
-from traces import facts, otlp, spans, state, usage
+from traces import costs, facts, otlp, spans, state, usage
 from traces.facts import Facts
 
 KNOWN_SERVICES: Final = frozenset(
@@ -53,28 +53,45 @@ def log_spans(experiment_id: str, found: Mapping[str, Sequence[Resourced]], work
 
 
 class _Export:
-    """The spans of one trace in one request."""
+    """The spans of one trace in one request.
+
+    Nodes and packs are there once the spans are complete, for which prices may have to be read.
+    """
 
     def __init__(self, trace_id: str, together: Sequence[Resourced]) -> None:
         self.trace_id = trace_id
-        nodes = [spans.node(span) for span, _ in together]
-        contents = [spans.content(span) for span, _ in together]
+        self._spans = [span for span, _ in together]
+        self.needs_prices = any(costs.is_due(span["attributes"]) for span in self._spans)
         self.nodes: dict[str, Node] = {}
+        self.packs: list[span_packs.Pack] = []
+        self.facts = facts.of_spans(together)
+
+    def complete(self) -> None:
+        if self.packs:
+            return
+        if self.needs_prices:
+            own = llm_prices.own()
+            for span in self._spans:
+                costs.complete(span["attributes"], own)
+        nodes = list(map(spans.node, self._spans))
+        contents = list(map(spans.content, self._spans))
         for node in nodes:
             known = self.nodes.get(node[0])
             if known is None or node[1] >= known[1]:
                 self.nodes[node[0]] = node
         self.packs = span_packs.packs_of(list(map(span_packs.Span, contents, nodes)))
-        self.facts = facts.of_spans(together)
 
     @property
     def has_amounts(self) -> bool:
-        return any(node[4] or node[5] for node in self.nodes.values())
+        return any(node[4] is not None or node[5] is not None for node in self.nodes.values())
 
 
 def _log(export: _Export, experiment_id: str, workspace: str) -> None:
     for _ in range(ATTEMPTS):
-        experiment, read = traces.find_or_place(export.trace_id, experiment_id)
+        experiment, read = traces.find_or_place(
+            export.trace_id, experiment_id, prices=export.needs_prices
+        )
+        export.complete()
         if read is None:
             if experiment is None or experiment.workspace != workspace:
                 raise experiments.missing(experiment_id)

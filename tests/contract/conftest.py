@@ -13,7 +13,16 @@ from hypothesis import settings
 from mlcore.db.client import client as product_client
 from mlcore.entities import Workspace
 from mlcore.observability import logger
-from mlcore.repos import datasets, logged_models, runs, text_index, traces, ttl_policy, workspaces
+from mlcore.repos import (
+    datasets,
+    llm_prices,
+    logged_models,
+    runs,
+    text_index,
+    traces,
+    ttl_policy,
+    workspaces,
+)
 from mlcore.settings import settings as product_settings
 from tests.contract.api import Api
 from tests.doubles import proxy
@@ -51,6 +60,7 @@ def forget() -> None:
     text_index._setting.clear()
     workspaces._seen.clear()
     ttl_policy.forget()
+    llm_prices.forget()
 
 
 def enable_workspaces(patch: pytest.MonkeyPatch, *names: str) -> None:

@@ -25,6 +25,7 @@ from mlcore.models.traces import TraceReference
 from mlcore.repos import (
     document,
     experiments,
+    llm_prices,
     trace_assessments,
     trace_children,
     trace_marks,
@@ -112,20 +113,29 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[Record | None]:
     return [_visible(found.get(trace_id), workspace) for trace_id in trace_ids]
 
 
-def find_or_place(trace_id: str, experiment_id: str) -> tuple[Experiment | None, Record | None]:
+def find_or_place(
+    trace_id: str, experiment_id: str, *, prices: bool = False
+) -> tuple[Experiment | None, Record | None]:
     """For a trace that may be new: the experiment where it would be made, and the trace wherever it
-    is. One round trip unless it is in another experiment."""
+    is. One round trip unless it is in another experiment.
+
+    Args:
+        prices: prices of models are needed next, so the deployment's own are read besides.
+    """
     known = _locations.get(trace_id, experiment_id)
-    reference, meta, item, elsewhere, *setting = table.batch_get(
+    policy = ttl_policy.asking()
+    reference, meta, item, elsewhere, *settings = table.batch_get(
         [
             keys.trace_ref(trace_id),
             keys.experiment(experiment_id),
             keys.trace(known, trace_id),
             keys.experiment(known),
-            *ttl_policy.asking(),
+            *policy,
+            *(llm_prices.asking() if prices else ()),
         ]
     )
-    ttl_policy.learn(setting)
+    ttl_policy.learn(settings[: len(policy)])
+    llm_prices.learn(settings[len(policy) :])
     experiment = experiments.found(experiment_id, meta)
     if item is None and reference is not None and reference["experiment_id"]["S"] != known:
         read = _read([(reference["experiment_id"]["S"], trace_id)]).get(trace_id)
