@@ -11,7 +11,7 @@ import pytest
 from mlcore import errors
 from mlcore.db import capacity
 from mlcore.repos import config, llm_prices
-from tests.contract.conftest import Store, forget
+from tests.contract.conftest import Store
 from tests.contract.trace_calls import Fields, export, info, span, start, tell, whole
 from tests.contract.trace_story import new_trace
 
@@ -125,19 +125,32 @@ def told(model: str) -> Fields:
     return {"mlflow.chat.tokenUsage": USAGE, "mlflow.llm.model": model}
 
 
-@pytest.mark.parametrize("remembered", [False, True])
-def test_prices_take_no_round_trip(store: Store, remembered: bool) -> None:
+@pytest.mark.parametrize("number", [1, 5])
+def test_prices_take_no_round_trip(store: Store, number: int) -> None:
+    """Of one trace or several in an export; of new ones, then of those that are there."""
     store.api.get("experiments/get", experiment_id="0")
-    export("0", [call(new_trace(), 1, "gpt-4o")])
-    if not remembered:
-        forget()
-    trace = new_trace()
-    for number, most in ((1, 2), (2, 3)):
-        export("0", [call(trace, number, "gpt-4o")])
-        cost = capacity.last()
-        assert cost is not None
-        assert cost.round_trips <= most
-    assert json.loads(info(f"tr-{trace}")["trace_metadata"]["mlflow.trace.cost"])["total_cost"] > 0
+
+    def trips() -> list[int]:
+        traces, found = [new_trace() for _ in range(number)], []
+        for span_number in (1, 2):
+            with pytest.MonkeyPatch.context() as patch:
+                if not remembered:
+                    patch.setattr(llm_prices, "_setting", [])
+                export("0", [call(trace, span_number, "gpt-4o") for trace in traces])
+            cost = capacity.last()
+            assert cost is not None
+            found.append(cost.round_trips)
+        for trace in traces:
+            metadata = info(f"tr-{trace}")["trace_metadata"]
+            assert json.loads(metadata["mlflow.trace.cost"])["total_cost"] == pytest.approx(0.007)
+        return found
+
+    remembered = True
+    trips()
+    expected = trips()
+    remembered = False
+    assert trips() == expected
+    assert expected[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.traces.test_otlp import written
-from traces import costs, otlp, otlp_protobuf, spans
+from traces import costs, otlp, otlp_protobuf, spans, usage
 
 mlflow_span = pytest.importorskip("mlflow.entities.span")
+tracing = pytest.importorskip("mlflow.tracing.utils")
 translation = pytest.importorskip("mlflow.tracing.otel.translation")
 
 EXAMPLES = int(os.environ.get("TRANSLATION_EXAMPLES", "300"))
@@ -185,3 +187,29 @@ def test_the_same_attributes(attributes: dict[str, Any], events: list[otlp.Event
     costs.complete(stored["attributes"], {})
     if theirs is not None:
         assert stored["attributes"] == theirs["attributes"]
+
+
+AMOUNTS = st.none() | st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(
+        ("input_cost", "output_cost", "total_cost"), st.floats(0, 1) | st.integers(0, 9)
+    ),
+)
+
+
+@settings(deadline=None, max_examples=EXAMPLES, database=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), AMOUNTS), max_size=9), st.randoms(use_true_random=False)
+)
+def test_the_same_sums(drawn: list[tuple[int, Any]], chance: random.Random) -> None:
+    """To the last digit, where stock hears of spans as they end."""
+    parts = [
+        usage.Part(f"{number:x}", f"{parent:x}" if parent < number else None, 100 - number, amounts)
+        for number, (parent, amounts) in enumerate(drawn)
+    ]
+    nodes = [
+        tracing.SpanAggregationNode(one.span_id, one.parent_id, one.amounts)
+        for one in sorted(parts, key=lambda one: one.end)
+    ]
+    chance.shuffle(parts)
+    assert usage.cost(parts) == (tracing.aggregate_cost_from_span_nodes(nodes) or {})

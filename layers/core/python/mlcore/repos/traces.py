@@ -25,7 +25,6 @@ from mlcore.models.traces import TraceReference
 from mlcore.repos import (
     document,
     experiments,
-    llm_prices,
     trace_assessments,
     trace_children,
     trace_marks,
@@ -113,29 +112,20 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[Record | None]:
     return [_visible(found.get(trace_id), workspace) for trace_id in trace_ids]
 
 
-def find_or_place(
-    trace_id: str, experiment_id: str, *, prices: bool = False
-) -> tuple[Experiment | None, Record | None]:
+def find_or_place(trace_id: str, experiment_id: str) -> tuple[Experiment | None, Record | None]:
     """For a trace that may be new: the experiment where it would be made, and the trace wherever it
-    is. One round trip unless it is in another experiment.
-
-    Args:
-        prices: prices of models are needed next, so the deployment's own are read besides.
-    """
+    is. One round trip unless it is in another experiment."""
     known = _locations.get(trace_id, experiment_id)
-    policy = ttl_policy.asking()
-    reference, meta, item, elsewhere, *settings = table.batch_get(
+    reference, meta, item, elsewhere, *setting = table.batch_get(
         [
             keys.trace_ref(trace_id),
             keys.experiment(experiment_id),
             keys.trace(known, trace_id),
             keys.experiment(known),
-            *policy,
-            *(llm_prices.asking() if prices else ()),
+            *ttl_policy.asking(),
         ]
     )
-    ttl_policy.learn(settings[: len(policy)])
-    llm_prices.learn(settings[len(policy) :])
+    ttl_policy.learn(setting)
     experiment = experiments.found(experiment_id, meta)
     if item is None and reference is not None and reference["experiment_id"]["S"] != known:
         read = _read([(reference["experiment_id"]["S"], trace_id)]).get(trace_id)
