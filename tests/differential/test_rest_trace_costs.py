@@ -4,6 +4,9 @@ spans and traces, the same sums in metrics, the same answers to searches."""
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +20,9 @@ from tests.differential.test_rest_traces import (
     span,
     text,
 )
+from tests.servers import environment
 
+SCRIPT = Path(__file__).parent / "cost_script.py"
 MS = START // 1_000_000
 LOCATIONS = [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": ID}}]
 
@@ -262,3 +267,54 @@ def rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [rounded(item) for item in value]
     return round(value, 12) if isinstance(value, float) else value
+
+
+def test_spans_in_a_file(two: Two) -> None:
+    """As clients before 3.5 keep them: such spans cost what they tell, on both servers."""
+    trace_id = f"tr-{new_id()}"
+    attributes = {
+        "mlflow.traceRequestId": json.dumps(trace_id),
+        "mlflow.llm.model": '"gpt-4o"',
+        "mlflow.chat.tokenUsage": '{"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}',
+    }
+    one = {
+        "trace_id": "AAAAAAAAAAAAAAAAAAAAAQ==",
+        "span_id": "AAAAAAAAAAE=",
+        "parent_span_id": None,
+        "name": "call",
+        "start_time_unix_nano": START,
+        "end_time_unix_nano": START + 5,
+        "events": [],
+        "status": {"code": "STATUS_CODE_OK", "message": ""},
+        "attributes": attributes,
+    }
+    info = {"trace_id": trace_id, "trace_location": LOCATIONS[0], "state": "OK"}
+    for side in (two.stock, two.product):
+        body = {"trace": {"trace_info": {**info, "request_time": "2023-11-14T22:13:20Z"}}}
+        assert side.ask("POST", "/api/3.0/mlflow/traces", body)[0] == 200
+        place = f"{ID}/traces/{trace_id}/artifacts/traces.json"
+        sent = side.ask("PUT", f"/api/2.0/mlflow-artifacts/artifacts/{place}", {"spans": [one]})
+        assert sent[0] == 200
+    two.same("GET", f"/api/3.0/mlflow/traces/{trace_id}")
+    two.same("GET", f"/ajax-api/2.0/mlflow/get-trace-artifact?request_id={trace_id}")
+
+
+@pytest.mark.parametrize("logging", ["async", "sync"])
+def test_what_the_client_reads(two: Two, logging: str, tmp_path: Path) -> None:
+    """In the background the client tells of a trace before its last spans are there; stock leaves
+    their cost out of the sum then, so that its answer is asked for without."""
+    runs = [
+        subprocess.Popen(
+            [sys.executable, str(SCRIPT), url, f"costs {new_id()}", how],
+            stdout=subprocess.PIPE,
+            cwd=tmp_path,
+            env=environment(),
+        )
+        for url, how in ((two.stock.url, "sync"), (two.product.url, logging))
+    ]
+    stock, ours = [json.loads(run.communicate(timeout=120)[0]) for run in runs]
+    assert rounded(ours) == rounded(stock)
+    assert [(one["name"], bool(one["cost"])) for one in stock] == [
+        *(("agent of 1", True), ("agent of 2", True), ("agent of 4", True)),
+        *(("call 0", True), ("call 3", False)),
+    ]
