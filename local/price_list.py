@@ -18,7 +18,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from mlcore.prices.price_list import FIELDS, FILE
+from mlcore.prices.price_list import FILE
+from mlcore.prices.setting import FIELDS
 
 Prices = dict[str, dict[str, list[float | None]]]
 """By provider, then by model: the parts of a price in their order."""
@@ -65,7 +66,10 @@ def of_installed() -> Prices:
 
 def installed_source() -> str:
     version = importlib.metadata.version("mlflow")
-    return f"the model catalogue of MLflow {version} (Apache License 2.0)"
+    return (
+        f"the model catalogue of MLflow {version} (Apache License 2.0), whose prices go back to "
+        "LiteLLM's table (MIT License)"
+    )
 
 
 def of_path(path: Path) -> Prices:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mlcore.prices import Own, cost
+from mlcore.prices.cost import cost
+from mlcore.prices.price_list import Own
 from traces.conventions import Attributes
 from traces.names import SPAN_COST, SPAN_MODEL, SPAN_PROVIDER, SPAN_USAGE
 from traces.spans import dumped

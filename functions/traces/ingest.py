@@ -15,7 +15,7 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities import Experiment
-from mlcore.prices import Own
+from mlcore.prices.price_list import Own
 from mlcore.repos import experiments, llm_prices, span_packs, traces
 from mlcore.repos.span_packs import Node, Owner
 from mlcore.repos.traces import Change, Record

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from local import price_list as maker
-from mlcore.prices import cost
+from mlcore.prices.cost import cost
 from mlcore.prices.price_list import FILE
 from tests.differential.stock import SEED
 

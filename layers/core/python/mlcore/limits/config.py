@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.prices import price_list
+from mlcore.prices import setting as prices
 from mlcore.search import text_fields
 
 KINDS: Final = ("deleted_runs", "deleted_experiments", "traces", "metric_history")
@@ -95,16 +95,15 @@ def _check_llm_prices(value: Any) -> None:
 def _check_price(provider: str, model: str, price: Any) -> None:
     if not _is_name(model):
         raise InvalidParameterValue(f"The setting 'llm_prices' cannot have the model {model!r}.")
-    required = price_list.FIELDS[:2]
     if (
         not isinstance(price, dict)
-        or not price.keys() <= set(price_list.FIELDS)
-        or not all(map(_is_price, (price.get(field) for field in required)))
+        or not price.keys() <= set(prices.FIELDS)
+        or not all(map(_is_price, (price.get(field) for field in prices.REQUIRED)))
         or not all(map(_is_price, price.values()))
     ):
         raise InvalidParameterValue(
             f"The price of '{model}' by '{provider}' must be an object of US dollars, with "
-            f"{' and '.join(required)}, and perhaps {', '.join(price_list.FIELDS[2:])}."
+            f"{' and '.join(prices.REQUIRED)}, and perhaps {', '.join(prices.FIELDS[2:])}."
         )
 
 
@@ -123,5 +122,5 @@ def _is_price(value: Any) -> bool:
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "ttl_policy": _check_ttl_policy,
     text_fields.SETTING: _check_fts_fields,
-    price_list.SETTING: _check_llm_prices,
+    prices.SETTING: _check_llm_prices,
 }

@@ -17,14 +17,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-SETTING: Final = "llm_prices"
-ANY: Final = "*"
-"""In the setting, instead of a provider: whoever serves the model."""
+from mlcore.prices.setting import ANY, FIELDS
+
 FILE: Final = Path(__file__).with_name("llm.json")
 
 
 class Price(NamedTuple):
-    """US dollars for a million tokens; None where the list does not tell."""
+    """US dollars for a million tokens, in the order of the setting's fields; None where the list
+    does not tell."""
 
     input: float | None = None
     output: float | None = None
@@ -32,9 +32,6 @@ class Price(NamedTuple):
     cache_write: float | None = None
     cache_write_1hr: float | None = None
 
-
-FIELDS: Final = tuple(f"{name}_per_million_tokens" for name in Price._fields)
-"""What the setting calls the parts of a price, in their order; MLflow's words."""
 
 Own = Mapping[str, Mapping[str, Price]]
 """A deployment's own prices: by provider, then by model."""

@@ -9,8 +9,8 @@ from typing import Final
 
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.prices import Own, own_prices
-from mlcore.prices.price_list import SETTING
+from mlcore.prices.price_list import Own, own_prices
+from mlcore.prices.setting import SETTING
 
 SETTING_SECONDS: Final = 60.0
 """For so long a process remembers the setting."""
