@@ -22,8 +22,10 @@ def complete(attributes: Attributes, own: Own) -> None:
     """Adds the cost, in place, where it is due and the model's price is known."""
     if not is_due(attributes):
         return
-    told = [_told(attributes.get(key)) for key in (SPAN_MODEL, SPAN_USAGE, SPAN_PROVIDER)]
-    found = cost(*told, own)
+    model, usage, provider = [
+        _told(attributes.get(key)) for key in (SPAN_MODEL, SPAN_USAGE, SPAN_PROVIDER)
+    ]
+    found = cost(model, usage, provider, own)
     if found:
         attributes[SPAN_COST] = dumped(found)
 

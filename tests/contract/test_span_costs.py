@@ -19,11 +19,15 @@ USAGE = {"input_tokens": 1000, "output_tokens": 100, "total_tokens": 1100}
 TEN = {"input_per_million_tokens": 10, "output_per_million_tokens": 100}
 
 
-def call(trace: str, number: int, model: str, provider: str | None = None, **more: Any) -> Fields:
-    told = {"mlflow.chat.tokenUsage": USAGE, "mlflow.llm.model": model}
+def call(
+    trace: str, number: int, model: str, provider: str | None = None, cost: Any = None
+) -> Fields:
+    told: Fields = {"mlflow.chat.tokenUsage": USAGE, "mlflow.llm.model": model}
     if provider:
         told["mlflow.llm.provider"] = provider
-    return span(trace, number, **{**told, **more})
+    if cost:
+        told["mlflow.llm.cost"] = cost
+    return span(trace, number, **told)
 
 
 def spent(trace: str) -> tuple[dict[int, Any], Any]:
@@ -95,8 +99,8 @@ def test_what_is_told_is_kept(store: Store) -> None:
     export(
         "0",
         [
-            call(trace, 1, "gpt-4o", **{"mlflow.llm.cost": told}),
-            call(trace, 2, "gpt-4o", **{"mlflow.llm.cost": "null"}),
+            call(trace, 1, "gpt-4o", cost=told),
+            call(trace, 2, "gpt-4o", cost="null"),
         ],
     )
     assert spent(trace)[1] == 3.0

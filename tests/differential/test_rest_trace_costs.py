@@ -256,8 +256,8 @@ def test_metrics_and_searches(two: Two) -> None:
                 assert rounded(ours[1]) == rounded(stock[1]), body
     found = "metadata.`mlflow.trace.cost` IS NOT NULL"
     for filter_string in (found, found.replace("NOT ", "")):
-        body = {"locations": LOCATIONS, "filter": filter_string, "max_results": 100}
-        two.same("POST", "/api/3.0/mlflow/traces/search", body)
+        wanted = {"locations": LOCATIONS, "filter": filter_string, "max_results": 100}
+        two.same("POST", "/api/3.0/mlflow/traces/search", wanted)
 
 
 def rounded(value: Any) -> Any:
