@@ -41,7 +41,7 @@ UI       := .tools/ui.stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint scan imports format build sizes rehearse invoke-events deploy-tools publish-ui bench lock clean
+.PHONY: help setup local test lint scan imports format prices build sizes rehearse invoke-events deploy-tools publish-ui bench lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -72,6 +72,9 @@ imports: .venv/all.stamp ## Check which modules import which
 format: .venv/all.stamp ## Rewrite the sources in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+prices: .venv/all.stamp ## Make the price list of models again, from the installed mlflow; ARGS="FOLDER" or "FILE" names another source
+	$(BIN)/python -m local.price_list $(ARGS)
 
 # The cache of `sam build` does not look at the environment, so each architecture has its own.
 build: .tools/sam-$(SAM_VERSION).stamp ## Validate template.yaml and build what `sam deploy` uploads; ARCHITECTURE=x86_64

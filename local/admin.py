@@ -134,7 +134,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _add_config(commands: Any) -> None:
-    does = "read and write settings: ttl_policy, fts_fields"
+    does = "read and write settings: ttl_policy, fts_fields, llm_prices"
     actions = commands.add_parser("config", help=does, description=does).add_subparsers(
         dest="action", required=True
     )

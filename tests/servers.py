@@ -138,8 +138,13 @@ def _start_stock(
         *("--artifacts-destination", str(folder / "artifacts")),
         *arguments,
     ]
-    # Its job runners start eight processes that no test needs.
-    quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **more}
+    # Its job runners start eight processes that no test needs; and it looks for newer prices of
+    # models in the internet, for seconds.
+    quiet = {
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "MLFLOW_MODEL_CATALOG_URI": "",
+        **more,
+    }
     return start(command, port, folder, folder, **quiet)
 
 

@@ -8,18 +8,19 @@ the packs of all who wrote it before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities import Experiment
-from mlcore.repos import experiments, span_packs, traces
+from mlcore.prices.price_list import Own
+from mlcore.repos import experiments, llm_prices, span_packs, traces
 from mlcore.repos.span_packs import Node, Owner
 from mlcore.repos.traces import Change, Record
 from mlcore.search.text_fields import CONTENT
-from traces import facts, otlp, spans, state, usage
+from traces import costs, facts, otlp, spans, state, usage
 from traces.facts import Facts
 
 KNOWN_SERVICES: Final = frozenset(
@@ -31,6 +32,8 @@ ATTEMPTS: Final = 20
 
 Resourced = tuple[spans.Stored, Mapping[str, Any]]
 """A span, and the attributes of the resource that made it."""
+Place = tuple[Experiment | None, Record | None]
+"""The experiment where a trace would be made, and the trace wherever it is."""
 
 
 def by_trace(exported: Iterable[otlp.ResourceSpans]) -> dict[str, list[Resourced]]:
@@ -49,32 +52,63 @@ def log_spans(experiment_id: str, found: Mapping[str, Sequence[Resourced]], work
     """Three round trips at most, for all traces side by side. A trace that is there already stays
     in its experiment."""
     exports = [_Export(trace_id, together) for trace_id, together in found.items()]
-    table.parallel([partial(_log, one, experiment_id, workspace) for one in exports])
+    places: list[Place | None] = [None] * len(exports)
+    own: Own = {}
+    if any(export.needs_prices for export in exports):
+        if llm_prices.remembered() is None:
+            places = _places_beside_prices(exports, experiment_id)
+        own = llm_prices.own()
+
+    def log(export: _Export, place: Place | None) -> None:
+        export.complete(own)
+        _log(export, experiment_id, workspace, place)
+
+    table.parallel([partial(log, *one) for one in zip(exports, places, strict=True)])
 
 
 class _Export:
-    """The spans of one trace in one request."""
+    """The spans of one trace in one request.
+
+    Nodes and packs are there once the spans are complete, for which prices may have to be known.
+    """
 
     def __init__(self, trace_id: str, together: Sequence[Resourced]) -> None:
         self.trace_id = trace_id
-        nodes = [spans.node(span) for span, _ in together]
-        contents = [spans.content(span) for span, _ in together]
+        self._spans = [span for span, _ in together]
+        self.needs_prices = any(costs.is_due(span["attributes"]) for span in self._spans)
         self.nodes: dict[str, Node] = {}
+        self.packs: list[span_packs.Pack] = []
+        self.facts = facts.of_spans(together)
+
+    def complete(self, own: Own) -> None:
+        if self.needs_prices:
+            for span in self._spans:
+                costs.complete(span["attributes"], own)
+        nodes = list(map(spans.node, self._spans))
+        contents = list(map(spans.content, self._spans))
         for node in nodes:
             known = self.nodes.get(node[0])
             if known is None or node[1] >= known[1]:
                 self.nodes[node[0]] = node
         self.packs = span_packs.packs_of(list(map(span_packs.Span, contents, nodes)))
-        self.facts = facts.of_spans(together)
 
     @property
     def has_amounts(self) -> bool:
-        return any(node[4] or node[5] for node in self.nodes.values())
+        return any(node[4] is not None or node[5] is not None for node in self.nodes.values())
 
 
-def _log(export: _Export, experiment_id: str, workspace: str) -> None:
+def _places_beside_prices(exports: Sequence[_Export], experiment_id: str) -> list[Place | None]:
+    """Once in a while prices have to be read, too: at the same time."""
+    reads: list[Callable[[], Any]] = [
+        partial(traces.find_or_place, export.trace_id, experiment_id) for export in exports
+    ]
+    return table.parallel([*reads, llm_prices.own])[: len(exports)]
+
+
+def _log(export: _Export, experiment_id: str, workspace: str, place: Place | None) -> None:
     for _ in range(ATTEMPTS):
-        experiment, read = traces.find_or_place(export.trace_id, experiment_id)
+        experiment, read = place or traces.find_or_place(export.trace_id, experiment_id)
+        place = None
         if read is None:
             if experiment is None or experiment.workspace != workspace:
                 raise experiments.missing(experiment_id)
@@ -159,6 +193,6 @@ def _merged(stored: Mapping[str, Node], new: Mapping[str, Node]) -> dict[str, No
 def _summed(told: Facts, nodes: Mapping[str, Node]) -> Facts:
     parts = nodes.values()
     return told._replace(
-        usage=usage.tokens([usage.Part(node[0], node[2], node[4]) for node in parts]),
-        cost=usage.cost([usage.Part(node[0], node[2], node[5]) for node in parts]),
+        usage=usage.tokens([usage.Part(node[0], node[2], node[1], node[4]) for node in parts]),
+        cost=usage.cost([usage.Part(node[0], node[2], node[1], node[5]) for node in parts]),
     )

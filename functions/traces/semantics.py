@@ -129,11 +129,14 @@ def _usage(attributes: Attributes) -> dict[str, int] | None:
 
 
 def _count(value: Any) -> int | None:
-    """A count, from a number or from its text, which may be JSON within JSON."""
+    """A count, from a number or from its text, which may be JSON within JSON. Booleans stay what
+    they are."""
     if isinstance(value, str):
         value = parsed(value)
+    if isinstance(value, int):
+        return value
     try:
-        return int(value) if isinstance(value, int | str) else None
+        return int(value) if isinstance(value, str) else None
     except ValueError:
         return None
 

@@ -18,6 +18,7 @@ class Part(NamedTuple):
 
     span_id: str
     parent_id: str | None
+    end: int
     amounts: Amounts | None
 
 
@@ -68,28 +69,28 @@ def finite(value: Any) -> float | None:
 def _sum(
     parts: Collection[Part], always: Collection[str], optional: Collection[str], zero: float
 ) -> Amounts:
-    """A span whose ancestor has amounts of its own adds nothing: those include its own."""
+    """A span whose ancestor has amounts of its own adds nothing: those include its own.
+
+    Floats add up in one order, whatever the order in which spans came: that of MLflow's server for
+    spans that come as they end.
+    """
     ids = {part.span_id for part in parts}
     children: dict[str, list[Part]] = {}
     pending: list[Part] = []
-    for part in parts:
+    for part in sorted(parts, key=lambda part: (part.end, part.span_id)):
         if part.parent_id and part.parent_id in ids:
             children.setdefault(part.parent_id, []).append(part)
         else:
             pending.append(part)
-    counted: list[tuple[str, Amounts]] = []
+    totals: Amounts = {}
     while pending:
         part = pending.pop()
         if part.amounts is None:
             pending += children.get(part.span_id, ())
-        else:
-            counted.append((part.span_id, part.amounts))
-    if not counted:
-        return {}
-    totals: Amounts = dict.fromkeys(always, zero)
-    for _, amounts in sorted(counted, key=lambda entry: entry[0]):  # floats add up in one order
+            continue
+        totals = totals or dict.fromkeys(always, zero)
         for key in (*always, *optional):
-            value = amounts.get(key)
+            value = part.amounts.get(key)
             if isinstance(value, int | float):
                 totals[key] = totals.get(key, zero) + value
     return totals

@@ -16,6 +16,7 @@ from mlcore.observability import logger
 from mlcore.repos import (
     datasets,
     history_pages,
+    llm_prices,
     logged_models,
     runs,
     text_index,
@@ -61,6 +62,7 @@ def forget() -> None:
     workspaces._seen.clear()
     ttl_policy.forget()
     history_pages.forget()
+    llm_prices.forget()
 
 
 def enable_workspaces(patch: pytest.MonkeyPatch, *names: str) -> None:

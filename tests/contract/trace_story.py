@@ -18,8 +18,8 @@ USAGE = [{"input_tokens": n, "output_tokens": 1, "total_tokens": n + 1} for n in
 
 
 def story(trace: str) -> list[Fields]:
-    """Spans in which every fact has more than one source."""
-    usage = "mlflow.chat.tokenUsage"
+    """Spans in which every fact has more than one source, and of which some cost something."""
+    usage, model = "mlflow.chat.tokenUsage", "mlflow.llm.model"
     return [
         span(
             trace,
@@ -34,11 +34,18 @@ def story(trace: str) -> list[Fields]:
                 "user.id": "bob",
             },
         ),
-        span(trace, 2, 1, start=10, end=800, **{usage: USAGE[5], "session.id": "s-1"}),
-        span(trace, 3, 2, start=20, end=30, **{usage: USAGE[7]}),
+        span(
+            trace,
+            2,
+            1,
+            start=10,
+            end=800,
+            **{usage: USAGE[5], model: "gpt-4o", "session.id": "s-1"},
+        ),
+        span(trace, 3, 2, start=20, end=30, **{usage: USAGE[7], model: "gpt-4o-mini"}),
         span(trace, 4, 1, start=3, end=950, **{usage: USAGE[2], "session.id": "s-0"}),
         span(trace, 5, 4, start=40, end=50),
-        span(trace, 6, 5, start=41, end=49, **{usage: USAGE[8]}),
+        span(trace, 6, 5, start=41, end=49, **{usage: USAGE[8], model: "gpt-4o"}),
     ]
 
 

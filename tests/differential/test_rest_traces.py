@@ -28,6 +28,7 @@ class Side:
     """One of the two servers, with an experiment of its own."""
 
     def __init__(self, url: str, name: str) -> None:
+        self.url = url
         self._address = urlsplit(url).netloc
         made = self.ask("POST", "/api/2.0/mlflow/experiments/create", {"name": name})[1]
         self.experiment_id: str = made["experiment_id"]

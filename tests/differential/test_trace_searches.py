@@ -78,8 +78,9 @@ class World:
             attributes.append(text("mlflow.spanInputs", {"q": rng.choice(TEXTS), "n": 5}))
         if rng.random() < 0.5:
             costs = {"input_cost": 0.25, "output_cost": rng.choice((0.5, 2)), "total_cost": 1.5}
-            attributes.append(text("mlflow.llm.cost", costs))
-            attributes.append(text("mlflow.llm.model", rng.choice(("gpt", "llama"))))
+            if rng.random() < 0.5:
+                attributes.append(text("mlflow.llm.cost", costs))
+            attributes.append(text("mlflow.llm.model", rng.choice(("gpt", "llama", "gpt-4o"))))
         if rng.random() < 0.5:
             usage = {"input_tokens": rng.randrange(9), "output_tokens": 4, "total_tokens": 7}
             attributes.append(text("mlflow.chat.tokenUsage", usage))

@@ -63,11 +63,11 @@ def test_facts_do_not_depend_on_the_order(
 def test_a_parent_stands_for_its_children() -> None:
     amounts = {"input_tokens": 2, "output_tokens": 3, "total_tokens": 5}
     parts = [
-        usage.Part("root", None, None),
-        usage.Part("agent", "root", amounts),
-        usage.Part("call", "agent", amounts),
-        usage.Part("other", "root", {**amounts, "cache_read_input_tokens": 1}),
-        usage.Part("orphan", "elsewhere", amounts),
+        usage.Part("root", None, 9, None),
+        usage.Part("agent", "root", 8, amounts),
+        usage.Part("call", "agent", 7, amounts),
+        usage.Part("other", "root", 6, {**amounts, "cache_read_input_tokens": 1}),
+        usage.Part("orphan", "elsewhere", 5, amounts),
     ]
     assert usage.tokens(parts) == {
         "input_tokens": 6,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.prices import setting as prices
 from mlcore.search import text_fields
 
 KINDS: Final = ("deleted_runs", "deleted_experiments", "traces", "metric_history")
@@ -18,6 +20,10 @@ _FIELD: Final = re.compile(
     r"((tags|params|traces\.tags|traces\.metadata)\.(\*|.{1,250})|traces\.content)", re.DOTALL
 )
 MOST_FIELDS: Final = 100
+MOST_OF_PRICES: Final = 200_000
+"""Characters of JSON, which must fit an item."""
+_MOST_OF_NAME: Final = 250
+_HIGHEST_PRICE: Final = 1_000_000_000
 
 
 def seconds_of(duration: Any) -> int | None:
@@ -66,7 +72,55 @@ def _check_fts_fields(value: Any) -> None:
             )
 
 
+def _check_llm_prices(value: Any) -> None:
+    providers = value.items() if isinstance(value, dict) else ()
+    if not isinstance(value, dict) or not all(isinstance(models, dict) for _, models in providers):
+        raise InvalidParameterValue(
+            "The setting 'llm_prices' is an object of providers, each an object of models."
+        )
+    for provider, models in providers:
+        if not _is_name(provider) or provider != provider.lower():
+            raise InvalidParameterValue(
+                f"The setting 'llm_prices' cannot have the provider {provider!r}: a provider is a "
+                "name in lower case, or '*' for all."
+            )
+        for model, price in models.items():
+            _check_price(provider, model, price)
+    if len(json.dumps(value)) > MOST_OF_PRICES:
+        raise InvalidParameterValue(
+            f"The setting 'llm_prices' can have at most {MOST_OF_PRICES} characters."
+        )
+
+
+def _check_price(provider: str, model: str, price: Any) -> None:
+    if not _is_name(model):
+        raise InvalidParameterValue(f"The setting 'llm_prices' cannot have the model {model!r}.")
+    if (
+        not isinstance(price, dict)
+        or not price.keys() <= set(prices.FIELDS)
+        or not all(map(_is_price, (price.get(field) for field in prices.REQUIRED)))
+        or not all(map(_is_price, price.values()))
+    ):
+        raise InvalidParameterValue(
+            f"The price of '{model}' by '{provider}' must be an object of US dollars, with "
+            f"{' and '.join(prices.REQUIRED)}, and perhaps {', '.join(prices.FIELDS[2:])}."
+        )
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= _MOST_OF_NAME and text.isprintable()
+
+
+def _is_price(value: Any) -> bool:
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= _HIGHEST_PRICE
+    )
+
+
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "ttl_policy": _check_ttl_policy,
     text_fields.SETTING: _check_fts_fields,
+    prices.SETTING: _check_llm_prices,
 }

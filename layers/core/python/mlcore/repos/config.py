@@ -11,7 +11,7 @@ from mlcore.db.table import table
 from mlcore.ids import now_ms
 from mlcore.limits.config import check_setting
 from mlcore.models.platform import Config
-from mlcore.repos import text_index, ttl_policy
+from mlcore.repos import llm_prices, text_index, ttl_policy
 
 
 def get(key: str) -> Any:
@@ -48,3 +48,4 @@ def delete(key: str) -> None:
 def _forget() -> None:
     ttl_policy.forget()
     text_index.forget_setting()
+    llm_prices.forget()

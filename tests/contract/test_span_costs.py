@@ -1,0 +1,178 @@
+"""What calls of models cost: from the price list, from a deployment's own prices, and at what
+effort."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mlcore import errors
+from mlcore.db import capacity
+from mlcore.repos import config, llm_prices
+from tests.contract.conftest import Store
+from tests.contract.trace_calls import Fields, export, info, span, start, tell, whole
+from tests.contract.trace_story import new_trace
+
+USAGE = {"input_tokens": 1000, "output_tokens": 100, "total_tokens": 1100}
+TEN = {"input_per_million_tokens": 10, "output_per_million_tokens": 100}
+
+
+def call(
+    trace: str, number: int, model: str, provider: str | None = None, cost: Any = None
+) -> Fields:
+    told: Fields = {"mlflow.chat.tokenUsage": USAGE, "mlflow.llm.model": model}
+    if provider:
+        told["mlflow.llm.provider"] = provider
+    if cost:
+        told["mlflow.llm.cost"] = cost
+    return span(trace, number, **told)
+
+
+def spent(trace: str) -> tuple[dict[int, Any], Any]:
+    """Total cost by span, and of the trace."""
+    found = whole(f"tr-{trace}")
+    of_spans = {}
+    for one in found["spans"]:
+        for pair in one["attributes"]:
+            if pair["key"] == "mlflow.llm.cost":
+                number = int(one["name"].split()[1])
+                of_spans[number] = told_total(pair["value"])
+    text = found["trace_info"].get("trace_metadata", {}).get("mlflow.trace.cost")
+    return of_spans, json.loads(text)["total_cost"] if text else None
+
+
+def told_total(value: Fields) -> Any:
+    listed = value.get("kvlist_value", {}).get("values", ())
+    totals = [one["value"]["double_value"] for one in listed if one["key"] == "total_cost"]
+    return totals[0] if totals else None
+
+
+def test_own_prices_count_before_the_list(store: Store) -> None:
+    before, after, gone = new_trace(), new_trace(), new_trace()
+    calls = (
+        *(("gpt-4o", "openai"), ("gpt-4o", "azure"), ("gpt-4o", None)),
+        *(("openai/gpt-4o", None), ("ours", None), ("ours", "nobody"), ("team/ours", "Vendor")),
+    )
+
+    def cost_of(trace: str) -> tuple[list[Any], Any]:
+        export("0", [call(trace, n, *one) for n, one in enumerate(calls, 1)])
+        of_spans, total = spent(trace)
+        return [of_spans.get(n) for n in range(1, len(calls) + 1)], total
+
+    listed = 1000 * 2.5e-6 + 100 * 10e-6
+    assert cost_of(before)[0] == [pytest.approx(listed)] * 4 + [None] * 3
+    config.put(
+        "llm_prices",
+        {"openai": {"gpt-4o": TEN}, "*": {"ours": TEN}, "vendor": {"team/ours": {**TEN, **ZERO}}},
+    )
+    own = 1000 * 10e-6 + 100 * 100e-6
+    found, total = cost_of(after)
+    expected = [own, listed, own, own, own, own, 100 * 100e-6]
+    assert found == [pytest.approx(one) for one in expected]
+    assert total == pytest.approx(sum(expected))
+    config.delete("llm_prices")
+    assert cost_of(gone)[0] == [pytest.approx(listed)] * 4 + [None] * 3
+    assert spent(after)[1] == total
+
+
+ZERO = {"input_per_million_tokens": 0}
+
+
+def test_a_process_notices_within_a_minute(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    export("0", [call(new_trace(), 1, "ours")])
+    with monkeypatch.context() as patch:
+        patch.setattr(llm_prices, "forget", lambda: None)  # another process sets it
+        config.put("llm_prices", {"*": {"ours": TEN}})
+    remembered, noticed = new_trace(), new_trace()
+    export("0", [call(remembered, 1, "ours")])
+    assert spent(remembered) == ({}, None)
+    monkeypatch.setattr(llm_prices, "SETTING_SECONDS", 0.0)
+    export("0", [call(noticed, 1, "ours")])
+    assert spent(noticed)[1] == pytest.approx(0.02)
+
+
+def test_what_is_told_is_kept(store: Store) -> None:
+    trace = new_trace()
+    told = {"input_cost": 1.0, "output_cost": 2.0, "total_cost": 3.0}
+    export(
+        "0",
+        [
+            call(trace, 1, "gpt-4o", cost=told),
+            call(trace, 2, "gpt-4o", cost="null"),
+        ],
+    )
+    assert spent(trace)[1] == 3.0
+    given = new_trace()
+    cost = json.dumps({**told, "total_cost": 9.0})
+    tell(
+        "POST", "3.0/traces", start("0", f"tr-{given}", trace_metadata={"mlflow.trace.cost": cost})
+    )
+    export("0", [call(given, 1, "gpt-4o")])
+    assert spent(given)[1] == 9.0
+
+
+def test_costs_of_several_exports_add_up_over_the_tree(store: Store) -> None:
+    trace = new_trace()
+    one = 1000 * 2.5e-6 + 100 * 10e-6
+    export("0", [span(trace, 3, 2, **told("gpt-4o"))])
+    assert spent(trace)[1] == pytest.approx(one)
+    export("0", [span(trace, 4, 1, **told("gpt-4o"))])
+    assert spent(trace)[1] == pytest.approx(2 * one)
+    export("0", [span(trace, 2, 1, **told("gpt-4o-mini")), span(trace, 1)])
+    small = 1000 * 0.15e-6 + 100 * 0.6e-6
+    assert spent(trace)[1] == pytest.approx(one + small)
+
+
+def told(model: str) -> Fields:
+    return {"mlflow.chat.tokenUsage": USAGE, "mlflow.llm.model": model}
+
+
+@pytest.mark.parametrize("number", [1, 5])
+def test_prices_take_no_round_trip(store: Store, number: int) -> None:
+    """Of one trace or several in an export; of new ones, then of those that are there."""
+    store.api.get("experiments/get", experiment_id="0")
+
+    def trips() -> list[int]:
+        traces, found = [new_trace() for _ in range(number)], []
+        for span_number in (1, 2):
+            with pytest.MonkeyPatch.context() as patch:
+                if not remembered:
+                    patch.setattr(llm_prices, "_setting", [])
+                export("0", [call(trace, span_number, "gpt-4o") for trace in traces])
+            cost = capacity.last()
+            assert cost is not None
+            found.append(cost.round_trips)
+        for trace in traces:
+            metadata = info(f"tr-{trace}")["trace_metadata"]
+            assert json.loads(metadata["mlflow.trace.cost"])["total_cost"] == pytest.approx(0.007)
+        return found
+
+    remembered = True
+    trips()
+    expected = trips()
+    remembered = False
+    assert trips() == expected
+    assert expected[0] == 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *([], {"openai": []}, {"OpenAI": {"m": TEN}}, {"": {"m": TEN}}, {"openai": {"": TEN}}),
+        *({"o": {"m": 3}}, {"o": {"m": {}}}, {"o": {"m": {**TEN, "x": 1}}}),
+        {"o": {"m": {"input_per_million_tokens": 1}}},
+        *(
+            {"o": {"m": {**TEN, "input_per_million_tokens": wrong}}}
+            for wrong in (-1, "1", True, None, float("nan"), float("inf"))
+        ),
+        {"o": {"m\ud800": TEN}},
+        {"o": {f"{n:0200}": TEN for n in range(1000)}},
+    ],
+    ids=lambda value: str(value)[:60].encode("ascii", "replace").decode(),
+)
+def test_prices_are_checked(store: Store, value: Any) -> None:
+    with pytest.raises(errors.InvalidParameterValue):
+        config.put("llm_prices", value)
+    assert config.find_all() == {}
