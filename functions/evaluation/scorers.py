@@ -15,6 +15,7 @@ from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.repos import experiments, scorers
 from mlcore.search import trace_filter
+from mlcore.search.order import identifier
 
 CONFLICT_ATTEMPTS: Final = 20
 MAX_INT32: Final = 2**31 - 1
@@ -49,7 +50,8 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
 
 
 def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
-    """The latest version of each; of one experiment, of several, or of all in the workspace."""
+    """The latest version of each, by experiment and name; of one experiment, of several, or of all
+    in the workspace."""
     if message.experiment_id and message.has("experiment_ids"):
         raise errors.InvalidParameterValue(
             "Cannot specify both 'experiment_id' and 'experiment_ids'. Use "
@@ -66,7 +68,7 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
     readable, named = request.may_read(EXPERIMENT), request.may_read(SCORER)
     shown = [
         _response(version)
-        for experiment_id in experiment_ids
+        for experiment_id in sorted(experiment_ids, key=identifier)
         if readable(experiment_id)
         for version in scorers.latest_of_experiment(experiment_id)
         if named(scorer_pattern(experiment_id, version.name))

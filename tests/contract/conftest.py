@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import settings
 
+from experiments import attempts
 from mlcore.db.client import client as product_client
 from mlcore.entities import Workspace
 from mlcore.observability import logger
@@ -51,6 +52,7 @@ def forget() -> None:
     text_index._setting.clear()
     workspaces._seen.clear()
     ttl_policy.forget()
+    attempts._open.clear()
 
 
 def enable_workspaces(patch: pytest.MonkeyPatch, *names: str) -> None:

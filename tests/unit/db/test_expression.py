@@ -29,11 +29,13 @@ def test_clauses() -> None:
     update = Update()
     update.set("a", string("1"))
     update.set(("tags", "my key.x"), string("2"))
+    update.set_once("c", string("3"))
     update.remove("b")
     update.remove(("tags", "b"))
     update.add("version", 1)
     assert readable(update) == (
-        "SET [a]=1,[tags].[my key.x]=2 REMOVE [b],[tags].[b] ADD [version] 1",
+        "SET [a]=1,[tags].[my key.x]=2,[c]=if_not_exists([c],3)"
+        " REMOVE [b],[tags].[b] ADD [version] 1",
         "",
     )
 
@@ -46,11 +48,13 @@ def test_conditions_are_joined() -> None:
     update.require_less("c", string("x"))
     update.require_absent_or_less(("m", "k"), string("y"))
     update.require_absent_or_equal("d", string("z"))
+    update.require_absent_or_greater("e", number(1))
     assert readable(update) == (
         "",
         "[a]=-5 AND attribute_exists([b]) AND attribute_not_exists([m].[k]) AND [c]<x"
         " AND (attribute_not_exists([m].[k]) OR [m].[k]<y)"
-        " AND (attribute_not_exists([d]) OR [d]=z)",
+        " AND (attribute_not_exists([d]) OR [d]=z)"
+        " AND (attribute_not_exists([e]) OR [e]>1)",
     )
 
 

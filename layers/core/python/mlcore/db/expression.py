@@ -39,6 +39,11 @@ class Update:
     def set(self, path: Path, value: Raw) -> None:
         self._set.append(f"{self._path(path)}={self._value(value)}")
 
+    def set_once(self, path: Path, value: Raw) -> None:
+        """What is there stays."""
+        place = self._path(path)
+        self._set.append(f"{place}=if_not_exists({place},{self._value(value)})")
+
     def remove(self, path: Path) -> None:
         self._remove.append(self._path(path))
 
@@ -57,6 +62,10 @@ class Update:
     def require_absent_or_less(self, path: Path, value: Raw) -> None:
         place = self._path(path)
         self._conditions.append(f"(attribute_not_exists({place}) OR {place}<{self._value(value)})")
+
+    def require_absent_or_greater(self, path: Path, value: Raw) -> None:
+        place = self._path(path)
+        self._conditions.append(f"(attribute_not_exists({place}) OR {place}>{self._value(value)})")
 
     def require_less(self, path: Path, value: Raw) -> None:
         """There is something, and it is less."""

@@ -1,0 +1,94 @@
+"""Numbers for new experiments, all from one counter item; owns which numbers are given out, and
+makes no experiment.
+
+The protocol holds an experiment's id as an int32 in places, and clients and people take it for a
+small number. A number is given out once: a request that fails leaves a gap, and so do numbers that
+an experiment had before the counter came to them, because it was imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.expression import Update, number, string
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.ids import now_ms
+
+MOST_TOGETHER: Final = 500
+"""Of numbers that are asked for at once."""
+
+PASSED_OVER: Final = 100_000_000
+"""Up to here the counter follows imported numbers; to greater ones it may come by itself, or never:
+an id must stay an int32."""
+
+
+def free() -> Iterator[str]:
+    """Ids to try one after another until one is free when it is written: at first the next number.
+
+    Where numbers turn out to be taken, twice as many are asked for each time: behind a thousand
+    imported experiments there are ten requests, not a thousand.
+    """
+    (first,) = _next(1)
+    yield first
+    count = 2
+    while True:
+        numbers = _next(count)
+        items = table.batch_get([keys.experiment(one) for one in numbers])
+        for one, item in zip(numbers, items, strict=True):
+            if item is None:
+                yield one
+        count = min(2 * count, MOST_TOGETHER)
+
+
+def is_number(experiment_id: str) -> bool:
+    return experiment_id.isascii() and experiment_id.isdecimal()
+
+
+def pass_over(experiment_id: str) -> None:
+    """Lets the numbers go on behind an id, if it is one of theirs to come."""
+    if not is_number(experiment_id) or int(experiment_id) > PASSED_OVER:
+        return
+    reached = number(int(experiment_id))
+    update = _update()
+    update.set_once("since", number(now_ms()))
+    update.set("contexts", reached)
+    update.require_absent_or_less("contexts", reached)
+    with contextlib.suppress(ConditionFailed):  # they are behind it already
+        table.update(keys.id_counter(), update)
+
+
+def begin_before(creation_time: int) -> None:
+    """Notes that there is an experiment that was made at a time before the numbers began."""
+    update = _update()
+    update.set("since", number(creation_time))
+    update.require_absent_or_greater("since", number(creation_time))
+    with contextlib.suppress(ConditionFailed):
+        table.update(keys.id_counter(), update)
+
+
+def since() -> int | None:
+    """When the oldest experiment was made that has a number or was imported, beside 0, in
+    milliseconds since the epoch; one GetItem. None: there is none."""
+    item = table.get(keys.id_counter())
+    return None if item is None else int(item["since"]["N"])
+
+
+def _next(count: int) -> list[str]:
+    update = _update()
+    update.set_once("since", number(now_ms()))
+    update.add("contexts", count)
+    item = table.update(keys.id_counter(), update, returning=True)
+    last = int(item["contexts"]["N"])
+    return [str(one) for one in range(last - count + 1, last + 1)]
+
+
+def _update() -> Update:
+    update = Update()
+    update.set("type", string(keys.ID_COUNTER.name))
+    update.set("updated_at", number(now_ms()))
+    update.add("version", 1)
+    return update
