@@ -31,12 +31,10 @@ class TagFields(Protocol):
 
 
 def experiment_id(text: str) -> str:
-    """The canonical form of an id: a ULID, or the decimal number that "0" and ids of other servers
-    are.
+    """The canonical form of an id: a decimal number, or the ULID that earlier versions gave.
 
     Raises:
-        InvalidParameterValue: it can be no id. MLflow's text speaks of integers, as clients know
-        it.
+        InvalidParameterValue: it can be no id.
     """
     if _ULID.fullmatch(text):
         return text
