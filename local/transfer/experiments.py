@@ -37,6 +37,9 @@ class Experiments:
     def item(self, source: Experiment) -> Item:
         target_id = self._resolved(source)
         self._ids[source.experiment_id] = target_id
+        if self._write:
+            # Under another id its files still lie where this number's would.
+            experiment_ids.pass_over(source.experiment_id)
         mine = target_id == source.experiment_id or self._journal.made(target_id)
 
         def have() -> Content | None:
@@ -49,7 +52,6 @@ class Experiments:
                 location = source.artifact_location or experiments.default_location(
                     target_id, source.workspace
                 )
-                experiment_ids.pass_over(target_id)
                 experiment_ids.begin_before(source.creation_time)
                 try:
                     experiments.create(
