@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectionClosedError
 
+from local.transfer.experiments import Experiments
+from local.transfer.item import differences
+from local.transfer.journal import Journal
 from mlcore.db import capacity, keys
 from mlcore.db import table as table_module
 from mlcore.db.client import client
@@ -138,6 +141,34 @@ def test_default_is_older_than_what_was_imported(store: Store) -> None:
         experiment_ids.begin_before(made_at)
         imported(number, f"e{number}", creation_time=made_at)
     assert listed(store.api) == ["8", "9", "7", "0"]
+
+
+def test_an_import_keeps_ids_and_creation_goes_on_behind_them(store: Store) -> None:
+    api = store.api
+    assert [api.new_experiment(name) for name in ("mine", "both")] == ["1", "2"]
+    at_source = [("0", "Default"), ("1", "theirs"), ("7", "kept"), (ULID, "old"), ("9", "both")]
+    target = Experiments(Journal(None), write=True)
+    for experiment_id, name in at_source:
+        source = Experiment(
+            *(experiment_id, name, f"mlflow-artifacts:/{experiment_id}", ACTIVE),
+            *(1_000, 1_000, {}, "default"),
+        )
+        item = target.item(source)
+        if differences(item, item.want(), item.have()):
+            item.write(item.want(), item.have())
+        assert differences(item, item.want(), item.have()) == []
+    moved = target.target_of("1")
+    assert moved not in ("1", "2", "7", "9")
+    assert [target.target_of(one) for one in ("0", "7", ULID, "9")] == ["0", "7", ULID, "2"]
+    # 9 is free, but files of what came into 2 lie below it.
+    assert int(api.new_experiment("next")) > 9
+    assert api.cost.round_trips == ROUND_TRIPS
+    comparing = Experiments(Journal(None), write=False)
+    before = store.items()
+    for experiment_id, name in at_source:
+        there = Experiment(experiment_id, name, "", ACTIVE, 1_000, 1_000, {}, "default")
+        comparing.item(there)
+    assert store.items() == before
 
 
 @pytest.fixture
