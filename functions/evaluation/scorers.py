@@ -12,8 +12,8 @@ from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
 from mlcore.entities import ACTIVE
 from mlcore.evaluation.scorer import ScorerVersion, check_model, check_name, check_payload
 from mlcore.http import Request
-from mlcore.limits import experiments as limits
 from mlcore.repos import experiments, scorers
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.search import trace_filter
 from mlcore.search.order import identifier
 
@@ -59,8 +59,7 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
             "'experiment_id' to scope it to a single experiment."
         )
     if message.has("experiment_ids"):
-        wanted = [limits.experiment_id(each) for each in dict.fromkeys(message.experiment_ids)]
-        experiment_ids = _active(wanted, request)
+        experiment_ids = _active(asked_for(message.experiment_ids), request)
     elif message.experiment_id:
         experiment_ids = [places.active(message.experiment_id, request).experiment_id]
     else:

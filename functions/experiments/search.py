@@ -12,10 +12,10 @@ from mlcore import paging
 from mlcore.auth.permissions import EXPERIMENT, RUN
 from mlcore.entities import VIEW_STAGES, Experiment
 from mlcore.http import Request
-from mlcore.limits.experiments import experiment_id
 from mlcore.limits.text import check_max_results
 from mlcore.queries import datasets
 from mlcore.repos import experiment_names, experiments
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.responses import experiments as responses
 from mlcore.search import fields, grammar, order
 from mlcore.search.fields import ATTRIBUTE
@@ -69,8 +69,8 @@ def _with_ids(comparison: Comparison) -> Comparison:
     if (comparison.kind, comparison.key) != (ATTRIBUTE, "experiment_id"):
         return comparison
     if isinstance(value, tuple):
-        return comparison._replace(value=tuple(map(experiment_id, value)))
-    return comparison._replace(value=experiment_id(str(value)))
+        return comparison._replace(value=tuple(asked_for(value)))
+    return comparison._replace(value=asked_for([str(value)])[0])
 
 
 def _experiments(ids: Iterator[str]) -> Iterator[Experiment]:

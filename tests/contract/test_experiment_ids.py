@@ -117,7 +117,8 @@ def test_ids_of_every_form_are_found_and_ordered(store: Store) -> None:
     made = [api.new_experiment(f"e{n}") for n in range(11)]
     imported(ULID, "from before", creation_time=now_ms())
     imported("823149582371645290", "from files", creation_time=now_ms())
-    ordered = ["0", ULID, *made, "823149582371645290"]
+    imported("team_a-2", "by hand", creation_time=now_ms())
+    ordered = ["0", ULID, "team_a-2", *made, "823149582371645290"]
     assert listed(api, order_by=["experiment_id ASC"]) == ordered
     assert listed(api, order_by=["experiment_id DESC"]) == ordered[::-1]
     for experiment_id in ordered:
@@ -127,6 +128,28 @@ def test_ids_of_every_form_are_found_and_ordered(store: Store) -> None:
         searched = api.post("runs/search", experiment_ids=[experiment_id], max_results=5)
         assert [run["info"]["run_id"] for run in searched["runs"]] == [run_id]
         assert api.run(run_id)["info"]["experiment_id"] == experiment_id
+
+
+@pytest.mark.parametrize("absent", ["x", "team_a-2"])
+def test_a_text_that_no_experiment_has_is_no_id(store: Store, absent: str) -> None:
+    """As on MLflow's server, whose ids are numbers; unknown numbers and ULIDs are missing."""
+    api = store.api
+    text = f"Invalid experiment ID '{absent}'. Experiment ID must be a valid integer."
+    for method, path, fields in (
+        ("GET", "experiments/get", {"experiment_id": absent}),
+        ("POST", "experiments/search", {"filter": f"experiment_id = '{absent}'", "max_results": 1}),
+        ("POST", "runs/create", {"experiment_id": absent}),
+        ("POST", "runs/search", {"experiment_ids": ["0", absent]}),
+        ("POST", "logged-models/search", {"experiment_ids": [absent]}),
+        ("POST", "experiments/search-datasets", {"experiment_ids": [absent]}),
+    ):
+        answer = api.ask(method, path, **fields)
+        assert (answer.status, answer.code) == (400, "INVALID_PARAMETER_VALUE"), path
+        assert answer.body["message"] == text, path
+    for unknown in ("77", ULID):
+        answer = api.ask("GET", "experiments/get", experiment_id=unknown)
+        assert (answer.status, answer.code) == (404, "RESOURCE_DOES_NOT_EXIST")
+        assert api.post("runs/search", experiment_ids=[unknown]) == {}
 
 
 def test_default_is_the_oldest(store: Store) -> None:

@@ -20,6 +20,7 @@ MAX_RETENTION_LENGTH: Final = 32
 
 _CUSTOM_VIEW_PREFIX: Final = "mlflow.customView.view"
 _ULID: Final = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
+_ELSEWHERE: Final = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
 _RETENTION: Final = re.compile("[1-9][0-9]*[mhd]")
 
 
@@ -31,7 +32,8 @@ class TagFields(Protocol):
 
 
 def experiment_id(text: str) -> str:
-    """The canonical form of an id: a decimal number, or the ULID that earlier versions gave.
+    """The canonical form of an id: a decimal number, the ULID that earlier versions gave, or a text
+    that MLflow's stores of files take for one.
 
     Raises:
         InvalidParameterValue: it can be no id.
@@ -41,9 +43,24 @@ def experiment_id(text: str) -> str:
     try:
         return str(int(text))
     except ValueError:
-        raise InvalidParameterValue(
-            f"Invalid experiment ID '{text}'. Experiment ID must be a valid integer."
-        ) from None
+        if _ELSEWHERE.fullmatch(text):
+            return text
+        raise no_experiment_id(text) from None
+
+
+def is_given_out(experiment_id: str) -> bool:
+    """Whether a canonical id has a form that this product or MLflow's database gives: whoever asks
+    for one that is not there, asks for what is missing. Any other one that is not there is no id.
+    """
+    if _ULID.fullmatch(experiment_id):
+        return True
+    return experiment_id.removeprefix("-").isdecimal()
+
+
+def no_experiment_id(text: str) -> InvalidParameterValue:
+    return InvalidParameterValue(
+        f"Invalid experiment ID '{text}'. Experiment ID must be a valid integer."
+    )
 
 
 def check_name(name: str) -> None:

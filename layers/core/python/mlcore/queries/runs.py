@@ -8,9 +8,9 @@ from typing import Any
 from mlcore import paging
 from mlcore.auth.requirements import Reader
 from mlcore.entities import VIEW_STAGES, Experiment, Run
-from mlcore.limits.experiments import experiment_id
 from mlcore.limits.text import check_max_results
 from mlcore.repos import run_search, runs
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.responses import runs as responses
 from mlcore.search import fields, grammar, order
 
@@ -37,7 +37,7 @@ def search(
         return experiment.workspace == workspace and readable(experiment.experiment_id)
 
     rows = run_search.find(
-        list(dict.fromkeys(map(experiment_id, experiment_ids))),
+        asked_for(experiment_ids),
         accepts,
         run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )

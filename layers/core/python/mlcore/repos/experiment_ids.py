@@ -9,7 +9,7 @@ an experiment had before the counter came to them, because it was imported.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mlcore.db import keys
@@ -17,6 +17,7 @@ from mlcore.db.expression import Update, number, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.ids import now_ms
+from mlcore.limits.experiments import experiment_id, is_given_out, no_experiment_id
 
 MOST_TOGETHER: Final = 500
 """Of numbers that are asked for at once."""
@@ -44,15 +45,33 @@ def free() -> Iterator[str]:
         count = min(2 * count, MOST_TOGETHER)
 
 
-def is_number(experiment_id: str) -> bool:
-    return experiment_id.isascii() and experiment_id.isdecimal()
+def asked_for(texts: Iterable[str]) -> list[str]:
+    """The canonical ids that a request lists, each once. A request more where one of them is
+    neither a number nor a ULID: such an id is one only while there is its experiment.
+
+    Raises:
+        InvalidParameterValue: a text is no id.
+    """
+    found = list(dict.fromkeys(map(experiment_id, texts)))
+    others = [one for one in found if not is_given_out(one)][:MOST_TOGETHER]
+    if others:
+        for one, item in zip(
+            others, table.batch_get(list(map(keys.experiment, others))), strict=True
+        ):
+            if item is None:
+                raise no_experiment_id(one)
+    return found
 
 
-def pass_over(experiment_id: str) -> None:
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def pass_over(imported: str) -> None:
     """Lets the numbers go on behind an id, if it is one of theirs to come."""
-    if not is_number(experiment_id) or int(experiment_id) > PASSED_OVER:
+    if not is_number(imported) or int(imported) > PASSED_OVER:
         return
-    reached = number(int(experiment_id))
+    reached = number(int(imported))
     update = _update()
     update.set_once("since", number(now_ms()))
     update.set("contexts", reached)

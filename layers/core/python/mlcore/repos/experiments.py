@@ -25,6 +25,7 @@ from mlcore.ids import (
     new_ulid,
     now_ms,
 )
+from mlcore.limits.experiments import is_given_out, no_experiment_id
 from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentTag
@@ -55,8 +56,8 @@ class Record(NamedTuple):
 
 
 def get(experiment_id: str) -> Record:
-    """One consistent GetItem (a second request when its tags overflowed). Raises
-    ResourceDoesNotExist."""
+    """One consistent GetItem (a second request when its tags overflowed). Raises what
+    :func:`missing` gives."""
     item = table.get(keys.experiment(experiment_id))
     if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
         item = _default_item()
@@ -65,7 +66,11 @@ def get(experiment_id: str) -> Record:
     return record(item)
 
 
-def missing(experiment_id: str) -> errors.ResourceDoesNotExist:
+def missing(experiment_id: str) -> errors.MlflowError:
+    """ResourceDoesNotExist; InvalidParameterValue where the id has a form that none has by
+    itself."""
+    if not is_given_out(experiment_id):
+        return no_experiment_id(experiment_id)
     return errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id} exists")
 
 
