@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -234,7 +233,7 @@ def test_an_answer_that_is_lost_costs_no_error(unreliable: tuple[Api, Doubles]) 
 
 
 @pytest.fixture
-def storm(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[random.Random]:
+def storm(store: Store, monkeypatch: pytest.MonkeyPatch) -> random.Random:
     """Every fifth call of DynamoDB fails even after its repetitions, half of them executed."""
     rng = random.Random(5)
     real = client()

@@ -69,8 +69,8 @@ def scorers(made: list[str]) -> None:
         for call in (one.start, one.update):
             assert "gateway" in refused(call, sampling_config=HALF)
     mlflow.genai.scorers.delete_scorer(name="kind", experiment_id=made[-1], version="all")
-    for call in (listed.stop, found.stop):
-        message = refused(call)
+    for one in (listed, found):
+        message = refused(one.stop)
         assert f"not found for experiment {made[-1]}" in message, message
     assert len(list_scorers(experiment_id="0")) == 1
 
