@@ -69,6 +69,9 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             ("experiment", "experiment_name_lock"),
             "TransactWriteItems: the lock makes the name unique",
         ),
+        Access(
+            "Give a new experiment its number", "id_counter", ("id_counter",), "UpdateItem, ADD"
+        ),
         Access("Delete/restore experiment", "experiment", ("experiment",), "UpdateItem"),
         Access(
             "Set experiment tag",

@@ -269,7 +269,7 @@ def _replay(url: str) -> int:
     def rebuild(experiment_id: str) -> bool:
         try:
             _show(rebuilding.reindex(experiment_id))
-        except errors.ResourceDoesNotExist:
+        except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
             return True  # it is gone, and there is nothing to derive from
         except errors.MlflowError as error:
             print(f"experiment {experiment_id}: {error.message}", file=sys.stderr)
@@ -322,7 +322,11 @@ def _run(command: str, experiment_id: str | None) -> int:
         for one in wanted:
             try:
                 report = act(one)
-            except (errors.ResourceDoesNotExist, errors.TemporarilyUnavailable) as error:
+            except (
+                errors.ResourceDoesNotExist,
+                errors.InvalidParameterValue,
+                errors.TemporarilyUnavailable,
+            ) as error:
                 failed += 1
                 print(f"experiment {one}: {error.message}", file=sys.stderr)
             else:

@@ -11,9 +11,9 @@ from evaluation import review_messages as m
 from mlcore import errors, ids, paging
 from mlcore.evaluation.issue import PENDING, Issue, check_severity, check_status
 from mlcore.http import Request
-from mlcore.limits import experiments as limits
 from mlcore.limits.text import check_max_results
 from mlcore.repos import experiments, issues, runs, trace_pages, traces
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.search import evaluation_fields, grammar
 from mlcore.search.match import predicate
 from mlcore.settle import settle
@@ -128,7 +128,7 @@ def _experiments(experiment_id: str, request: Request) -> list[str]:
     if not experiment_id:
         wanted = list(experiments.ids_of_workspace(request.workspace))
     else:
-        wanted = [limits.experiment_id(experiment_id)]
+        wanted = asked_for([experiment_id])
     return [
         experiment.experiment_id
         for experiment in experiments.find_many(wanted)

@@ -12,9 +12,10 @@ from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
 from mlcore.entities import ACTIVE
 from mlcore.evaluation.scorer import ScorerVersion, check_model, check_name, check_payload
 from mlcore.http import Request
-from mlcore.limits import experiments as limits
 from mlcore.repos import experiments, scorers
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.search import trace_filter
+from mlcore.search.order import identifier
 from mlcore.settle import settle
 
 MAX_INT32: Final = 2**31 - 1
@@ -52,7 +53,8 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
 
 
 def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
-    """The latest version of each; of one experiment, of several, or of all in the workspace."""
+    """The latest version of each, by experiment and name; of one experiment, of several, or of all
+    in the workspace."""
     if message.experiment_id and message.has("experiment_ids"):
         raise errors.InvalidParameterValue(
             "Cannot specify both 'experiment_id' and 'experiment_ids'. Use "
@@ -60,8 +62,7 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
             "'experiment_id' to scope it to a single experiment."
         )
     if message.has("experiment_ids"):
-        wanted = limits.experiment_ids(message.experiment_ids)
-        experiment_ids = _active(wanted, request)
+        experiment_ids = _active(asked_for(message.experiment_ids), request)
     elif message.experiment_id:
         experiment_ids = [places.active(message.experiment_id, request).experiment_id]
     else:
@@ -69,7 +70,7 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
     readable, named = request.may_read(EXPERIMENT), request.may_read(SCORER)
     shown = [
         _response(version)
-        for experiment_id in experiment_ids
+        for experiment_id in sorted(experiment_ids, key=identifier)
         if readable(experiment_id)
         for version in scorers.latest_of_experiment(experiment_id)
         if named(scorer_pattern(experiment_id, version.name))

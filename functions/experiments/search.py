@@ -15,8 +15,11 @@ from mlcore.http import Request
 from mlcore.limits.text import check_max_results
 from mlcore.queries import datasets
 from mlcore.repos import experiment_names, experiments
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.responses import experiments as responses
 from mlcore.search import fields, grammar, order
+from mlcore.search.fields import ATTRIBUTE
+from mlcore.search.grammar import Comparison
 from mlcore.search.match import predicate
 
 READ_TOGETHER = 1_000
@@ -28,7 +31,8 @@ def search_experiments(message: m.SearchExperiments, request: Request) -> dict[s
     limit = message.max_results
     check_max_results(limit)
     view = message.view_type or "ACTIVE_ONLY"
-    comparisons = grammar.parse_filter(message.filter, fields.EXPERIMENT)
+    parsed = grammar.parse_filter(message.filter, fields.EXPERIMENT)
+    comparisons = [_with_ids(comparison) for comparison in parsed]
     matches = predicate(comparisons, fields.EXPERIMENT)
     ordering = grammar.parse_order_by(message.order_by, fields.EXPERIMENT)
     key_of = order.sort_key(ordering, fields.EXPERIMENT)
@@ -57,6 +61,16 @@ def search_experiments(message: m.SearchExperiments, request: Request) -> dict[s
 def search_datasets(message: m.SearchDatasets, request: Request) -> dict[str, Any]:
     readable = request.may_read(RUN)
     return datasets.search(request.workspace, message.experiment_ids, readable)
+
+
+def _with_ids(comparison: Comparison) -> Comparison:
+    """MLflow compares ids as the numbers that their texts are."""
+    value = comparison.value
+    if (comparison.kind, comparison.key) != (ATTRIBUTE, "experiment_id"):
+        return comparison
+    if isinstance(value, tuple):
+        return comparison._replace(value=tuple(asked_for(value)))
+    return comparison._replace(value=asked_for([str(value)])[0])
 
 
 def _experiments(ids: Iterator[str]) -> Iterator[Experiment]:

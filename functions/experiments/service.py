@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from experiments import attempts
 from experiments import messages as m
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT
-from mlcore.entities import ACTIVE, DELETED, Experiment
+from mlcore.entities import ACTIVE, DELETED, Experiment, Tag
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.limits.locations import resolved
-from mlcore.repos import experiments
-from mlcore.repos.experiments import Conflict, NameTaken, Record
+from mlcore.repos import experiment_ids, experiments
+from mlcore.repos.experiment_creations import IdTaken, NameTaken
+from mlcore.repos.experiments import Conflict, Record
 from mlcore.responses import experiments as responses
 from mlcore.settings import workspaces_enabled
 
@@ -20,33 +23,56 @@ CONFLICT_ATTEMPTS = 10
 
 
 def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str, Any]:
-    """One transaction. The name of a deleted experiment stays taken."""
+    """The next number, then one transaction. The name of a deleted experiment stays taken.
+
+    A request whose end nobody knows is answered with an error; the same request in this process
+    then goes on with the same experiment, and so finds its own.
+    """
     tags = limits.check_create_experiment(message.name, message.artifact_location, message.tags)
     if message.artifact_location and workspaces_enabled():
         raise errors.InvalidParameterValue(
             "artifact_location cannot be specified when workspaces are enabled"
         )
-    experiment_id = ids.new_ulid()
+    caller = "" if request.access is None else request.access.username
+    attempt = attempts.Attempt(
+        request.workspace, caller, message.name, message.artifact_location, tuple(tags)
+    )
+    experiment = attempts.take_up(attempt)
+    numbers = experiment_ids.free()
+    while True:
+        if experiment is None:
+            experiment = _new(next(numbers), message, tags, request.workspace)
+        try:
+            experiments.create(experiment, request.granting(EXPERIMENT, experiment.experiment_id))
+        except IdTaken:
+            experiment = None
+        except NameTaken as taken:
+            raise _name_taken(request.workspace, message.name) from taken
+        except (errors.TemporarilyUnavailable, errors.RequestLimitExceeded):
+            attempts.leave_open(attempt, experiment)
+            raise
+        else:
+            return {"experiment_id": experiment.experiment_id}
+
+
+def _new(
+    experiment_id: str, message: m.CreateExperiment, tags: Sequence[Tag], workspace: str
+) -> Experiment:
     now = ids.now_ms()
-    experiment = Experiment(
+    return Experiment(
         experiment_id=experiment_id,
         name=message.name,
         artifact_location=(
             resolved(message.artifact_location)
             if message.artifact_location
-            else experiments.default_location(experiment_id, request.workspace)
+            else experiments.default_location(experiment_id, workspace)
         ),
         lifecycle_stage=ACTIVE,
         creation_time=now,
         last_update_time=now,
         tags=dict(tags),
-        workspace=request.workspace,
+        workspace=workspace,
     )
-    try:
-        experiments.create(experiment, request.granting(EXPERIMENT, experiment_id))
-    except NameTaken as taken:
-        raise _name_taken(request.workspace, message.name) from taken
-    return {"experiment_id": experiment_id}
 
 
 def get_experiment(message: m.GetExperiment, request: Request) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from mlcore.auth.permissions import LOGGED_MODEL
 from mlcore.entities import Experiment, LoggedModel
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Request
-from mlcore.limits.experiments import check_searched, experiment_ids
+from mlcore.limits.experiments import check_searched
 from mlcore.repos import logged_model_search
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.responses import logged_models as responses
 from mlcore.search import logged_models as language
 from mlcore.search.logged_models import Dataset, OrderBy
@@ -46,7 +47,7 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
         return experiment.workspace == request.workspace and readable(experiment.experiment_id)
 
     rows = logged_model_search.find(
-        experiment_ids(wanted),
+        asked_for(wanted),
         accepts,
         logged_model_search.Query(comparisons, datasets, ordering, after, limit + 1),
     )

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from mlcore.entities import Experiment
 from mlcore.http import Request
-from mlcore.limits.experiments import experiment_ids
 from mlcore.repos import trace_search
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.search.trace_filter import Filter, parse_filter
 from traces import messages as m
 
@@ -24,7 +24,7 @@ def calculate_trace_filter_correlation(
     texts = [message.filter_string1, message.filter_string2]
     filters = [parse_filter(f"{base} and {text}" if base else text) for text in texts]
     population = parse_filter(base)
-    owners = experiment_ids(message.experiment_ids)
+    owners = asked_for(message.experiment_ids)
 
     def accepts(experiment: Experiment) -> bool:
         return experiment.workspace == request.workspace

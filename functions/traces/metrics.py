@@ -13,8 +13,8 @@ from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities import Experiment, Trace
 from mlcore.http import Request
-from mlcore.limits.experiments import experiment_ids
 from mlcore.repos import experiments, span_packs, trace_links, trace_pages, traces
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.repos.trace_pages import Window
 from mlcore.repos.traces import Record
 from mlcore.search import trace_match
@@ -56,7 +56,7 @@ def query_trace_metrics(message: m.QueryTraceMetrics, request: Request) -> dict[
         raise errors.InvalidParameterValue(
             "start_time_ms and end_time_ms are required if time_interval_seconds is set"
         )
-    owners = experiment_ids(message.experiment_ids)
+    owners = asked_for(message.experiment_ids)
     filters = [language.parse_filter(text, query.view) for text in message.filters]
     window = Window(
         -(2**63) if start is None else start,

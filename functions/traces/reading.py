@@ -16,8 +16,8 @@ from mlcore.db.table import table
 from mlcore.entities import Trace
 from mlcore.http import Request, Response
 from mlcore.http.compression import fitted
-from mlcore.limits.experiments import experiment_ids
 from mlcore.repos import span_packs, traces
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.repos.span_packs import Owner
 from mlcore.repos.traces import Record
 from traces import completeness, responses, span_responses
@@ -116,7 +116,7 @@ def _chosen(message: m.BatchGetTraces, request: Request) -> list[Record]:
     ids = list(dict.fromkeys(message.trace_ids))
     found = [read for read in traces.find_many(ids, request.workspace) if read is not None]
     if message.has("experiment_ids"):
-        owners = set(experiment_ids(message.experiment_ids))
+        owners = set(asked_for(message.experiment_ids))
         found = [read for read in found if read.experiment.experiment_id in owners]
     return found
 

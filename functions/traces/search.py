@@ -10,6 +10,7 @@ from mlcore.entities import Experiment, Trace
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.repos import trace_search
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.search import trace_match
 from mlcore.search.trace_filter import parse_filter, parse_order_by
 from traces import messages as m
@@ -56,7 +57,7 @@ def _search(
     limits.check_searched(experiment_ids)
     ordering = parse_order_by(message.order_by)
     wanted = parse_filter(message.filter)
-    owners = limits.experiment_ids(experiment_ids)
+    owners = asked_for(experiment_ids)
     query = [sorted(owners), message.filter, list(message.order_by)]
     position = paging.position_of(message.page_token, query)
     after = None if position is None else trace_match.restore_key(position, ordering)

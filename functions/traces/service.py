@@ -19,6 +19,7 @@ from mlcore.limits.traces import (
     check_trace_name,
 )
 from mlcore.repos import experiments, span_packs, trace_assessments, trace_pages, traces
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.repos.span_packs import Owner
 from mlcore.repos.traces import Change, Record
 from mlcore.settings import workspaces_enabled
@@ -197,7 +198,7 @@ def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
     latest = message.max_timestamp_millis if message.has("max_timestamp_millis") else None
     most = message.max_traces if message.has("max_traces") else None
     check_deletion(latest, most, message.request_ids)
-    owner = experiment_id(message.experiment_id)
+    (owner,) = asked_for([message.experiment_id])
     if latest is None:
         ids = list(dict.fromkeys(message.request_ids))
         found = traces.find_many(ids, request.workspace)

@@ -69,7 +69,7 @@ class _Transfer:
     def __init__(self, wish: Wish) -> None:
         self._wish = wish
         self._journal = Journal(wish.journal, write=wish.write)
-        self._experiments = Experiments(self._journal)
+        self._experiments = Experiments(self._journal, write=wish.write)
         self._server = Server(wish.url)
         self._progress = Progress()
         self._different: list[Difference | Surplus] = []

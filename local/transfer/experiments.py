@@ -6,12 +6,14 @@ from typing import Any
 
 from local.transfer.item import Content, Item
 from local.transfer.journal import Journal
+from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.table import table
 from mlcore.entities import Experiment
 from mlcore.ids import new_ulid
-from mlcore.repos import document, experiments
+from mlcore.repos import document, experiment_ids, experiments
+from mlcore.repos.experiment_creations import IdTaken, NameTaken
 
 _OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_update_time")
 
@@ -20,11 +22,13 @@ class Experiments:
     """The server's experiments in the table.
 
     An experiment keeps its id where that is free. Where the table has another one under the name,
-    the runs go there, and only tags are added to it; else it gets a new id.
+    the runs go there, and only tags are added to it; else it gets a new number (``write``), or,
+    where two are only compared, an id that nobody has.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, *, write: bool) -> None:
         self._journal = journal
+        self._write = write
         self._ids: dict[str, str] = {}
 
     def target_of(self, source_id: str) -> str:
@@ -33,6 +37,9 @@ class Experiments:
     def item(self, source: Experiment) -> Item:
         target_id = self._resolved(source)
         self._ids[source.experiment_id] = target_id
+        if self._write:
+            # Under another id its files still lie where this number's would.
+            experiment_ids.pass_over(source.experiment_id)
         mine = target_id == source.experiment_id or self._journal.made(target_id)
 
         def have() -> Content | None:
@@ -45,9 +52,15 @@ class Experiments:
                 location = source.artifact_location or experiments.default_location(
                     target_id, source.workspace
                 )
-                experiments.create(
-                    source._replace(experiment_id=target_id, artifact_location=location)
-                )
+                experiment_ids.begin_before(source.creation_time)
+                try:
+                    experiments.create(
+                        source._replace(experiment_id=target_id, artifact_location=location)
+                    )
+                except (IdTaken, NameTaken) as taken:
+                    raise errors.ResourceAlreadyExists(
+                        "Somebody made it at the target meanwhile: import again."
+                    ) from taken
             else:
                 _update(target_id, want)
 
@@ -72,7 +85,13 @@ class Experiments:
         named = experiments.find_by_name(source.workspace, source.name)
         if named is not None:
             return named.experiment_id
-        return source.experiment_id if same is None else new_ulid()
+        return source.experiment_id if same is None else self._new_id()
+
+    def _new_id(self) -> str:
+        if not self._write:
+            return new_ulid()
+        numbers = experiment_ids.free()
+        return next(one for one in numbers if table.get(keys.experiment(one)) is None)
 
 
 def _named(item: Raw) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import settings
 
+from experiments import attempts
 from mlcore.db.client import client as product_client
 from mlcore.entities import Workspace
 from mlcore.observability import logger
@@ -63,6 +64,7 @@ def forget() -> None:
     ttl_policy.forget()
     history_pages.forget()
     llm_prices.forget()
+    attempts._open.clear()
 
 
 def enable_workspaces(patch: pytest.MonkeyPatch, *names: str) -> None:

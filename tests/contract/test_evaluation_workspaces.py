@@ -90,6 +90,6 @@ def test_a_workspace_with_a_dataset_is_not_empty(ids: dict[str, str]) -> None:
 
 def test_everything_goes_with_a_workspace(world: Store, ids: dict[str, str]) -> None:
     assert ask("DELETE", f"{WORKSPACES}/{TEAM}", mode="CASCADE").status == 204
-    mine = tuple(ids.values())
+    mine = [f"EXP#{value}" if kind == "experiment_id" else value for kind, value in ids.items()]
     left = [item for item in world.items() if any(one in str(item) for one in mine)]
     assert left == []

@@ -261,6 +261,7 @@ def told(value: Any) -> Any:
     text = json.dumps(value, sort_keys=True)
     text = re.sub(r"[0-9A-HJKMNP-TV-Z]{26}", "<id>", text)
     text = re.sub(r"experiment-\d{6}", "<name>", text)
+    text = re.sub(r'("experiment_id": "|mlflow-artifacts:/)\d+', r"\1<id>", text)
     text = re.sub(r"m-[0-9a-f]{32}", "<model>", text)
     text = re.sub(r'"name": "[a-z]+-[a-z]+-\d+"', '"name": "<generated>"', text)
     text = re.sub(r'"(creation|last_updated?)_time(stamp_ms)?": \d+', '"time": 0', text)

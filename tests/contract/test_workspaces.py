@@ -283,9 +283,10 @@ def writes(ids: dict[str, str]) -> Iterator[tuple[str, str, Any]]:
 
 
 def sources(store: Store) -> list[dict[str, Any]]:
-    """All items, but not when anything was last made in a workspace."""
+    """All items, but not when anything was last made in a workspace, and how many there were."""
+    kept = ("workspace", "id_counter")
     return sorted(
-        (item for item in store.items() if item["type"]["S"] != "workspace"),
+        (item for item in store.items() if item["type"]["S"] not in kept),
         key=lambda item: (item["PK"]["S"], item["SK"]["S"]),
     )
 

@@ -50,15 +50,6 @@ PERMITTED = (
         ),
     ),
     Difference(
-        "experiment ids",
-        "ids are ULIDs, so a text that is no integer is simply unknown",
-        True,
-        lambda stock, ours: (
-            "Experiment ID must be a valid integer" in stock.message
-            and (ours.status == 404 or (ours.status == 200 and ours.body == {}))
-        ),
-    ),
-    Difference(
         "unknown route",
         "stock answers HTML; JSON with ENDPOINT_NOT_FOUND has the same effect on every client",
         True,

@@ -182,6 +182,8 @@ class Side:
             return "NaN"
         if isinstance(value, int) and not isinstance(value, bool) and field in _TIMES:
             return "<time>" if value > 1_600_000_000_000 else value
+        if isinstance(value, int) and field == "experiment_id":
+            return self._labels.get(str(value), value)
         if isinstance(value, str):
             return self._cleaned_text(value, field)
         return value
@@ -227,8 +229,6 @@ _CHOSEN = frozenset(
     {
         ("dataset", "digest"),  # a hash of the time of the last change
         ("datasets", "digest"),
-        ("scorer", "experiment_id"),  # an int32 in MLflow's messages, which no ULID is
-        ("scorers", "experiment_id"),
     }
 )
 """Fields, below another, that two equal servers may fill differently."""

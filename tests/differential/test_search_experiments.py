@@ -40,8 +40,7 @@ def _fill(store: Any, rng: random.Random) -> tuple[entities.Experiment, ...]:
     experiments.append(store.get_experiment("0"))
     return tuple(
         entities.Experiment(
-            # Ours are texts that sort by creation; one digit more makes stock's numbers do so too.
-            one.experiment_id.zfill(3) if one.experiment_id != "0" else "0",
+            one.experiment_id,
             one.name,
             one.artifact_location,
             one.lifecycle_stage,

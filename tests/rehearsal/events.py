@@ -27,7 +27,7 @@ EVENTS = {
 
 RUN = "01M7YWVS7VNYH43R80BVKFQX3K"
 """The run of the stream's event, which others are about."""
-EXPERIMENT = "01M7YWVS5WYMT071E64GJGJTJP"
+EXPERIMENT = "7"
 FILE = "MLmodel"
 
 _HERE = {

@@ -192,8 +192,13 @@ def test_experiment_ids() -> None:
     assert experiments.experiment_id("0") == "0"
     assert experiments.experiment_id("007") == "7"
     assert experiments.experiment_id("01JCAB3DEFGHJKMNPQRSTVWXYZ") == "01JCAB3DEFGHJKMNPQRSTVWXYZ"
-    for bad in ("x", "", "01jcab3defghjkmnpqrstvwxyz", "0" * 5000 + "x"):
+    for bad in ("x y", "", "-x", "é", "7/8", "x" * 65, "0" * 5000 + "x"):
         assert refusal(experiments.experiment_id, bad).startswith("Invalid experiment ID '")
+    for other in ("x", "01jcab3defghjkmnpqrstvwxyz", "team_a-2"):
+        assert experiments.experiment_id(other) == other
+        assert not experiments.is_given_out(other)
+    for given_out in ("0", "-3", "823149582371645290", "01JCAB3DEFGHJKMNPQRSTVWXYZ"):
+        assert experiments.is_given_out(experiments.experiment_id(given_out))
 
 
 def test_create_experiment() -> None:

@@ -12,6 +12,7 @@ from mlcore.auth import permissions as p
 from mlcore.auth.permissions import Grant
 from mlcore.auth.requirements import NOT_DENIED, Grants, Requirement, Rung
 from mlcore.errors import InvalidParameterValue
+from mlcore.limits import experiments as limits
 
 LEVELS = st.sampled_from(["READ", "USE", "EDIT", "MANAGE", "DENY"])
 TYPES = st.sampled_from([p.EXPERIMENT, p.RUN, p.REGISTERED_MODEL])
@@ -55,6 +56,22 @@ def test_the_first_rung_with_a_grant_decides(
     if level not in {"DENY", "NO_PERMISSIONS"}:
         level = max(level, default.name, key=order.index)
     assert Grants(grants, default, default).meets(requirement) == _can(level, action)
+
+
+@pytest.mark.parametrize("written", ["7", "07", "+7", " 7 ", "0_7", "\u0667"])
+def test_no_way_to_write_a_number_leads_past_its_grants(written: str) -> None:
+    """The service finds experiment 7 by each of them."""
+    assert limits.experiment_id(written) == "7"
+    held = [
+        Grant(p.EXPERIMENT, "7", "DENY"),
+        Grant(p.SCORER, p.scorer_pattern("7", "a b"), "DENY"),
+    ]
+    grants = Grants(held, p.EDIT, p.EDIT)
+    assert not grants.meets(Requirement(p.EXPERIMENT, written, "read"))
+    assert not grants.meets(Requirement(p.SCORER, p.scorer_pattern(written, "a b"), "read"))
+    inside = Requirement(p.RUN, "*", "read", (Rung(p.EXPERIMENT, written, "read"),))
+    assert not grants.meets(inside)
+    assert grants.meets(Requirement(p.EXPERIMENT, "17", "read"))
 
 
 @given(GRANTS, ACTIONS)

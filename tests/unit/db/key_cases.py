@@ -93,6 +93,7 @@ CASES = {
     "role_user": (keys.role_user("7", "u"), "ROLES", "ROLEUSER#7#u"),
     "login": (keys.login("::1", "u"), "LOGIN#::1", "LOGIN#u"),
     "counter": (keys.counter("user"), "COUNTERS", "COUNTER#user"),
+    "id_counter": (keys.id_counter(), "CTR", "CTR"),
     "config": (keys.config("ttl_policy"), "CONFIG", "CFG#ttl_policy"),
     "webhook": (keys.webhook("w#", "a#b"), "WEBHOOKS#w#", "WH#a#b"),
     "evaluation_dataset": (

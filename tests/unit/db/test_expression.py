@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore.db.expression import MAX_EXPRESSION_BYTES, Condition, Update, number, string
+from mlcore.models.runs import Run
 
 
 def readable(update: Update) -> tuple[str, str]:
@@ -29,11 +30,13 @@ def test_clauses() -> None:
     update = Update()
     update.set("a", string("1"))
     update.set(("tags", "my key.x"), string("2"))
+    update.set_once(Run.run_name, "3")
     update.remove("b")
     update.remove(("tags", "b"))
     update.add("version", 1)
     assert readable(update) == (
-        "SET [a]=1,[tags].[my key.x]=2 REMOVE [b],[tags].[b] ADD [version] 1",
+        "SET [a]=1,[tags].[my key.x]=2,[run_name]=if_not_exists([run_name],3)"
+        " REMOVE [b],[tags].[b] ADD [version] 1",
         "",
     )
 
@@ -46,11 +49,13 @@ def test_conditions_are_joined() -> None:
     update.require_less("c", string("x"))
     update.require_absent_or_less(("m", "k"), string("y"))
     update.require_absent_or_equal("d", string("z"))
+    update.require_absent_or_greater(Run.epoch, 1)
     assert readable(update) == (
         "",
         "[a]=-5 AND attribute_exists([b]) AND attribute_not_exists([m].[k]) AND [c]<x"
         " AND (attribute_not_exists([m].[k]) OR [m].[k]<y)"
-        " AND (attribute_not_exists([d]) OR [d]=z)",
+        " AND (attribute_not_exists([d]) OR [d]=z)"
+        " AND (attribute_not_exists([epoch]) OR [epoch]>1)",
     )
 
 

@@ -135,7 +135,11 @@ def test_indexes_are_declared() -> None:
 
 
 def test_models_have_what_their_index_keys_need() -> None:
-    entities = {"model": "registered_model", "workspace_model": "registered_model"}
+    entities = {
+        "model": "registered_model",
+        "workspace_model": "registered_model",
+        "metric_history": "run_metric_history",
+    }
     for name, pattern in keys.INDEXES.items():
         entity = name.partition("_")[2]
         attributes = MODELS[entities.get(entity, entity)].get_attributes()

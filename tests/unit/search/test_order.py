@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mlcore.entities import Experiment, Metric, Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import fields, grammar
-from mlcore.search.order import descending, restore_key, sort_key
+from mlcore.search.order import descending, identifier, restore_key, sort_key
 
 
 def run(run_id: str, metric: float | None = None, param: str | None = None, start: int = 0) -> Run:
@@ -71,6 +71,23 @@ def test_experiments() -> None:
     assert ids() == ["2", "0", "1"]
     assert ids("name") == ["2", "0", "1"]
     assert ids("name DESC", "experiment_id ASC") == ["1", "0", "2"]
+
+
+def test_ids_of_experiments_are_numbers() -> None:
+    old = ("01JCAB3DEFGHJKMNPQRSTVWXYZ", "01JCAB3DEFGHJKMNPQRSTVWXZ0")
+    ordered = ["0", *old, *map(str, range(1, 120)), str(2**31), "823149582371645290"]
+    assert sorted(ordered, key=identifier) == ordered
+    for ascending in (True, False):
+        entries = grammar.parse_order_by(
+            ["experiment_id" if ascending else "experiment_id DESC"], fields.EXPERIMENT
+        )
+        key_of = sort_key(entries, fields.EXPERIMENT)
+        found = sorted((Experiment(one, "", "", "", 0, 0, {}, "") for one in ordered), key=key_of)
+        listed = [one.experiment_id for one in found]
+        assert listed == (ordered if ascending else ordered[::-1])
+        for one in found:
+            key = key_of(one)
+            assert restore_key(json.loads(json.dumps(key)), entries, fields.EXPERIMENT) == key
 
 
 @given(st.text(), st.text())

@@ -98,7 +98,16 @@ class Grant(NamedTuple):
 
 def scorer_pattern(experiment_id: str, name: str) -> str:
     """What a grant on a scorer names."""
-    return f"{experiment_id}/{quote(name, safe='')}"
+    return f"{experiment_named(experiment_id)}/{quote(name, safe='')}"
+
+
+def experiment_named(text: str) -> str:
+    """The id that a request means by a text: ``07`` and ``+7`` are experiment 7, as what holds
+    for it holds for whoever writes its number so."""
+    try:
+        return str(int(text))
+    except ValueError:
+        return text
 
 
 def higher(one: str, other: str) -> str:

@@ -12,12 +12,14 @@ from typing import Final, NamedTuple
 from mlcore.auth.permissions import (
     ANY,
     DENY,
+    EXPERIMENT,
     MANAGE,
     NO_PERMISSIONS,
     PERMISSIONS,
     WORKSPACE,
     Grant,
     Permission,
+    experiment_named,
     higher,
 )
 
@@ -74,7 +76,12 @@ class Grants:
     __slots__ = ("_absent", "_default", "_grants", "administrates")
 
     def __init__(self, grants: Iterable[Grant], default: Permission, absent: Permission) -> None:
-        self._grants = tuple(grants)
+        self._grants = tuple(
+            grant._replace(resource_pattern=experiment_named(grant.resource_pattern))
+            if grant.resource_type == EXPERIMENT
+            else grant
+            for grant in grants
+        )
         self._default = default
         self._absent = absent
         self.administrates = any(
@@ -84,6 +91,8 @@ class Grants:
 
     def on(self, resource_type: str, resource_id: str) -> Permission | None:
         """The level granted on a resource, None when there is no grant."""
+        if resource_type == EXPERIMENT:
+            resource_id = experiment_named(resource_id)
         names = [
             grant.permission for grant in self._grants if grant.matches(resource_type, resource_id)
         ]

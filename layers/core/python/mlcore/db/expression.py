@@ -54,6 +54,11 @@ class Update:
     def set(self, place: Place, value: Any) -> None:
         self._set.append(f"{self._path(place)}={self._value(place, value)}")
 
+    def set_once(self, attribute: ItemAttribute[V], value: V) -> None:
+        """What is there stays."""
+        path = self._path(attribute)
+        self._set.append(f"{path}=if_not_exists({path},{self._value(attribute, value)})")
+
     def remove(self, place: Place) -> None:
         self._remove.append(self._path(place))
 
@@ -111,6 +116,9 @@ class Update:
     def require_absent_or_other(self, place: str | tuple[str, str], value: Raw) -> None: ...
     def require_absent_or_other(self, place: Place, value: Any) -> None:
         self._require_absent_or(place, "<>", value)
+
+    def require_absent_or_greater(self, attribute: ItemAttribute[V], value: V) -> None:
+        self._require_absent_or(attribute, ">", value)
 
     def _require_absent_or(self, place: Place, comparison: str, value: Any) -> None:
         path = self._path(place)

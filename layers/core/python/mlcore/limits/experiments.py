@@ -20,6 +20,7 @@ MAX_RETENTION_LENGTH: Final = 32
 
 _CUSTOM_VIEW_PREFIX: Final = "mlflow.customView.view"
 _ULID: Final = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
+_ELSEWHERE: Final = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
 _RETENTION: Final = re.compile("[1-9][0-9]*[mhd]")
 
 
@@ -34,16 +35,6 @@ MAX_SEARCHED_EXPERIMENTS: Final = 5_000
 """Of a search: more cannot be read in the time that a request has."""
 
 
-def experiment_ids(texts: Sequence[str]) -> list[str]:
-    """The canonical ids of the experiments that a search names, each once.
-
-    Raises:
-        InvalidParameterValue: one can be no id, or they are too many.
-    """
-    check_searched(texts)
-    return list(dict.fromkeys(map(experiment_id, texts)))
-
-
 def check_searched(texts: Sequence[str]) -> None:
     """Raises InvalidParameterValue for more experiments than a search may name."""
     if len(texts) > MAX_SEARCHED_EXPERIMENTS:
@@ -54,21 +45,35 @@ def check_searched(texts: Sequence[str]) -> None:
 
 
 def experiment_id(text: str) -> str:
-    """The canonical form of an id: a ULID, or the decimal number that "0" and ids of other servers
-    are.
+    """The canonical form of an id: a decimal number, the ULID that earlier versions gave, or a text
+    that MLflow's stores of files take for one.
 
     Raises:
-        InvalidParameterValue: it can be no id. MLflow's text speaks of integers, as clients know
-        it.
+        InvalidParameterValue: it can be no id.
     """
     if _ULID.fullmatch(text):
         return text
     try:
         return str(int(text))
     except ValueError:
-        raise InvalidParameterValue(
-            f"Invalid experiment ID '{text}'. Experiment ID must be a valid integer."
-        ) from None
+        if _ELSEWHERE.fullmatch(text):
+            return text
+        raise no_experiment_id(text) from None
+
+
+def is_given_out(experiment_id: str) -> bool:
+    """Whether a canonical id has a form that this product or MLflow's database gives: whoever asks
+    for one that is not there, asks for what is missing. Any other one that is not there is no id.
+    """
+    if _ULID.fullmatch(experiment_id):
+        return True
+    return experiment_id.removeprefix("-").isdecimal()
+
+
+def no_experiment_id(text: str) -> InvalidParameterValue:
+    return InvalidParameterValue(
+        f"Invalid experiment ID '{text}'. Experiment ID must be a valid integer."
+    )
 
 
 def check_name(name: str) -> None:

@@ -154,6 +154,18 @@ class Counter(Item):
     value = IntAttribute()
 
 
+class IdCounter(Item):
+    """``contexts`` is the last experiment id that was given out; ``since`` is when the first one
+    was, or when the oldest imported experiment was made. Kubeflow's contexts are numbered with
+    it."""
+
+    pattern = keys.ID_COUNTER
+
+    version = IntAttribute()
+    contexts = IntAttribute(null=True)
+    since = IntAttribute()
+
+
 class Config(Item):
     """A setting, as JSON."""
 

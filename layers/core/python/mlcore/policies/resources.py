@@ -20,5 +20,5 @@ def workspace_of(resource_type: str, resource_id: str, active: str) -> str | Non
         return active
     try:
         return experiments.get(resource_id).experiment.workspace
-    except errors.ResourceDoesNotExist:
+    except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
         return None

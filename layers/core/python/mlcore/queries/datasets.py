@@ -8,8 +8,8 @@ from typing import Any
 
 from mlcore.auth.requirements import Reader
 from mlcore.limits.datasets import check_search_datasets
-from mlcore.limits.experiments import experiment_id
 from mlcore.repos import datasets, experiments
+from mlcore.repos.experiment_ids import asked_for
 
 MAX_SUMMARIES = 1_000
 
@@ -17,7 +17,7 @@ MAX_SUMMARIES = 1_000
 def search(workspace: str, experiment_ids: Sequence[str], readable: Reader) -> dict[str, Any]:
     """Each dataset of the experiments, once for each context in which a run used it."""
     check_search_datasets(experiment_ids)
-    known = experiments.find_many(list(dict.fromkeys(map(experiment_id, experiment_ids))))
+    known = experiments.find_many(asked_for(experiment_ids))
     summaries = (
         summary
         for experiment in known

@@ -8,9 +8,10 @@ from typing import Any
 from mlcore import paging
 from mlcore.auth.requirements import Reader
 from mlcore.entities import VIEW_STAGES, Experiment, Run
-from mlcore.limits.experiments import check_searched, experiment_ids
+from mlcore.limits.experiments import check_searched
 from mlcore.limits.text import check_max_results
 from mlcore.repos import run_search, runs
+from mlcore.repos.experiment_ids import asked_for
 from mlcore.responses import runs as responses
 from mlcore.search import fields, grammar, order
 
@@ -38,7 +39,7 @@ def search(
         return experiment.workspace == workspace and readable(experiment.experiment_id)
 
     rows = run_search.find(
-        experiment_ids(wanted),
+        asked_for(wanted),
         accepts,
         run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )

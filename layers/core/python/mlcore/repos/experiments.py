@@ -25,18 +25,23 @@ from mlcore.ids import (
     new_ulid,
     now_ms,
 )
+from mlcore.limits.experiments import is_given_out, no_experiment_id
 from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
-from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
-from mlcore.repos import document, text_index, workspaces
+from mlcore.models.experiments import ExperimentTag
+from mlcore.repos import document, experiment_ids, text_index, workspaces
 from mlcore.repos.document import Document
+from mlcore.repos.experiment_creations import (
+    IdTaken,
+    NameTaken,
+    holder_in,
+    is_of,
+    lock_of,
+    put,
+)
 from mlcore.settings import settings, workspaces_enabled
 
 WRITE_ATTEMPTS = 60
-
-
-class NameTaken(Exception):
-    """Another experiment, active or deleted, holds the name."""
 
 
 class Conflict(Exception):
@@ -51,8 +56,8 @@ class Record(NamedTuple):
 
 
 def get(experiment_id: str) -> Record:
-    """One consistent GetItem (a second request when its tags overflowed). Raises
-    ResourceDoesNotExist."""
+    """One consistent GetItem (a second request when its tags overflowed). Raises what
+    :func:`missing` gives."""
     item = table.get(keys.experiment(experiment_id))
     if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
         item = _default_item()
@@ -61,7 +66,11 @@ def get(experiment_id: str) -> Record:
     return record(item)
 
 
-def missing(experiment_id: str) -> errors.ResourceDoesNotExist:
+def missing(experiment_id: str) -> errors.MlflowError:
+    """ResourceDoesNotExist; InvalidParameterValue where the id has a form that none has by
+    itself."""
+    if not is_given_out(experiment_id):
+        return no_experiment_id(experiment_id)
     return errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id} exists")
 
 
@@ -95,7 +104,7 @@ def find_by_name(workspace: str, name: str) -> Experiment | None:
         _ensure_default()
         lock = table.get(place)
     while lock is not None:
-        item = table.get(keys.experiment(_holder_in(lock)))
+        item = table.get(keys.experiment(holder_in(lock)))
         if item is not None and item["name"]["S"] == name:
             return record(item).experiment
         # It was renamed between the two reads: the lock is another's now, or gone.
@@ -128,15 +137,23 @@ def default_location(experiment_id: str, workspace: str = DEFAULT_WORKSPACE) -> 
 
 
 def create(experiment: Experiment, also: Sequence[Operation] = ()) -> None:
-    """One transaction: the name's lock and the experiment, and ``also`` what belongs to it.
+    """One transaction: the name's lock and the experiment, and ``also`` what belongs to it. A
+    creation that had gone through succeeds again.
 
     Raises:
         NameTaken: the name is held by another experiment.
+        IdTaken: another experiment has the id, and nobody the name.
+        TemporarilyUnavailable, RequestLimitExceeded: it may have gone through, or may yet.
     """
     _before_naming(experiment, experiment.name)
     item, children = _items(experiment)
+    if children:
+        # They must not land in the partition of another experiment.
+        there = table.get(keys.experiment(experiment.experiment_id))
+        if there is not None and not is_of(experiment, there):
+            raise IdTaken(experiment.experiment_id)
     table.batch_write(children)
-    _put(experiment, item, [*workspaces.entering(experiment.workspace), *also])
+    put(experiment, item, [*workspaces.entering(experiment.workspace), *also])
 
 
 def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
@@ -172,25 +189,6 @@ def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
     return {**model.serialize(), **attributes}, children
 
 
-def _put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
-    """Raises NameTaken."""
-    absent = Condition()
-    absent.require_absent("PK")
-    lock = _lock(experiment.workspace, experiment.name, experiment.experiment_id)
-    try:
-        table.transact(
-            [Put(lock, absent), Put(item, absent), *also],
-            token=new_ulid(),
-        )
-    except TransactionFailed as failed:
-        lock_found = failed.items.get(0)
-        if 2 in failed.items and lock_found is None:
-            raise workspaces.missing(experiment.workspace) from failed
-        if lock_found is None or _holder_in(lock_found) != experiment.experiment_id:
-            raise NameTaken(experiment.name) from failed
-        # else this very transaction had gone through, and only its answer was lost
-
-
 def rename(experiment: Experiment, new_name: str) -> None:
     """One transaction: take the new name, free the old one, write the experiment.
 
@@ -217,7 +215,7 @@ def rename(experiment: Experiment, new_name: str) -> None:
     try:
         table.transact(
             [
-                Put(_lock(experiment.workspace, new_name, experiment.experiment_id), absent),
+                Put(lock_of(experiment.workspace, new_name, experiment.experiment_id), absent),
                 Delete(keys.experiment_name_lock(experiment.workspace, experiment.name), mine),
                 Change(keys.experiment(experiment.experiment_id), change),
             ],
@@ -227,7 +225,7 @@ def rename(experiment: Experiment, new_name: str) -> None:
         lock_found = failed.items.get(0)
         if lock_found is None:
             raise Conflict(experiment.experiment_id) from failed
-        if _holder_in(lock_found) != experiment.experiment_id:
+        if holder_in(lock_found) != experiment.experiment_id:
             raise NameTaken(new_name) from failed
         # else it holds the new name already: the transaction had gone through before
 
@@ -333,8 +331,9 @@ def _ensure_default() -> None:
 
 def _default_item() -> Raw | None:
     """Creates experiment ``0`` named ``Default``, which exists from the first time that somebody
-    looks for it."""
-    now = now_ms()
+    looks for it, and is older than all others."""
+    since = experiment_ids.since()
+    now = now_ms() if since is None else min(now_ms(), since - 1)
     default = Experiment(
         experiment_id=DEFAULT_EXPERIMENT_ID,
         name=DEFAULT_EXPERIMENT_NAME,
@@ -346,8 +345,8 @@ def _default_item() -> Raw | None:
         workspace=DEFAULT_WORKSPACE,
     )
     # Another process may have been faster.
-    with contextlib.suppress(NameTaken):
-        _put(default, _items(default)[0], ())
+    with contextlib.suppress(NameTaken, IdTaken):
+        put(default, _items(default)[0], ())
     return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID))
 
 
@@ -380,16 +379,3 @@ def _write(
         if attempt:
             back_off(attempt)
     raise errors.TemporarilyUnavailable("The experiment is busy with other writes. Try again.")
-
-
-def _lock(workspace: str, name: str, experiment_id: str) -> Raw:
-    place = keys.experiment_name_lock(workspace, name)
-    lock = ExperimentNameLock(
-        PK=place.pk, SK=place.sk, experiment_id=experiment_id, updated_at=now_ms(), version=1
-    )
-    return dict(lock.serialize())
-
-
-def _holder_in(lock: Raw) -> str:
-    holder: str = lock["experiment_id"]["S"]
-    return holder

@@ -20,7 +20,7 @@ from mlcore.errors import AttributeNotFound, BadRequest, InvalidParameterValue
 from mlcore.search import tokens as t
 from mlcore.search.clauses import COMPARISON, NULL_CHECK, PARENTHESIS, Item, Reader, clauses_of
 from mlcore.search.like import ilike, like
-from mlcore.search.order import MISSING, PRESENT, Key, value_field
+from mlcore.search.order import MISSING, PRESENT, Key, identifier, value_field
 
 ATTRIBUTES, METRICS, PARAMS, TAGS = "attributes", "metrics", "params", "tags"
 _KINDS = [ATTRIBUTES, METRICS, PARAMS, TAGS]
@@ -192,11 +192,17 @@ def sort_key(ordering: Sequence[OrderBy]) -> Callable[[LoggedModel], Key]:
     def key(model: LoggedModel) -> Key:
         elements: list[str | int | float] = []
         for order in total:
-            value = _latest(model, order) if order.metric else _COLUMNS[order.key](model)
-            elements += value_field(value, ascending=order.ascending)
+            elements += value_field(_value(model, order), ascending=order.ascending)
         return tuple(elements)
 
     return key
+
+
+def _value(model: LoggedModel, order: OrderBy) -> Any:
+    if order.metric:
+        return _latest(model, order)
+    found = _COLUMNS[order.key](model)
+    return identifier(found) if order.key == "experiment_id" else found
 
 
 def restore_key(values: object, ordering: Sequence[OrderBy]) -> Key:

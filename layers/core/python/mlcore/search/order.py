@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search.fields import ATTRIBUTE, METRIC, NUMBER, PARAM, Entity
+from mlcore.search.fields import ATTRIBUTE, IDENTIFIER, METRIC, NUMBER, PARAM, Entity
 from mlcore.search.grammar import OrderBy
 
 Key = tuple[str | int | float, ...]
@@ -44,6 +44,18 @@ def value_field(value: str | float | None, *, ascending: bool) -> Key:
 def descending(text: str) -> str:
     """A text that sorts as the opposite of ``text``."""
     return text.encode("utf-8", "surrogatepass").translate(_INVERTED).decode("latin-1") + _END
+
+
+def identifier(experiment_id: str) -> str:
+    """A text that sorts as MLflow's column of experiment ids does: numbers by their size.
+
+    Ids that are no numbers were given out before the numbers were, each greater than the last, but
+    after 0, which is the oldest experiment's.
+    """
+    if not (experiment_id.isascii() and experiment_id.isdecimal()):
+        return f"1{experiment_id}"
+    digits = experiment_id.lstrip("0")
+    return f"2{len(digits):04d}{digits}" if digits else "0"
 
 
 def restored(value: object, *, ascending: bool) -> str:
@@ -108,6 +120,8 @@ def _is_number(order: OrderBy, entity: Entity) -> bool:
 def _field(order: OrderBy, entity: Entity) -> SortKey:
     if order.kind == METRIC:
         return _metric(order.key, order.ascending)
+    if order.kind == ATTRIBUTE and entity.sortable[order.key].type == IDENTIFIER:
+        return _identifier(order.key, order.ascending)
     if order.kind == ATTRIBUTE:
         return _attribute(order.key, order.ascending, _is_number(order, entity))
     return _entry("params" if order.kind == PARAM else "tags", order.key, order.ascending)
@@ -137,6 +151,11 @@ def _attribute(name: str, ascending: bool, number: bool) -> SortKey:
     if number:
         return lambda item: (PRESENT, -value) if (value := get(item)) is not None else _LAST
     return lambda item: (PRESENT, descending(value)) if (value := get(item)) is not None else _LAST
+
+
+def _identifier(name: str, ascending: bool) -> SortKey:
+    get = operator.attrgetter(name)
+    return lambda item: value_field(identifier(get(item)), ascending=ascending)
 
 
 def _entry(container: str, key: str, ascending: bool) -> SortKey:

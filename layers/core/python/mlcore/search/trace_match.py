@@ -20,7 +20,7 @@ from mlcore.search import rlike
 from mlcore.search.grammar import OrderBy
 from mlcore.search.like import ilike, like
 from mlcore.search.match import COMPARE
-from mlcore.search.order import MISSING, PRESENT, Key, value_field
+from mlcore.search.order import MISSING, PRESENT, Key, identifier, value_field
 from mlcore.search.rlike import Budget
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
@@ -168,6 +168,8 @@ def _total(ordering: Sequence[OrderBy]) -> list[OrderBy]:
 
 
 def _value_of(order: OrderBy) -> Callable[[Trace], Any]:
+    if order.kind == ATTRIBUTE and order.key == "experiment_id":
+        return lambda trace: identifier(trace.experiment_id)
     if order.kind == ATTRIBUTE:
         return _COLUMNS[order.key]
     entries, key = _MAPS[order.kind], order.key

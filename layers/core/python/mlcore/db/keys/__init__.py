@@ -79,6 +79,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         LOGIN#<counter>                                     login
     COUNTERS
         COUNTER#<key>                                       counter
+    CTR
+        CTR                                                 id_counter
     CONFIG
         CFG#<key>                                           config
     WEBHOOKS#<workspace>

@@ -39,6 +39,7 @@ ROLE_NAME = Pattern(
 ROLE_USER = Pattern("role_user", "ROLES", "ROLEUSER#<role_id>#<username>", "a role has a user")
 LOGIN = Pattern("login", "LOGIN#<address>", "LOGIN#<counter>", "wrong passwords of the last minute")
 COUNTER = Pattern("counter", "COUNTERS", "COUNTER#<key>", "the last number that was given out")
+ID_COUNTER = Pattern("id_counter", "CTR", "CTR", "the last number that each kind of id was given")
 CONFIG = Pattern("config", "CONFIG", "CFG#<key>", "one setting of the deployment")
 
 PLATFORM_PATTERNS = (
@@ -56,6 +57,7 @@ PLATFORM_PATTERNS = (
     ROLE_USER,
     LOGIN,
     COUNTER,
+    ID_COUNTER,
     CONFIG,
 )
 
@@ -134,6 +136,10 @@ def role_user_prefix(role_id: str) -> str:
 
 def login(address: str, counter: str) -> Key:
     return Key(LOGIN.pk.build(address), LOGIN.sk.build(counter))
+
+
+def id_counter() -> Key:
+    return Key(ID_COUNTER.pk.text, ID_COUNTER.sk.text)
 
 
 def counter(name: str) -> Key:
