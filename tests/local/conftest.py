@@ -19,7 +19,9 @@ from local.cloudformation import Resolver, load
 from local.engine import Engine, EngineFailed, executable
 from local.engine_file import EngineFile
 from local.folder import DataFolder
+from local.socket_client import URL, through_socket
 from local.table import ensure
+from mlcore.db.local_socket import socket_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = Path(__file__).parent / "fixtures/template.yaml"
@@ -114,6 +116,7 @@ class RunningEngine:
     def __init__(self, folder: Path) -> None:
         self.folder = DataFolder(folder)
         self.engine = Engine(self.folder)
+        self.engine.start()
         self.dynamodb = self.client("dynamodb")
         document = load(FIXTURE)
         self.properties = Resolver(document).resolve(document["Resources"]["Table"]["Properties"])
@@ -122,14 +125,17 @@ class RunningEngine:
         self.file.index_stream()
 
     def client(self, service: str) -> Any:
-        return botocore.session.get_session().create_client(
+        made = botocore.session.get_session().create_client(
             service,
             region_name="us-east-1",
-            endpoint_url=self.engine.endpoint,
+            endpoint_url=URL,
             aws_access_key_id="x",
             aws_secret_access_key="x",
             config=Config(parameter_validation=False),
         )
+        path = socket_path(self.engine.endpoint)
+        assert path is not None
+        return through_socket(made, path)
 
     def put(self, name: str, **attributes: str) -> None:
         item = {key: {"S": value} for key, value in attributes.items()}

@@ -3,12 +3,16 @@ defect."""
 
 from __future__ import annotations
 
-from typing import cast
+import logging
+from typing import Final, cast
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
 from mlcore.db.expression import Raw
+
+_logger: Final = logging.getLogger("mlcore.db")
+"""For causes that only who operates the table may read."""
 
 
 class ConditionFailed(Exception):
@@ -44,6 +48,11 @@ def busy() -> errors.TemporarilyUnavailable:
     return errors.TemporarilyUnavailable("The table is busy with conflicting writes. Try again.")
 
 
+def unreachable(error: BotoCoreError) -> errors.TemporarilyUnavailable:
+    _logger.error("the table cannot be reached: %s", error)
+    return errors.TemporarilyUnavailable("The table cannot be reached. Try again.")
+
+
 def translated(error: ClientError) -> Exception:
     name = code(error)
     message = error.response.get("Error", {}).get("Message", "")
@@ -58,5 +67,6 @@ def translated(error: ClientError) -> Exception:
     if name == "ValidationException" and "size" in message.lower():
         return too_large()
     if name in {"InternalServerError", "ServiceUnavailable", "InternalServerException"}:
+        _logger.error("the table is not available: %s", error)
         return errors.TemporarilyUnavailable("The table is not available. Try again.")
     return error

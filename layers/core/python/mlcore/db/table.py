@@ -344,9 +344,7 @@ class Table:
                 back_off(attempt)
             except BotoCoreError as error:
                 capacity.add(measurement, operation, {})
-                raise errors.TemporarilyUnavailable(
-                    "The table cannot be reached. Try again."
-                ) from error
+                raise failures.unreachable(error) from error
             else:
                 capacity.add(measurement, operation, answer)
                 return answer
