@@ -258,7 +258,9 @@ class Engine:
                 umask=0o077,
             )
         record = {"pid": process.pid, "endpoint": self.endpoint}
-        self._folder.engine_record.write_text(json.dumps(record))
+        written = self._folder.engine_record.with_suffix(".new")
+        written.write_text(json.dumps(record))
+        written.replace(self._folder.engine_record)
         return process
 
     def _follow(self, process: subprocess.Popen[bytes], channel: socket.socket) -> str:

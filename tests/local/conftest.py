@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,21 @@ TABLE = "mlflow-serverless"
 class Local:
     """A running runner; its output is in ``log``."""
 
-    def __init__(self, folder: Path, *arguments: str, ready: bool = True, **environ: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        ready: bool = True,
+        within: Sequence[str] = (),
+        **environ: str,
+    ) -> None:
+        """``within`` is a command that executes the one that it is given."""
         self.log = folder / f"runner-{time.monotonic_ns()}.log"
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "TABLE_NAME"))}
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
                 [
+                    *within,
                     sys.executable,
                     "-m",
                     "local",
@@ -103,6 +113,28 @@ def local(tmp_path: Any) -> Any:
         executable()
     except EngineFailed as error:
         pytest.skip(str(error))
+    yield start
+    for runner in started:
+        if runner.process.poll() is None:
+            runner.process.kill()
+            runner.process.wait()
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Iterator[Any]:
+    """Starts runners of the product itself on one folder."""
+    try:
+        executable()
+    except EngineFailed as error:
+        pytest.skip(str(error))
+    started: list[Local] = []
+    template = f"--template={ROOT / 'template.yaml'}"
+
+    def start(*arguments: str, data: Path | None = None, **options: Any) -> Local:
+        folder = f"--data={data or tmp_path / 'data'}"
+        started.append(Local(tmp_path, template, folder, *arguments, **options))
+        return started[-1]
+
     yield start
     for runner in started:
         if runner.process.poll() is None:

@@ -1,7 +1,6 @@
 """The runner as its users meet it: a process with a command line, a port, a folder and signals."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -235,14 +234,6 @@ def test_impatient_signals_do_not_interrupt_the_end(local: Any) -> None:
         time.sleep(0.02)
     assert runner.process.returncode == 0
     assert not folder.exists()
-
-
-def test_the_runner_ends_when_the_engine_dies(local: Any, tmp_path: Any) -> None:
-    folder = tmp_path / "data"
-    runner = local(f"--data={folder}")
-    os.kill(engine_pid(folder), signal.SIGKILL)
-    assert runner.process.wait(15) == 1
-    assert "the DynamoDB engine ended with code -9" in runner.output
 
 
 @pytest.mark.parametrize(
