@@ -22,7 +22,26 @@ _PROBE_BYTES = 1 << 20
 _EXAMINED_SECONDS = 1.0
 _MEGABYTE = 1 << 20
 
-RESTORE = "Stop the runner and restore the file: docs/operations.md, 'The local runner'."
+
+def damaged(file: EngineFile, found: str) -> str:
+    """What the user is told of a file whose content is wrong."""
+    return (
+        f"the database file {file.path} is damaged ({' '.join(found.split())}). Stop the runner "
+        "and restore the file: docs/operations.md, 'The local runner'."
+    )
+
+
+def find_unwritable(folders: Sequence[Path]) -> str | None:
+    """What the user is told of the first folder that takes no megabyte; None when all do."""
+    for folder in folders:
+        try:
+            with tempfile.TemporaryFile(dir=folder) as probe:
+                probe.write(bytes(_PROBE_BYTES))
+                probe.flush()
+                os.fsync(probe.fileno())
+        except OSError as error:
+            return f"{folder} cannot be written: {error.strerror}{_free(folder)}"
+    return None
 
 
 class Condition(logging.Handler):
@@ -49,7 +68,7 @@ class Condition(logging.Handler):
         message = record.getMessage()
         report(message)
         if is_damage(message) and self._file:
-            self._damage = f"the database file {self._file.path} is damaged ({message}). {RESTORE}"
+            self._damage = damaged(self._file, message)
         self.suspected = True
 
     def suspect(self) -> None:
@@ -72,20 +91,15 @@ class Condition(logging.Handler):
             return found
 
     def _examine(self) -> str | None:
-        for folder in self._folders:
-            try:
-                with tempfile.TemporaryFile(dir=folder) as probe:
-                    probe.write(bytes(_PROBE_BYTES))
-                    probe.flush()
-                    os.fsync(probe.fileno())
-            except OSError as error:
-                return f"{folder} cannot be written: {error.strerror}{_free(folder)}"
+        unwritable = find_unwritable(self._folders)
+        if unwritable:
+            return unwritable
         if self._file:
             try:
                 self._file.write_probe()
             except sqlite3.Error as error:
                 if is_damage(str(error)):
-                    return f"the database file {self._file.path} is damaged ({error}). {RESTORE}"
+                    return damaged(self._file, str(error))
                 return f"the database file {self._file.path} cannot be written: {error}"
         return None
 

@@ -24,8 +24,8 @@ from local.aws_endpoint import AwsEndpoint
 from local.batch import DeadLetters
 from local.checkpoints import Checkpoints
 from local.command_line import Options
-from local.condition import RESTORE, Condition
-from local.engine import Engine
+from local.condition import Condition, damaged, find_unwritable
+from local.engine import Engine, EngineFailed
 from local.engine_file import EngineFile
 from local.folder import DataFolder
 from local.function import Function, ImportFailed
@@ -43,7 +43,7 @@ from mlcore.errors import MlflowError
 
 HEALTH_SECONDS = 30
 
-CHECK_SECONDS = 0.5
+CHECK_SECONDS = 0.7
 """How long a start looks for damage in the engine's file: some hundred megabytes."""
 
 _EVERYBODY_KNOWS = (
@@ -161,19 +161,25 @@ class Runner:
         # A signal may come before the engine that was just started is anybody's to stop.
         stack.callback(engines.stop_abandoned, place)
         engines.stop_abandoned(place)
-        damage = EngineFile(place.database, name).damage(CHECK_SECONDS)
+        file = EngineFile(place.database, name)
+        damage = file.damage(CHECK_SECONDS)
         if damage:
-            raise CannotStart(
-                f"the database file {place.database} is damaged ({damage}). {RESTORE}"
-            )
-        self._engine = Engine(place, self._give_up)
+            raise CannotStart(damaged(file, damage))
+        self._engine = Engine(place, lambda message: self._give_up(message, file))
         stack.callback(self._engine.stop)
-        self._engine.start()
+        try:
+            self._engine.start()
+        except EngineFailed as error:
+            unwritable = find_unwritable([place.path])
+            raise CannotStart(f"{error}. {unwritable}" if unwritable else str(error)) from error
         return self._engine.endpoint
 
-    def _give_up(self, message: str) -> None:
+    def _give_up(self, message: str, file: EngineFile) -> None:
         """Without an engine nothing can be answered."""
         report(message)
+        damage = file.damage(CHECK_SECONDS)
+        if damage:
+            report(damaged(file, damage))
         self._lost = True
         self._end()
 

@@ -280,3 +280,33 @@ def test_help_is_short() -> None:
         "--workspaces",
     ):
         assert name in shown
+
+
+KNOWN = "has the default password, which everybody knows"
+EVERYWHERE = "--host=0.0.0.0"
+
+
+def test_the_default_password_is_warned_of_and_stays_on_this_machine(product: Any) -> None:
+    refused = product("--auth", EVERYWHERE, ready=False)
+    assert refused.process.wait(30) == 2
+    assert "--host 0.0.0.0 is open to other machines" in refused.output
+    assert "MLFLOW_AUTH_ADMIN_PASSWORD" in refused.output
+    assert "Traceback" not in refused.output
+    # Nobody was made with it, so a password may still be chosen.
+    chosen = product("--auth", EVERYWHERE, MLFLOW_AUTH_ADMIN_PASSWORD="chosen by me")
+    assert KNOWN not in chosen.output
+    assert chosen.end() == 0
+    # The folder's administrator has that one from now on, whatever the environment says.
+    again = product("--auth", EVERYWHERE)
+    assert KNOWN not in again.output
+    assert again.end() == 0
+
+
+@pytest.mark.parametrize("asked", ["--auth", "--parameter=Authentication=basic"])
+def test_the_default_password_on_this_machine(product: Any, asked: str) -> None:
+    runner = product(asked)
+    assert f"WARNING: the administrator 'admin' {KNOWN}" in runner.output
+    assert runner.end() == 0
+    # Setting another one later does not change it.
+    late = product("--auth", EVERYWHERE, ready=False, MLFLOW_AUTH_ADMIN_PASSWORD="too late")
+    assert late.process.wait(30) == 2

@@ -4,6 +4,7 @@ defect."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Final, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -44,7 +45,10 @@ def too_large() -> TooLarge:
     return TooLarge("The request would make an entity larger than 400 KB.")
 
 
-def busy() -> errors.TemporarilyUnavailable:
+def busy(reasons: Iterable[Raw] = ()) -> errors.TemporarilyUnavailable:
+    """``reasons`` are those of a cancelled transaction, for the log."""
+    told = [f"{reason.get('Code')}: {reason.get('Message')}" for reason in reasons]
+    _logger.warning("the table is busy with conflicting writes: %s", ", ".join(told))
     return errors.TemporarilyUnavailable("The table is busy with conflicting writes. Try again.")
 
 

@@ -231,6 +231,7 @@ class Table:
             TransactionFailed: at least one condition did not hold.
         """
         items = [_transaction_item(operation) for operation in operations]
+        reasons: list[Raw] = []
         for attempt in range(CONFLICT_ATTEMPTS):
             try:
                 self._call("TransactWriteItems", TransactItems=items, ClientRequestToken=token)
@@ -250,7 +251,7 @@ class Table:
                     raise TransactionFailed(failed) from error
                 # What remains is a conflict with another transaction or throttling: both pass.
                 back_off(attempt)
-        raise failures.busy()
+        raise failures.busy(reasons)
 
     # -- calls side by side
     # ------------------------------------------------------------------------------------
