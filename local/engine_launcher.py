@@ -4,8 +4,9 @@
 
 A program of its own, because nothing else may run in the process between the fork and here: the
 runner has threads. CHANNEL is the descriptor of a Unix socket over which the listener of the
-notifications goes to the process PARENT, or -1 for an engine that opens its sockets itself. Imports
-nothing of the product. See :mod:`local.engine_socket` for what the notifications are for.
+notifications goes to the process PARENT, or -1 for an engine that opens its sockets itself.
+:mod:`local.engine_socket` says what they are for. Imports nothing of the product, and little else:
+each start waits for it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ from __future__ import annotations
 import array
 import ctypes
 import os
-import platform
 import signal
 import socket
 import struct
 import sys
-from typing import NamedTuple
 
 CANNOT_GUARD = 97
 """Exit code: the kernel does not let this process hand over its sockets."""
@@ -32,19 +31,8 @@ _LOAD_WORD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET = 0, 4
 
 
-class SystemCalls(NamedTuple):
-    """What the kernel calls them on a kind of processor."""
-
-    architecture: int
-    seccomp: int
-    bind: int
-    accept4: int
-
-
-SYSTEM_CALLS = {
-    "x86_64": SystemCalls(0xC000003E, 317, 49, 288),
-    "aarch64": SystemCalls(0xC00000B7, 277, 200, 242),
-}
+SYSTEM_CALLS = {"x86_64": (0xC000003E, 317, 49, 288), "aarch64": (0xC00000B7, 277, 200, 242)}
+"""By kind of processor: its name in filters, then the numbers of seccomp, bind and accept4."""
 
 
 class _Program(ctypes.Structure):
@@ -53,14 +41,14 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-def _filter(calls: SystemCalls) -> bytes:
+def _filter(architecture: int, bind: int, accept4: int) -> bytes:
     """Asks about ``bind`` and ``accept4``, allows everything else."""
     instructions = (
         (_LOAD_WORD, 0, 0, _ARCHITECTURE_OFFSET),
-        (_JUMP_EQUAL, 0, 4, calls.architecture),
+        (_JUMP_EQUAL, 0, 4, architecture),
         (_LOAD_WORD, 0, 0, _NUMBER_OFFSET),
-        (_JUMP_EQUAL, 1, 0, calls.bind),
-        (_JUMP_EQUAL, 0, 1, calls.accept4),
+        (_JUMP_EQUAL, 1, 0, bind),
+        (_JUMP_EQUAL, 0, 1, accept4),
         (_RETURN, 0, 0, _NOTIFY),
         (_RETURN, 0, 0, _ALLOW),
     )
@@ -73,15 +61,13 @@ def _guard(library: ctypes.CDLL) -> int:
     Raises:
         OSError: this system has none.
     """
-    calls = SYSTEM_CALLS.get(platform.machine())
-    if sys.platform != "linux" or calls is None:
-        raise OSError("not on this system")
-    code = _filter(calls)
+    architecture, seccomp, bind, accept4 = SYSTEM_CALLS[os.uname().machine]
+    code = _filter(architecture, bind, accept4)
     program = _Program(len(code) // 8, code)
     if library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no_new_privs")
     descriptor: int = library.syscall(
-        calls.seccomp,
+        seccomp,
         _SECCOMP_SET_MODE_FILTER,
         _SECCOMP_FILTER_FLAG_NEW_LISTENER,
         ctypes.byref(program),

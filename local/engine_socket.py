@@ -108,7 +108,7 @@ class EngineSocket:
         if call is None:
             return
         value = failure = 0
-        bind = SYSTEM_CALLS[platform.machine()].bind
+        _, _, bind, _ = SYSTEM_CALLS[platform.machine()]
         try:
             if call.number == bind:
                 self._take_place(notifications, call)
