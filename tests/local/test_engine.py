@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from local import engine as engines
+from local import engine_launcher
 from local.engine import Engine
 from local.folder import DataFolder
 from mlcore.db.local_socket import SocketConnection, socket_path
@@ -138,12 +139,12 @@ def test_where_nothing_can_be_done_the_user_is_warned(
     else:
         # The real launcher runs in the second attempt, which asks nothing of the kernel.
         wrapper = tmp_path / "launcher.py"
-        real = engines.engine_launcher.__file__
+        real = engine_launcher.__file__
         wrapper.write_text(
             f"import runpy, sys\nif sys.argv[2] != '-1':\n    {LAUNCHER}\n"
             f"runpy.run_path({real!r}, run_name='__main__')\n"
         )
-        monkeypatch.setattr(engines.engine_launcher, "__file__", str(wrapper))
+        monkeypatch.setattr(engine_launcher, "__file__", str(wrapper))
     folder = DataFolder(tmp_path / "data")
     engine = Engine(folder)
     try:
