@@ -158,8 +158,6 @@ class Runner:
                 f"TABLE_NAME={name}: the embedded engine needs a name of "
                 f"{table.MINIMUM_NAME_LENGTH} characters or more"
             )
-        # A signal may come before the engine that was just started is anybody's to stop.
-        stack.callback(engines.stop_abandoned, place)
         engines.stop_abandoned(place)
         file = EngineFile(place.database, name)
         damage = file.damage(CHECK_SECONDS)
