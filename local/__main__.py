@@ -35,6 +35,8 @@ def main() -> int:
     0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 for a mistake in the command.
     """
     options = parse()
+    # Other users of this machine read nothing of what is kept.
+    os.umask(0o077)
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
@@ -44,7 +46,7 @@ def main() -> int:
         return Runner(options, _told_to_stop.is_set).run()
     except (CannotStart, EngineFailed, FolderInUse, TemplateError) as error:
         print(f"local: {error}", file=sys.stderr)
-        return 1
+        return error.code if isinstance(error, CannotStart) else 1
 
 
 if __name__ == "__main__":

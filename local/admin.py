@@ -194,6 +194,7 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[None]:
             raise CannotRun(f"{path} holds no data; name another folder with --data")
         engine = Engine(place)
         stack.callback(engine.stop)
+        engine.start()
         environment.prepare((), engine.endpoint, own_engine=True)
         environment.keep_files(place.artifacts)
         if new:

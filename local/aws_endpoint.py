@@ -1,12 +1,15 @@
 """Answers for the AWS services that functions call besides DynamoDB, over AWS's JSON protocols.
 
 Functions talk to it with the same botocore clients as in AWS. It knows no service: operations are
-given to it by name. Only this machine reaches it.
+given to it by name. Only this machine reaches it, and only who knows its address, which holds a
+secret of this start.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,10 +34,13 @@ class AwsEndpoint:
     """Serves operations, named as the header X-Amz-Target does, on a free port of the loopback."""
 
     def __init__(self, operations: Mapping[str, Operation]) -> None:
+        self._path = f"/{secrets.token_urlsafe(24)}"
+
         class Handler(_Handler):
             """Bound to these operations."""
 
             served = operations
+            secret = self._path
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -45,7 +51,7 @@ class AwsEndpoint:
     @property
     def url(self) -> str:
         """For ``AWS_ENDPOINT_URL_<SERVICE>``."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
 
     def start(self) -> None:
         """Starts answering."""
@@ -62,6 +68,7 @@ class AwsEndpoint:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served: Mapping[str, Operation] = {}
+    secret = ""
 
     def do_POST(self) -> None:
         """One operation. Browsers cannot send its header to another origin unasked."""
@@ -71,6 +78,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(413, {"__type": "RequestEntityTooLarge"})
             return
         body = self.rfile.read(length)
+        if not hmac.compare_digest(self.path.rstrip("/").encode(), self.secret.encode()):
+            self._answer(403, {"__type": "AccessDeniedException"})
+            return
         operation = self.served.get(self.headers.get("X-Amz-Target") or "")
         if operation is None:
             self._answer(400, {"__type": "UnknownOperationException"})

@@ -26,6 +26,7 @@ class Checkpoints:
         self._path = path
         self._lock = threading.Lock()
         self._dirty = False
+        self._failing = False
         self._written = 0.0
         self._values: dict[str, str] = {}
         try:
@@ -52,8 +53,15 @@ class Checkpoints:
         with self._lock:
             if not self._dirty or (not force and now - self._written < _WRITE_SECONDS):
                 return
-            temporary = self._path.with_suffix(".new")
-            temporary.write_text(json.dumps(self._values, indent=1, sort_keys=True))
-            temporary.replace(self._path)
-            self._dirty = False
             self._written = now
+            temporary = self._path.with_suffix(".new")
+            try:
+                temporary.write_text(json.dumps(self._values, indent=1, sort_keys=True))
+                temporary.replace(self._path)
+            except OSError as error:
+                # Nothing is lost: the records since the last time come again.
+                if not self._failing:
+                    report(f"{self._path} cannot be written: {error.strerror}")
+                self._failing = True
+                return
+            self._dirty = self._failing = False

@@ -1,12 +1,13 @@
 """The DynamoDB engine as a child process.
 
-Starts it, ends it, and ends the one that a killed runner left behind.
+Starts it, starts it again when it dies alone, ends it, and ends the one that a killed runner left
+behind.
 """
 
 from __future__ import annotations
 
+import array
 import contextlib
-import ctypes
 import json
 import os
 import platform
@@ -14,17 +15,40 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+from local import engine_launcher
+from local.access_log import report
+from local.engine_socket import CannotServe, EngineSocket, can_serve
 from local.folder import DataFolder
+from mlcore.db.local_socket import endpoint
 
 _ROOT = Path(__file__).resolve().parent.parent
 _OVERRIDE = "MLFLOW_SERVERLESS_ENGINE"
 _START_SECONDS = 10.0
 _STOP_SECONDS = 5.0
-_PR_SET_PDEATHSIG = 1
+
+MOST_ENDS = 5
+ENDS_SECONDS = 60.0
+"""An engine that ends more often than this is not started again."""
+
+_PAUSE_SECONDS = 0.5
+_SAID_CHARACTERS = 500
+_KEEPS_ENDING = (
+    f"the DynamoDB engine ended {MOST_ENDS} times within {ENDS_SECONDS:g} s, now with code "
+    "{code}; the runner ends. {log} has what the engine said. If there is memory and room on the "
+    "disk, start again: the file is checked then, and docs/operations.md tells how to restore it."
+)
+_OPEN = (
+    "WARNING: this system cannot keep the DynamoDB engine behind a private socket ({why}). Every "
+    "process of this machine, of other users too, and web pages that guess its port can read and "
+    "change all data, password hashes included, at {endpoint}. Use this runner on a machine that "
+    "nobody else works on."
+)
 
 
 class EngineFailed(Exception):
@@ -46,20 +70,6 @@ def executable() -> Path:
     if not chosen.is_file():
         raise EngineFailed(f"the DynamoDB engine is not installed ({chosen}): run make setup")
     return chosen
-
-
-def _die_with(parent: int) -> Callable[[], None] | None:
-    """Something for the child to run first, so that the kernel ends it when the runner dies."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-    def prepare() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # the runner died before the line above
-            os._exit(1)
-
-    return prepare
 
 
 def _free_port() -> int:
@@ -108,67 +118,186 @@ def stop_abandoned(folder: DataFolder) -> bool:
     return found
 
 
-class Engine:
-    """A running engine on a folder's file.
+def _make_private(folder: DataFolder) -> None:
+    """What an earlier version left readable to others no longer is."""
+    for ending in ("", "-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            folder.database.with_name(folder.database.name + ending).chmod(0o600)
 
-    Start it in the main thread: it dies with the thread that started it.
+
+class Engine:
+    """An engine on a folder's file: from :meth:`start` until :meth:`stop`.
+
+    A thread of its own starts the process, for the kernel ends it with the thread that started it;
+    answers for its socket; and starts it again when it ends alone. Connections wait meanwhile.
     """
 
-    def __init__(self, folder: DataFolder) -> None:
+    def __init__(self, folder: DataFolder, gave_up: Callable[[str], None] = report) -> None:
+        """``gave_up`` is called, in another thread, when the engine keeps ending, with what the
+        user is to know."""
+        self._folder = folder
+        self._gave_up = gave_up
+        self._socket: EngineSocket | None = None
+        self._port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._launching = threading.Lock()
+        self._started = threading.Event()
+        self._stopping = threading.Event()
+        self._failure = ""
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+
+    def start(self) -> None:
         """Starts the engine and waits until it accepts connections.
 
         Raises:
             EngineFailed: it is absent, or ends at once.
         """
-        binary = executable()
-        stop_abandoned(folder)
-        self._folder = folder
-        self.port = _free_port()
-        with folder.engine_log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    str(binary),
-                    "serve",
-                    "--host=127.0.0.1",
-                    f"--port={self.port}",
-                    f"--db-path={folder.database}",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                # A Ctrl-C in the terminal is for the runner: running requests still need the
-                # engine.
-                start_new_session=True,
-                preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - no thread runs yet
-            )
-        folder.engine_record.write_text(json.dumps({"pid": self.process.pid, "port": self.port}))
-        self._wait()
+        executable()
+        stop_abandoned(self._folder)
+        _make_private(self._folder)
+        try:
+            self._folder.engine_log.write_bytes(b"")
+            if can_serve():
+                self._socket = EngineSocket(self._folder.engine_socket)
+            else:
+                self._open_port("this system has no such thing")
+        except OSError as error:
+            raise EngineFailed(f"the DynamoDB engine cannot be started: {error}") from error
+        self._thread.start()
+        if not self._started.wait(_START_SECONDS):
+            self._failure = f"it is not ready after {_START_SECONDS:g} s"
+        if self._failure:
+            self.stop()
+            raise EngineFailed(f"the DynamoDB engine does not start: {self._failure}")
 
     @property
     def endpoint(self) -> str:
         """The URL for DynamoDB clients."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-                return
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                log = self._folder.engine_log.read_text(errors="replace").strip()
-                raise EngineFailed(
-                    f"the DynamoDB engine does not start: {log or 'it says nothing'}"
-                )
-            time.sleep(0.005)
+        if self._socket:
+            return endpoint(str(self._socket.path))
+        return f"http://127.0.0.1:{self._port}"
 
     def stop(self) -> None:
         """Ends the engine; what it acknowledged is in its file."""
-        if self.process.poll() is None:
-            self.process.terminate()
+        self._stopping.set()
+        with self._launching:
+            process = self._process
+        if process and process.poll() is None:
+            process.terminate()
             try:
-                self.process.wait(_STOP_SECONDS)
+                process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+                process.kill()
+                process.wait()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._socket:
+            self._socket.close()
         self._folder.engine_record.unlink(missing_ok=True)
+
+    # -- in the engine's thread ----------------------------------------------------------------
+
+    def _run(self) -> None:
+        ends: deque[float] = deque(maxlen=MOST_ENDS)
+        try:
+            while True:
+                code = self._live()
+                if self._stopping.is_set():
+                    return
+                if not self._started.is_set():
+                    self._failure = self._said() or f"it ends with code {code}"
+                    return
+                ends.append(time.monotonic())
+                if len(ends) == MOST_ENDS and ends[-1] - ends[0] < ENDS_SECONDS:
+                    self._gave_up(_KEEPS_ENDING.format(code=code, log=self._folder.engine_log))
+                    return
+                report(f"the DynamoDB engine ended with code {code}; it is started again")
+                self._stopping.wait(_PAUSE_SECONDS * (len(ends) - 1))
+        except Exception as error:
+            self._failure = str(error)
+            if self._started.is_set():
+                self._gave_up(f"the DynamoDB engine cannot be started again: {error}")
+        finally:
+            self._started.set()
+
+    def _live(self) -> int | None:
+        """One process, from its start to its end; its exit code, None when it was not started."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                process = self._launch(theirs)
+            if process is None:
+                return None
+            why = self._follow(process, ours)
+        code = process.wait()
+        if why and not self._started.is_set() and not self._stopping.is_set():
+            self._open_port(why)
+            return self._live()
+        return code
+
+    def _launch(self, channel: socket.socket) -> subprocess.Popen[bytes] | None:
+        """Starts a process unless the engine is to stop."""
+        guarded = self._socket is not None
+        with self._launching, self._folder.engine_log.open("ab") as log:
+            if self._stopping.is_set():
+                return None
+            process = self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-I", "-S", engine_launcher.__file__),
+                    *(str(os.getpid()), str(channel.fileno() if guarded else -1)),
+                    *(str(executable()), "serve", "--host=127.0.0.1"),
+                    *(f"--port={self._port}", f"--db-path={self._folder.database}"),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(channel.fileno(),) if guarded else (),
+                # A Ctrl-C in the terminal is for the runner: running requests still need the
+                # engine.
+                start_new_session=True,
+                umask=0o077,
+            )
+        record = {"pid": process.pid, "endpoint": self.endpoint}
+        written = self._folder.engine_record.with_suffix(".new")
+        written.write_text(json.dumps(record))
+        written.replace(self._folder.engine_record)
+        return process
+
+    def _follow(self, process: subprocess.Popen[bytes], channel: socket.socket) -> str:
+        """Attends to a process until it ends; answers why it cannot be guarded, "" when it can."""
+        if self._socket is None:
+            self._wait_for_port(process)
+            return ""
+        _, rights, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(array.array("i").itemsize))
+        if not rights:
+            code = process.wait()
+            return self._said() if code == engine_launcher.CANNOT_GUARD else ""
+        notifications = array.array("i", rights[0][2])[0]
+        ended = os.pidfd_open(process.pid)
+        try:
+            self._socket.serve(notifications, ended, self._started.set)
+        except CannotServe as error:
+            return str(error)
+        finally:
+            os.close(ended)
+            os.close(notifications)
+        return ""
+
+    def _open_port(self, why: str) -> None:
+        if self._socket:
+            self._socket.close()
+            self._socket = None
+        self._port = _free_port()
+        self._folder.engine_log.write_bytes(b"")
+        report(_OPEN.format(why=why, endpoint=self.endpoint))
+
+    def _wait_for_port(self, process: subprocess.Popen[bytes]) -> None:
+        while process.poll() is None and not self._started.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._port)):
+                self._started.set()
+            time.sleep(0.005)
+
+    def _said(self) -> str:
+        with contextlib.suppress(OSError):
+            return self._folder.engine_log.read_text(errors="replace").strip()[-_SAID_CHARACTERS:]
+        return ""

@@ -1,6 +1,6 @@
 """The engine's SQLite file, touched beside the running engine.
 
-The stream's index, its trimming, expired items.
+Its check, the stream's index, its trimming, expired items.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,28 @@ _TRIMMED_AT_ONCE = 2000
 _EXPIRED_AT_ONCE = 500
 
 
+_PROBE_SECONDS = 2.0
+_CHECK = """
+import sqlite3, sys
+try:
+    connection = sqlite3.connect(sys.argv[1] + "?mode=ro", uri=True)
+    print(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+except sqlite3.OperationalError:
+    sys.exit(1)
+except sqlite3.DatabaseError as error:
+    print(error)
+"""
+"""An operational error is no damage: a disk or a right is missing, which the engine will tell."""
+
+_DAMAGE = ("malformed", "no such table", "not a database", "not a valid SQLite database", "corrupt")
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_damage(message: str) -> bool:
+    """Whether SQLite's or the engine's words tell of a file whose content is wrong."""
+    return any(words in message for words in _DAMAGE)
+
+
 class EngineFile:
     """One table's view of the file.
 
@@ -28,17 +52,55 @@ class EngineFile:
     """
 
     def __init__(self, path: Path, table: str) -> None:
-        self._path = path
+        self.path = path
         self._log = path.with_name(f"{path.name}-wal")
         self._table = table
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
             yield connection
         finally:
             connection.close()
+
+    def damage(self, seconds: float) -> str | None:
+        """What SQLite finds wrong with the file, looking no longer than so many seconds; None when
+        nothing is, or when there is no file. Changes nothing. For a file that no engine has open.
+        """
+        if not self.path.exists():
+            return None
+        command = [sys.executable, "-I", "-S", "-c", _CHECK, self.path.resolve().as_uri()]
+        try:
+            # A process, because SQLite looks at no clock while it checks.
+            ended = subprocess.run(
+                command, timeout=seconds, capture_output=True, text=True, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        found = ended.stdout.strip()
+        return found if ended.returncode == 0 and found != "ok" else None
+
+    def write_probe(self) -> None:
+        """Writes a row of its own, as the engine would write one.
+
+        Raises:
+            sqlite3.Error: that is not possible; a file that somebody else writes at this moment is
+                none.
+        """
+        try:
+            with contextlib.closing(
+                sqlite3.connect(self.path, timeout=_PROBE_SECONDS, isolation_level=None)
+            ) as connection:
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS _app_probe (id INTEGER PRIMARY KEY, written REAL)"
+                )
+                connection.execute(
+                    "INSERT OR REPLACE INTO _app_probe VALUES (1, ?)", (time.time(),)
+                )
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode not in _LOCKED:
+                raise
 
     def written_at(self) -> float:
         """When the engine last wrote, in seconds since 1970; now when that is unknown."""

@@ -11,6 +11,7 @@ from local.template import FunctionDefinition
 
 DEFAULT_TABLE_NAME = "mlflow-serverless"
 DEFAULT_REGION = "us-east-1"
+DEFAULT_PASSWORD = "password1234"  # noqa: S105 - MLflow's own, which the runner warns of
 
 _QUIET = {
     "POWERTOOLS_TRACE_DISABLED": "true",
@@ -69,7 +70,7 @@ def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, 
     """Name and password that the first administrator gets."""
     return (
         environ.get("MLFLOW_AUTH_ADMIN_USERNAME") or "admin",
-        environ.get("MLFLOW_AUTH_ADMIN_PASSWORD") or "password1234",
+        environ.get("MLFLOW_AUTH_ADMIN_PASSWORD") or DEFAULT_PASSWORD,
     )
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -62,6 +65,28 @@ class DataFolder:
         return self.path / "engine.log"
 
     @property
+    def engine_socket(self) -> Path:
+        """Where the engine is reached: in a folder that only this user may enter, on a file system
+        that has sockets, with a name as short as a socket's must be.
+
+        Raises:
+            OSError: such a folder cannot be made.
+        """
+        return (self.path if self.ephemeral else self._private) / "engine.sock"
+
+    @property
+    def _private(self) -> Path:
+        name = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+        given = os.environ.get("XDG_RUNTIME_DIR", "")
+        parent = given if given and os.access(given, os.W_OK) else "/tmp"  # noqa: S108 - see below
+        private = Path(parent) / f"{_PREFIX}{os.getuid()}-{name}"
+        private.mkdir(mode=0o700, exist_ok=True)
+        about = private.lstat()
+        if about.st_uid != os.getuid() or about.st_mode != stat.S_IFDIR | 0o700:
+            raise PermissionError(errno.EPERM, "somebody else may enter this folder", str(private))
+        return private
+
+    @property
     def checkpoints(self) -> Path:
         """How far the stream has been read."""
         return self.path / "checkpoints.json"
@@ -95,6 +120,9 @@ class DataFolder:
         if self.ephemeral:
             shutil.rmtree(self._on_disk, ignore_errors=True)
             shutil.rmtree(self.path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                self._private.rmdir()
         os.close(self._lock)
 
 

@@ -1,17 +1,12 @@
-"""What DynamoDB does by itself and the embedded engine does not.
-
-Watches the engine, sweeps, trims the stream.
-"""
+"""What DynamoDB does by itself and the embedded engine does not: sweeps, trims the stream."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 from local.access_log import report
 
-WATCH_SECONDS = 1.0
 FIRST_ROUND_SECONDS = 5.0
 ROUND_SECONDS = 3600.0
 
@@ -19,21 +14,11 @@ ROUND_SECONDS = 3600.0
 class Housekeeping:
     """A background thread.
 
-    ``tasks`` run soon after the start and then every hour; ``alive`` is asked every second.
+    ``tasks`` run soon after the start and then every hour.
     """
 
-    def __init__(
-        self,
-        alive: Callable[[], bool],
-        died: Callable[[], None],
-        tasks: dict[str, Callable[[], int]],
-    ) -> None:
-        """``died`` is called once, when ``alive`` says no.
-
-        A task answers how many things it removed.
-        """
-        self._alive = alive
-        self._died = died
+    def __init__(self, tasks: dict[str, Callable[[], int]]) -> None:
+        """A task answers how many things it removed."""
         self._tasks = tasks
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -49,14 +34,10 @@ class Housekeeping:
             self._thread.join(5)
 
     def _run(self) -> None:
-        due = time.monotonic() + FIRST_ROUND_SECONDS
-        while not self._stop.wait(WATCH_SECONDS):
-            if not self._alive():
-                self._died()
-                return
-            if time.monotonic() >= due:
-                self.tidy()
-                due = time.monotonic() + ROUND_SECONDS
+        pause = FIRST_ROUND_SECONDS
+        while not self._stop.wait(pause):
+            self.tidy()
+            pause = ROUND_SECONDS
 
     def tidy(self) -> None:
         """Runs every task once; a failed one is reported and tried again in the next round."""

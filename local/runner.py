@@ -9,9 +9,13 @@ import asyncio
 import contextlib
 import gc
 import http.client
+import logging
 import socket
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from local import engine as engines
 from local import environment, folder, table, ttl
@@ -20,7 +24,8 @@ from local.aws_endpoint import AwsEndpoint
 from local.batch import DeadLetters
 from local.checkpoints import Checkpoints
 from local.command_line import Options
-from local.engine import Engine
+from local.condition import Condition, damaged, find_unwritable
+from local.engine import Engine, EngineFailed
 from local.engine_file import EngineFile
 from local.folder import DataFolder
 from local.function import Function, ImportFailed
@@ -28,18 +33,36 @@ from local.housekeeping import Housekeeping
 from local.kms import Kms
 from local.queue_poller import QueuePoller
 from local.routes import Router
-from local.server import Application, Server, listen
+from local.server import Application, Server, is_loopback, listen
 from local.sqs import Queues
 from local.storage import Storage
 from local.stream import StreamPoller, stream_client
 from local.template import Template, read
 from local.website import Website
+from mlcore.errors import MlflowError
 
 HEALTH_SECONDS = 30
+
+CHECK_SECONDS = 0.7
+"""How long a start looks for damage in the engine's file: some hundred megabytes."""
+
+_EVERYBODY_KNOWS = (
+    "WARNING: the administrator {name!r} has the default password, which everybody knows. Set "
+    "MLFLOW_AUTH_ADMIN_PASSWORD before the first start on a folder, or change it now:\n"
+    "  python -m local.admin create-admin --name {name} --replace --data DIR   (runner stopped)"
+)
 
 
 class CannotStart(Exception):
     """Something the user asked for is not possible; the message says what."""
+
+    code = 1
+
+
+class Refused(CannotStart):
+    """The command asks for what would be dangerous."""
+
+    code = 2
 
 
 class Runner:
@@ -50,7 +73,10 @@ class Runner:
         self._told_to_stop = told_to_stop
         self._pollers: list[StreamPoller] = []
         self._engine: Engine | None = None
-        self._code = 0
+        self._warnings: list[str] = []
+        self._end: Callable[[], None] = lambda: None
+        self._lost = False
+        """The engine is given up."""
 
     def run(self) -> int:
         """Serves until stopped; answers the exit code.
@@ -76,26 +102,35 @@ class Runner:
             )
             queues = self._answer_for_aws(stack, place, template)
             dynamodb = table.client("dynamodb")
-            stream = table.ensure(dynamodb, name, template.table)
             file = EngineFile(place.database, name) if self._engine else None
-            if file:
-                file.index_stream()
+            with _explained(place):
+                stream = table.ensure(dynamodb, name, template.table)
+                if file:
+                    file.index_stream()
             functions = self._functions(template)
-            if options.auth:
-                self._ensure_admin()
+            if options.auth or options.parameters()["Authentication"] == "basic":
+                with _explained(place):
+                    self._ensure_admin()
             storage = Storage(files) if files else None
-            application = Application(router, functions, Website(), storage)
+            condition = Condition([place.path, *([files] if files else [])], file)
+            logging.getLogger("mlcore").addHandler(condition)
+            stack.callback(logging.getLogger("mlcore").removeHandler, condition)
+            application = Application(router, functions, Website(), storage, condition)
             server = Server(application, bound)
+            self._end = server.stop
             self._work_off(stack, template, functions, queues)
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
             if file:
-                self._keep_house(stack, server, dynamodb, file, name, template, storage)
+                self._keep_house(stack, dynamodb, file, name, template, storage)
             # Nothing that exists now will ever be garbage.
             gc.collect()
             gc.freeze()
-            server.serve(lambda: self._announce(bound, place, endpoint), self._told_to_stop)
-        return self._code
+            server.serve(
+                lambda: self._announce(bound, place, endpoint),
+                lambda: self._lost or self._told_to_stop(),
+            )
+        return 1 if self._lost else 0
 
     def _listen(self, stack: contextlib.ExitStack) -> socket.socket:
         host, port = self._options.host, self._options.port
@@ -123,20 +158,51 @@ class Runner:
                 f"TABLE_NAME={name}: the embedded engine needs a name of "
                 f"{table.MINIMUM_NAME_LENGTH} characters or more"
             )
-        # A signal may come before the engine that was just started is anybody's to stop.
-        stack.callback(engines.stop_abandoned, place)
-        self._engine = Engine(place)
+        engines.stop_abandoned(place)
+        file = EngineFile(place.database, name)
+        damage = file.damage(CHECK_SECONDS)
+        if damage:
+            raise CannotStart(damaged(file, damage))
+        self._engine = Engine(place, lambda message: self._give_up(message, file))
         stack.callback(self._engine.stop)
+        try:
+            self._engine.start()
+        except EngineFailed as error:
+            unwritable = find_unwritable([place.path])
+            raise CannotStart(f"{error}. {unwritable}" if unwritable else str(error)) from error
         return self._engine.endpoint
+
+    def _give_up(self, message: str, file: EngineFile) -> None:
+        """Without an engine nothing can be answered."""
+        report(message)
+        damage = file.damage(CHECK_SECONDS)
+        if damage:
+            report(damaged(file, damage))
+        self._lost = True
+        self._end()
 
     def _ensure_admin(self) -> None:
         """The administrator, who exists, and has a password, from the first start with
         authentication."""
-        from mlcore.auth.passwords import hash_password  # noqa: PLC0415 - after the environment
+        # After the environment is complete:
+        from mlcore.auth.passwords import check_password, hash_password  # noqa: PLC0415
         from mlcore.repos import users  # noqa: PLC0415
 
         username, password = environment.administrator()
         user = users.find(username)
+        known = environment.DEFAULT_PASSWORD
+        if user is None or not user.password_hash:
+            default = password == known
+        else:
+            default = check_password(known, user.password_hash)
+        if default:
+            if not is_loopback(self._options.host):
+                raise Refused(
+                    f"--host {self._options.host} is open to other machines, and the default "
+                    f"password of the administrator {username!r} is known to everybody: set "
+                    "MLFLOW_AUTH_ADMIN_PASSWORD, or change it (local.admin create-admin --replace)"
+                )
+            self._warnings.append(_EVERYBODY_KNOWS.format(name=username))
         if user is None:
             users.create(username, hash_password(password), is_admin=True)
         elif user.is_admin and not user.password_hash:  # as an import leaves one
@@ -211,29 +277,21 @@ class Runner:
     def _keep_house(
         self,
         stack: contextlib.ExitStack,
-        server: Server,
         dynamodb: Any,
         file: EngineFile,
         name: str,
         template: Template,
         storage: Storage | None,
     ) -> None:
-        engine = self._engine
-        assert engine is not None  # noqa: S101 - for the type checker
         attribute = table.ttl_attribute(template.table)
         key = [part["AttributeName"] for part in template.table["KeySchema"]]
-
-        def died() -> None:
-            report(f"the DynamoDB engine ended with code {engine.process.returncode}")
-            self._code = 1
-            server.stop()
 
         tasks = {"stream records trimmed": lambda: self._trim(file)}
         if attribute:
             tasks["expired items deleted"] = lambda: ttl.sweep(dynamodb, file, name, key, attribute)
         if storage:
             tasks["abandoned uploads deleted"] = storage.drop_abandoned
-        house = Housekeeping(lambda: engine.process.poll() is None, died, tasks)
+        house = Housekeeping(tasks)
         stack.callback(house.stop)
         house.start()
 
@@ -255,6 +313,8 @@ class Runner:
         if answer != "200":
             report(f"GET /health: {answer}; the product is not ready")
             return
+        for warning in self._warnings:
+            report(warning)
         kind = " (thrown away at the end)" if place.ephemeral else ""
         owner = "started here" if self._engine else "from AWS_ENDPOINT_URL_DYNAMODB"
         print(
@@ -266,6 +326,20 @@ class Runner:
             "ready",
             flush=True,
         )
+
+
+@contextlib.contextmanager
+def _explained(place: DataFolder) -> Iterator[None]:
+    """
+    Raises:
+        CannotStart: in place of what the engine, its file or the layer says of a disk.
+    """
+    try:
+        yield
+    except (BotoCoreError, ClientError, sqlite3.Error, OSError, MlflowError) as error:
+        raise CannotStart(
+            f"the table cannot be used: {error}. Is there room on the disk of {place.path}?"
+        ) from error
 
 
 def _health(host: str, port: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import signal
 import socket
 import time
@@ -18,6 +19,7 @@ import uvicorn
 
 from local import event as payload
 from local.access_log import AccessLog, RequestCounter, report
+from local.condition import Condition
 from local.event import BadAnswer, HttpRequest, HttpResponse, failure
 from local.function import Function, ImportFailed
 from local.routes import Match, Router
@@ -35,6 +37,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 BUSY_SECONDS = 0.1
 
+HEALTH_PATH = "/health"
+_SERVER_ERROR = 500
+
 WITHHELD_BYTES = 4 * 1024 * 1024
 """A larger body of a PUT is not put into an event: as Base64 it would exceed what Lambda takes."""
 
@@ -48,7 +53,9 @@ class Application:
         functions: dict[str, Function],
         website: Website | None = None,
         storage: Storage | None = None,
+        condition: Condition | None = None,
     ) -> None:
+        self._condition = condition
         self._router = router
         self._website = website
         self._storage = storage
@@ -72,6 +79,7 @@ class Application:
         if self._storage and self._storage.owns(raw_path):
             url = f"{raw_path}?{scope['query_string'].decode('latin-1')}"
             status = await self._storage.respond(method, url, scope["headers"], receive, send)
+            self._look_into(status)
             self._log.write(method, raw_path, status, time.perf_counter() - started, None)
             return
         withheld = self._storage is not None and method == "PUT" and _length(scope) > WITHHELD_BYTES
@@ -84,9 +92,15 @@ class Application:
             status = await self._website.respond(method, raw_path, scope["headers"], send)
             self._log.write(method, raw_path, status, time.perf_counter() - started, None)
             return
-        response, requests = await self._respond(scope, method, raw_path, body)
+        unfit = await self._unfit() if raw_path == HEALTH_PATH else None
+        if unfit:
+            response, requests = unfit, None
+        else:
+            response, requests = await self._respond(scope, method, raw_path, body)
         if method == "PUT" and body is not None:
             response = await self._forward(response, Body(receive, None if withheld else body))
+        if not unfit:
+            self._look_into(response.status)
         headers = response.headers
         if response.status not in {204, 304} or response.body:
             headers = [*headers, (b"content-length", b"%d" % len(response.body))]
@@ -94,6 +108,21 @@ class Application:
         await send({"type": "http.response.body", "body": response.body})
         self._answered = time.monotonic()
         self._log.write(method, raw_path, response.status, time.perf_counter() - started, requests)
+
+    def _look_into(self, status: int) -> None:
+        """A failed request may come from the disk: beside the loop, for disks can be slow."""
+        if self._condition and status >= _SERVER_ERROR:
+            asyncio.get_running_loop().run_in_executor(None, self._condition.suspect)
+
+    async def _unfit(self) -> HttpResponse | None:
+        """What ``GET /health`` answers while the data cannot be written."""
+        if not self._condition or not self._condition.suspected:
+            return None
+        loop = asyncio.get_running_loop()
+        cause = await loop.run_in_executor(None, self._condition.cause)
+        if cause is None:
+            return None
+        return HttpResponse(503, [(b"content-type", b"text/plain; charset=utf-8")], cause.encode())
 
     async def _is_refused(self, scope: dict[str, Any], method: str, raw_path: str) -> bool:
         """Whether a page needs a login that is missing; then the function behind answers, with the
@@ -218,6 +247,14 @@ class _Uvicorn(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Nothing to capture."""
         yield
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens on an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def listen(host: str, port: int) -> socket.socket:

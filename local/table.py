@@ -5,6 +5,7 @@ Creates it from the template's properties, and refuses one that has other keys.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import botocore.session
@@ -12,17 +13,26 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local.cloudformation import TemplateError
+from local.socket_client import URL, through_socket
+from mlcore.db.local_socket import socket_path
 
 MINIMUM_NAME_LENGTH = 11
 """The embedded engine makes shard ids from the name, and SDKs refuse shard ids of shorter names."""
+
+_ENDPOINTS = {
+    "dynamodb": "AWS_ENDPOINT_URL_DYNAMODB",
+    "dynamodbstreams": "AWS_ENDPOINT_URL_DYNAMODB_STREAMS",
+}
 
 _COMPARED = ("KeySchema", "LocalSecondaryIndexes", "GlobalSecondaryIndexes")
 
 
 def client(service: str) -> Any:
     """A botocore client for the engine that the environment names."""
-    return botocore.session.get_session().create_client(
+    path = socket_path(os.environ.get(_ENDPOINTS[service], ""))
+    made = botocore.session.get_session().create_client(
         service,
+        endpoint_url=URL if path else None,
         config=Config(
             parameter_validation=False,
             connect_timeout=2,
@@ -30,6 +40,7 @@ def client(service: str) -> Any:
             retries={"mode": "standard", "total_max_attempts": 2},
         ),
     )
+    return through_socket(made, path) if path else made
 
 
 def _definition(properties: dict[str, Any]) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def stopped(server: Server) -> Iterator[Server]:
 
 def followed(server: Server, **more: str) -> str:
     """Waits until the indexer has followed: what ``verify`` says as soon as it finds nothing."""
-    engines = re.findall(r"engine +(http\S+)", server.log.read_text())
+    engines = re.findall(r"engine +(\S+)", server.log.read_text())
     command = [sys.executable, "-m", "local.admin", "verify"]
     deadline = time.monotonic() + FOLLOW_SECONDS
     while True:

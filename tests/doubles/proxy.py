@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from mlcore.db.local_socket import socket_path
+
 
 class Call(NamedTuple):
     """One DynamoDB request. ``operation`` is ``GetItem``, …; ``body`` its decoded JSON."""
@@ -46,8 +48,7 @@ class Proxy:
     """Runs in a thread of its own; ``endpoint`` is what AWS_ENDPOINT_URL_DYNAMODB should say."""
 
     def __init__(self, engine: str, *stages: Stage) -> None:
-        parts = urlsplit(engine)
-        self._engine = (parts.hostname or "127.0.0.1", parts.port or 80)
+        self._engine = engine
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._handlers: set[asyncio.Task[None]] = set()
         self._forward: Forward = self._ask_engine
@@ -100,15 +101,18 @@ class Proxy:
             self._handlers.discard(task)
             writer.close()
 
+    async def _connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        path = socket_path(self._engine)
+        if path:
+            return await asyncio.open_unix_connection(path, limit=1 << 25)
+        parts = urlsplit(self._engine)
+        return await asyncio.open_connection(parts.hostname, parts.port or 80, limit=1 << 25)
+
     async def _ask_engine(self, call: Call) -> Answer:
         request = _request(call)
         while True:
             fresh = not self._idle
-            connection = (
-                await asyncio.open_connection(*self._engine, limit=1 << 25)
-                if fresh
-                else self._idle.pop()
-            )
+            connection = await self._connection() if fresh else self._idle.pop()
             reader, writer = connection
             try:
                 writer.write(request)

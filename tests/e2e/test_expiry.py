@@ -14,6 +14,8 @@ import boto3
 import pytest
 
 from local import environment
+from local.socket_client import URL, through_socket
+from mlcore.db.local_socket import socket_path
 from tests.servers import Server, followed, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -27,13 +29,16 @@ class Client:
     def __init__(self, server: Server) -> None:
         self._host = server.url.removeprefix("http://")
         [engine] = re.findall(r"engine +(http\S+)", server.log.read_text())
-        self.table = boto3.client(
+        path = socket_path(engine)
+        assert path is not None
+        made = boto3.client(
             "dynamodb",
-            endpoint_url=engine,
+            endpoint_url=URL,
             region_name=environment.region(),
             aws_access_key_id="local",
             aws_secret_access_key="local",
         )
+        self.table = through_socket(made, path)
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
         connection = http.client.HTTPConnection(self._host, timeout=30)

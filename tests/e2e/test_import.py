@@ -69,6 +69,7 @@ def engine_of(data: Path) -> Iterator[Any]:
     folder = DataFolder(data)
     engine = Engine(folder)
     try:
+        engine.start()
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
             yield client("dynamodb")
@@ -162,7 +163,7 @@ def test_a_killed_import_goes_on(old: Server, tmp_path: Path) -> None:
 
 def test_what_went_on_meanwhile_follows(old: Server, tmp_path: Path) -> None:
     with stopped(start_product(tmp_path, TABLE_NAME=TABLE)) as product:
-        engine = re.findall(r"engine +(http\S+)", product.log.read_text())[-1]
+        engine = re.findall(r"engine +(\S+)", product.log.read_text())[-1]
         reached = {"AWS_ENDPOINT_URL_DYNAMODB": engine, "ARTIFACT_FOLDER": str(tmp_path / "files")}
         # Its own experiment under the same name takes the runs.
         mine = old_server.call(product.url, "experiments/create", name="first")["experiment_id"]

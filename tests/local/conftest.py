@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from local.cloudformation import Resolver, load
 from local.engine import Engine, EngineFailed, executable
 from local.engine_file import EngineFile
 from local.folder import DataFolder
+from local.socket_client import URL, through_socket
 from local.table import ensure
+from mlcore.db.local_socket import socket_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = Path(__file__).parent / "fixtures/template.yaml"
@@ -29,12 +32,21 @@ TABLE = "mlflow-serverless"
 class Local:
     """A running runner; its output is in ``log``."""
 
-    def __init__(self, folder: Path, *arguments: str, ready: bool = True, **environ: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        ready: bool = True,
+        within: Sequence[str] = (),
+        **environ: str,
+    ) -> None:
+        """``within`` is a command that executes the one that it is given."""
         self.log = folder / f"runner-{time.monotonic_ns()}.log"
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "TABLE_NAME"))}
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
                 [
+                    *within,
                     sys.executable,
                     "-m",
                     "local",
@@ -108,12 +120,35 @@ def local(tmp_path: Any) -> Any:
             runner.process.wait()
 
 
+@pytest.fixture
+def product(tmp_path: Path) -> Iterator[Any]:
+    """Starts runners of the product itself on one folder."""
+    try:
+        executable()
+    except EngineFailed as error:
+        pytest.skip(str(error))
+    started: list[Local] = []
+    template = f"--template={ROOT / 'template.yaml'}"
+
+    def start(*arguments: str, data: Path | None = None, **options: Any) -> Local:
+        folder = f"--data={data or tmp_path / 'data'}"
+        started.append(Local(tmp_path, template, folder, *arguments, **options))
+        return started[-1]
+
+    yield start
+    for runner in started:
+        if runner.process.poll() is None:
+            runner.process.kill()
+            runner.process.wait()
+
+
 class RunningEngine:
     """The engine with an empty table, its clients and its stream."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = DataFolder(folder)
         self.engine = Engine(self.folder)
+        self.engine.start()
         self.dynamodb = self.client("dynamodb")
         document = load(FIXTURE)
         self.properties = Resolver(document).resolve(document["Resources"]["Table"]["Properties"])
@@ -122,14 +157,17 @@ class RunningEngine:
         self.file.index_stream()
 
     def client(self, service: str) -> Any:
-        return botocore.session.get_session().create_client(
+        made = botocore.session.get_session().create_client(
             service,
             region_name="us-east-1",
-            endpoint_url=self.engine.endpoint,
+            endpoint_url=URL,
             aws_access_key_id="x",
             aws_secret_access_key="x",
             config=Config(parameter_validation=False),
         )
+        path = socket_path(self.engine.endpoint)
+        assert path is not None
+        return through_socket(made, path)
 
     def put(self, name: str, **attributes: str) -> None:
         item = {key: {"S": value} for key, value in attributes.items()}

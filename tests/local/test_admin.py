@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from local.engine import EngineFailed, executable
 from local.garbage import seconds_of
 
 from .conftest import ROOT, Local, eventually
@@ -29,28 +28,6 @@ def admin(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
-
-
-@pytest.fixture
-def product(tmp_path: Path) -> Any:
-    """Starts runners of the product itself on one folder, without the indexer unless asked."""
-    try:
-        executable()
-    except EngineFailed as error:
-        pytest.skip(str(error))
-    started: list[Local] = []
-    template = f"--template={ROOT / 'template.yaml'}"
-
-    def start(*arguments: str) -> Local:
-        data = f"--data={tmp_path / 'data'}"
-        started.append(Local(tmp_path, template, data, *arguments))
-        return started[-1]
-
-    yield start
-    for runner in started:
-        if runner.process.poll() is None:
-            runner.process.kill()
-            runner.process.wait()
 
 
 def ask(runner: Local, path: str, **fields: Any) -> Any:

@@ -1,7 +1,6 @@
 """The runner as its users meet it: a process with a command line, a port, a folder and signals."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -237,14 +236,6 @@ def test_impatient_signals_do_not_interrupt_the_end(local: Any) -> None:
     assert not folder.exists()
 
 
-def test_the_runner_ends_when_the_engine_dies(local: Any, tmp_path: Any) -> None:
-    folder = tmp_path / "data"
-    runner = local(f"--data={folder}")
-    os.kill(engine_pid(folder), signal.SIGKILL)
-    assert runner.process.wait(15) == 1
-    assert "the DynamoDB engine ended with code -9" in runner.output
-
-
 @pytest.mark.parametrize(
     ("arguments", "environ", "code", "message"),
     [
@@ -289,3 +280,33 @@ def test_help_is_short() -> None:
         "--workspaces",
     ):
         assert name in shown
+
+
+KNOWN = "has the default password, which everybody knows"
+EVERYWHERE = "--host=0.0.0.0"
+
+
+def test_the_default_password_is_warned_of_and_stays_on_this_machine(product: Any) -> None:
+    refused = product("--auth", EVERYWHERE, ready=False)
+    assert refused.process.wait(30) == 2
+    assert "--host 0.0.0.0 is open to other machines" in refused.output
+    assert "MLFLOW_AUTH_ADMIN_PASSWORD" in refused.output
+    assert "Traceback" not in refused.output
+    # Nobody was made with it, so a password may still be chosen.
+    chosen = product("--auth", EVERYWHERE, MLFLOW_AUTH_ADMIN_PASSWORD="chosen by me")
+    assert KNOWN not in chosen.output
+    assert chosen.end() == 0
+    # The folder's administrator has that one from now on, whatever the environment says.
+    again = product("--auth", EVERYWHERE)
+    assert KNOWN not in again.output
+    assert again.end() == 0
+
+
+@pytest.mark.parametrize("asked", ["--auth", "--parameter=Authentication=basic"])
+def test_the_default_password_on_this_machine(product: Any, asked: str) -> None:
+    runner = product(asked)
+    assert f"WARNING: the administrator 'admin' {KNOWN}" in runner.output
+    assert runner.end() == 0
+    # Setting another one later does not change it.
+    late = product("--auth", EVERYWHERE, ready=False, MLFLOW_AUTH_ADMIN_PASSWORD="too late")
+    assert late.process.wait(30) == 2

@@ -134,6 +134,15 @@ def test_botocore_talks_to_both_services(queues: Queues, tmp_path: Path) -> None
         for wrong in ({"a": "c"}, {}):
             with pytest.raises(ClientError, match="InvalidCiphertext"):
                 kms.decrypt(CiphertextBlob=blob, EncryptionContext=wrong)
+
+        # Who only found the port is not answered.
+        place, _, _ = endpoint.url.rpartition("/")
+        for guessed in (place, f"{place}/guessed"):
+            stranger = client("sqs", guessed)
+            with pytest.raises(ClientError, match="AccessDenied"):
+                stranger.send_message(QueueUrl="Work", MessageBody="three")
+            stranger.close()
+        assert queues.bodies("Work") == ["one", "two"]
     finally:
         sqs.close()
         kms.close()

@@ -161,3 +161,9 @@ class TemporarilyUnavailable(_ServiceError):
     error_code = "TEMPORARILY_UNAVAILABLE"
     http_status = 503
     error_class = "CLIENT_INTERNAL_ERROR"
+
+
+class InsufficientStorage(InternalError):
+    """A disk is full. A status that clients do not repeat."""
+
+    http_status = 507

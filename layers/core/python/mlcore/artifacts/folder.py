@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import logging
 import os
 import secrets
 import shutil
@@ -24,10 +25,28 @@ from mlcore.artifacts.signing import Signer
 UPLOAD_DAYS: Final = 7
 """How long the parts of an upload wait for its end."""
 
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_logger = logging.getLogger("mlcore.artifacts")
+
 _COMPLETED: Final = "completed"
 _KEY: Final = "key"
 _COPY_BYTES: Final = 1 << 20
 _ATTEMPTS: Final = 5
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    """
+    Raises:
+        InsufficientStorage, InternalError: in place of what the disk says, which the log gets.
+    """
+    try:
+        yield
+    except OSError as error:
+        _logger.error("a file cannot be written: %s", error)
+        if error.errno in _FULL:
+            raise errors.InsufficientStorage("There is no room left for files.") from error
+        raise errors.InternalError("The file could not be written.") from error
 
 
 class Incoming:
@@ -36,21 +55,25 @@ class Incoming:
     def __init__(self, folder: Folder, key: str, target: Path) -> None:
         self._folder, self._key, self._target = folder, key, target
         self._path = folder.uploads / f"incoming-{secrets.token_hex(8)}"
-        self._file = self._path.open("xb")
+        with _writing():
+            self._file = self._path.open("xb")
         self._sum = hashlib.md5(usedforsecurity=False)
 
     def write(self, data: bytes) -> None:
         self._sum.update(data)
-        self._file.write(data)
+        with _writing():
+            self._file.write(data)
 
     def commit(self) -> str:
         """The ETag of what was written."""
-        self._file.close()
-        self._folder.publish(self._path, self._target, self._key)
+        with _writing():
+            self._file.close()
+            self._folder.publish(self._path, self._target, self._key)
         return f'"{self._sum.hexdigest()}"'
 
     def discard(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what it still holds finds no room
+            self._file.close()
         self._path.unlink(missing_ok=True)
 
 

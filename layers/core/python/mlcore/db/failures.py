@@ -3,12 +3,17 @@ defect."""
 
 from __future__ import annotations
 
-from typing import cast
+import logging
+from collections.abc import Iterable
+from typing import Final, cast
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
 from mlcore.db.expression import Raw
+
+_logger: Final = logging.getLogger("mlcore.db")
+"""For causes that only who operates the table may read."""
 
 
 class ConditionFailed(Exception):
@@ -40,8 +45,16 @@ def too_large() -> TooLarge:
     return TooLarge("The request would make an entity larger than 400 KB.")
 
 
-def busy() -> errors.TemporarilyUnavailable:
+def busy(reasons: Iterable[Raw] = ()) -> errors.TemporarilyUnavailable:
+    """``reasons`` are those of a cancelled transaction, for the log."""
+    told = [f"{reason.get('Code')}: {reason.get('Message')}" for reason in reasons]
+    _logger.warning("the table is busy with conflicting writes: %s", ", ".join(told))
     return errors.TemporarilyUnavailable("The table is busy with conflicting writes. Try again.")
+
+
+def unreachable(error: BotoCoreError) -> errors.TemporarilyUnavailable:
+    _logger.error("the table cannot be reached: %s", error)
+    return errors.TemporarilyUnavailable("The table cannot be reached. Try again.")
 
 
 def translated(error: ClientError) -> Exception:
@@ -58,5 +71,6 @@ def translated(error: ClientError) -> Exception:
     if name == "ValidationException" and "size" in message.lower():
         return too_large()
     if name in {"InternalServerError", "ServiceUnavailable", "InternalServerException"}:
+        _logger.error("the table is not available: %s", error)
         return errors.TemporarilyUnavailable("The table is not available. Try again.")
     return error

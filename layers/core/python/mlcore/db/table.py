@@ -235,6 +235,7 @@ class Table:
             TransactionFailed: at least one condition did not hold.
         """
         items = [_transaction_item(operation) for operation in operations]
+        reasons: list[Raw] = []
         for attempt in range(CONFLICT_ATTEMPTS):
             try:
                 self._call("TransactWriteItems", TransactItems=items, ClientRequestToken=token)
@@ -254,7 +255,7 @@ class Table:
                     raise TransactionFailed(failed) from error
                 # What remains is a conflict with another transaction or throttling: both pass.
                 back_off(attempt)
-        raise failures.busy()
+        raise failures.busy(reasons)
 
     # -- calls side by side ------------------------------------------------------------------------
 
@@ -346,9 +347,7 @@ class Table:
                 back_off(attempt)
             except BotoCoreError as error:
                 capacity.add(measurement, operation, {})
-                raise errors.TemporarilyUnavailable(
-                    "The table cannot be reached. Try again."
-                ) from error
+                raise failures.unreachable(error) from error
             else:
                 capacity.add(measurement, operation, answer)
                 return answer

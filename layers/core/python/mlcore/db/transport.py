@@ -27,6 +27,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from mlcore.db.local_socket import SocketConnection, socket_path
 from mlcore.db.signature import Keys, Signer
 
 _TARGET: Final = "DynamoDB_20120810."
@@ -63,7 +64,8 @@ class Transport:
     """One endpoint. Callable from many threads; each call has a connection of its own.
 
     Args:
-        endpoint: ``https://host`` or ``http://host:port``.
+        endpoint: ``https://host``, ``http://host:port``, or what
+            :func:`mlcore.db.local_socket.endpoint` makes of a path.
         keys: gives the credentials of this moment.
         connect_timeout, read_timeout: seconds.
         attempts: of one call, counting the first.
@@ -89,7 +91,8 @@ class Transport:
         parts = urlsplit(endpoint)
         self.endpoint = endpoint
         self._host, self._port = parts.hostname or "", parts.port
-        self._authority = parts.netloc.rpartition("@")[2]
+        self._socket_path = socket_path(endpoint)
+        self._authority = "localhost" if self._socket_path else parts.netloc.rpartition("@")[2]
         self._tls = (
             ssl.create_default_context(cafile=authorities) if parts.scheme == "https" else None
         )
@@ -164,7 +167,9 @@ class Transport:
 
     def _connected(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection
-        if self._tls is None:
+        if self._socket_path:
+            connection = SocketConnection(self._socket_path, self._connect_timeout)
+        elif self._tls is None:
             connection = http.client.HTTPConnection(
                 self._host, self._port, timeout=self._connect_timeout
             )
