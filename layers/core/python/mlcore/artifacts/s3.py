@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
@@ -47,6 +48,7 @@ class Bucket:
                 read_timeout=READ_TIMEOUT_SECONDS,
                 retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
                 max_pool_connections=POOL_CONNECTIONS,
+                s3=_addressing(),
                 # Else a presigned URL would ask its user for a checksum of S3's own kind.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
@@ -202,6 +204,18 @@ class Bucket:
             operation, Params={"Bucket": self._name, **parameters}, ExpiresIn=seconds
         )
         return url
+
+
+def _addressing() -> Any:
+    """How URLs name the bucket: ``https://BUCKET.s3.REGION.…``.
+
+    Left alone, botocore presigns for the host of all regions, which redirects to the bucket's own,
+    where the signature does not hold, or does not know the bucket yet. An endpoint of one's own
+    says itself how it is addressed: emulators by path.
+    """
+    if os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
+        return None
+    return {"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"}
 
 
 def _etag_of(parts: Sequence[Part]) -> str:
