@@ -14,10 +14,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
 from mlcore.artifacts.port import Entry, Opened, Part
+from mlcore.aws import forget_stale_connections
 
 CONNECT_TIMEOUT_SECONDS: Final = 1
-READ_TIMEOUT_SECONDS: Final = 8
+READ_TIMEOUT_SECONDS: Final = 6
 ATTEMPTS: Final = 3
+"""Of at most 7 s each, with 3 s of back-off between them: under the 29 s of a function."""
 POOL_CONNECTIONS: Final = 16
 _MISSING: Final = frozenset(("404", "NoSuchKey", "NotFound"))
 _THROTTLED: Final = frozenset(
@@ -55,6 +57,7 @@ class Bucket:
                 user_agent_extra="mlflow-serverless",
             ),
         )
+        forget_stale_connections(self._client)
 
     def put(self, key: str, data: bytes) -> None:
         with _translated():
