@@ -69,16 +69,22 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
 
 
 def run(
-    deployment: Deployment, client: str, folder: Path, sizes: tuple[int, ...], **more: str
+    deployment: Deployment,
+    client: str,
+    folder: Path,
+    sizes: tuple[int, ...],
+    script: Path = SCRIPT,
+    **more: str,
 ) -> Any:
     return subprocess.run(
-        [str(python(client)), str(SCRIPT), deployment.server.url, *map(str, sizes)],
+        [str(python(client)), str(script), deployment.server.url, *map(str, sizes)],
         check=False,
         capture_output=True,
         text=True,
         timeout=240,
         cwd=folder,
         env=environment(
+            MLFLOW_TRACKING_URI=deployment.server.url,
             MLFLOW_TRACKING_AWS_SIGV4="true",
             MLFLOW_HTTP_REQUEST_MAX_RETRIES="1",
             AWS_ACCESS_KEY_ID=CALLER.access_key,
@@ -147,6 +153,26 @@ def test_an_older_client(deployment: Deployment, tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "mlflow-artifacts/presigned/PATH" in done.stderr
     assert deployment.bucket.refused == []
+
+
+NAMES = """
+import mlflow, tempfile
+client = mlflow.MlflowClient()
+made = client.create_run(client.create_experiment("names")).info
+client.log_text(made.run_id, "text", "a b.txt")
+mlflow.artifacts.download_artifacts(
+    artifact_uri=made.artifact_uri + "/a b.txt", dst_path=tempfile.mkdtemp()
+)
+"""
+
+
+def test_names_that_the_plugin_signs_wrongly(deployment: Deployment, tmp_path: Path) -> None:
+    """Also of the README: what is percent-encoded in a path is to be encoded twice for signing."""
+    script = tmp_path / "names.py"
+    script.write_text(NAMES)
+    done = run(deployment, SIGNING, tmp_path, (), script, **ALL_IN_PARTS)
+    assert "403" in done.stderr
+    assert "a%20b.txt" in done.stderr
 
 
 def test_nothing_is_redirected(deployment: Deployment) -> None:
