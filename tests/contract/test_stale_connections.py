@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from mlcore import aws
 from mlcore.artifacts import s3
 from mlcore.artifacts.s3 import Bucket
+from mlcore.db.transport import IDLE_SECONDS
 from tests.doubles.nat import Nat
 
 pytestmark = pytest.mark.contract
@@ -74,7 +74,7 @@ def test_connections_that_were_idle_for_long_are_not_used(
     nat: Nat, bucket: Bucket, clock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nat.forget_connections()
-    later = getattr(time, clock)() + aws.IDLE_SECONDS + 0.1
-    monkeypatch.setattr(aws.time, clock, lambda: later)
+    later = getattr(time, clock)() + IDLE_SECONDS + 0.1
+    monkeypatch.setattr(time, clock, lambda: later)
     bucket.delete("a")
     assert nat.swallowed == 0

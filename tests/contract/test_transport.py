@@ -20,9 +20,8 @@ from botocore.exceptions import (
 )
 
 from mlcore.db import deadline
-from mlcore.db import transport as transports
 from mlcore.db.signature import Keys, Signer
-from mlcore.db.transport import Transport
+from mlcore.db.transport import IDLE_SECONDS, Transport
 from tests.doubles.nat import Nat
 from tests.engines import free_port
 
@@ -211,9 +210,9 @@ def test_a_connection_that_was_idle_for_long_is_not_used(
     """Either clock may stand still while a function is frozen."""
     made = filled(nat, 8, attempts=1)
     nat.forget_connections()
-    later = getattr(time, clock)() + transports.IDLE_SECONDS + 0.1
+    later = getattr(time, clock)() + IDLE_SECONDS + 0.1
     with monkeypatch.context() as patch:
-        patch.setattr(transports.time, clock, lambda: later)
+        patch.setattr(time, clock, lambda: later)
         assert made.call("GetItem", {}) == FINE[1]
         assert len(made._idle) == 1
     assert nat.swallowed == 0
@@ -225,7 +224,7 @@ def test_a_clock_that_was_set_back(engine: Any, nat: Nat, monkeypatch: pytest.Mo
     made.call("GetItem", {})
     nat.forget_connections()
     before = time.time() - 3600
-    monkeypatch.setattr(transports.time, "time", lambda: before)
+    monkeypatch.setattr(time, "time", lambda: before)
     assert made.call("GetItem", {}) == FINE[1]
     made.close()
 

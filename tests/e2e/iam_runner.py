@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from typing import Any
+from unittest.mock import patch
 
+import local.event
 import local.runner
 import local.server
 from local.__main__ import main
@@ -50,6 +52,9 @@ def signed_event(request: HttpRequest, match: Match) -> dict[str, Any]:
 if __name__ == "__main__":
     access_key, secret_key, token, region = (os.environ[name] for name in ENVIRONMENT)
     Application.service = Service("execute-api", region, Caller(access_key, secret_key, token))
-    local.server.payload.from_http = signed_event
-    local.runner.Application = Application  # type: ignore[misc]
-    sys.exit(main())
+    with (
+        patch.object(local.event, "from_http", signed_event),
+        patch.object(local.runner, "Application", Application),
+    ):
+        code = main()
+    sys.exit(code)
