@@ -62,7 +62,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
             AWS_ENDPOINT_URL_S3=bucket.url,
             AWS_REGION=REGION,
             AWS_DEFAULT_REGION=REGION,
-            **dict(zip(ENVIRONMENT, (*CALLER, REGION), strict=True)),
+            **dict(zip(ENVIRONMENT, map(str, (*CALLER, REGION)), strict=True)),
         )
         with stopped(server):
             yield Deployment(server, bucket)
@@ -73,8 +73,8 @@ def run(
     client: str,
     folder: Path,
     sizes: tuple[int, ...],
+    more: dict[str, str],
     script: Path = SCRIPT,
-    **more: str,
 ) -> Any:
     return subprocess.run(
         [str(python(client)), str(script), deployment.server.url, *map(str, sizes)],
@@ -110,7 +110,7 @@ def call(
     signer(Credentials(*CALLER), "execute-api", REGION).add_auth(request)
     return requests.request(
         method,
-        request.url,
+        str(request.url),
         data=body,
         headers=dict(request.headers),
         timeout=30,
@@ -119,7 +119,7 @@ def call(
 
 
 def test_the_client_works_with_files(deployment: Deployment, tmp_path: Path) -> None:
-    done = run(deployment, SIGNING, tmp_path, SIZES, **ALL_IN_PARTS)
+    done = run(deployment, SIGNING, tmp_path, SIZES, ALL_IN_PARTS)
     assert done.returncode == 0, done.stdout + done.stderr + "\n".join(deployment.bucket.refused)
     assert "ok 3.17.2" in done.stdout
     assert deployment.bucket.refused == []
@@ -138,7 +138,7 @@ def test_without_the_setting_the_client_itself_fails(
     deployment: Deployment, tmp_path: Path
 ) -> None:
     """What the README says; when the plugin learns to sign files, it is to be said otherwise."""
-    done = run(deployment, SIGNING, tmp_path, (10,))
+    done = run(deployment, SIGNING, tmp_path, (10,), {})
     assert done.returncode != 0
     assert "has no attribute 'encode'" in done.stderr
 
@@ -146,10 +146,10 @@ def test_without_the_setting_the_client_itself_fails(
 def test_an_older_client(deployment: Deployment, tmp_path: Path) -> None:
     """It knows no URLs for downloads: files come in the answer, as large as that may be."""
     more = {"MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true", **ALL_IN_PARTS}
-    done = run(deployment, SIGNING_OLD, tmp_path, (0, 1, 10_000, 4_000_000), **more)
+    done = run(deployment, SIGNING_OLD, tmp_path, (0, 1, 10_000, 4_000_000), more)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ok 2.22.1" in done.stdout
-    done = run(deployment, SIGNING_OLD, tmp_path, (6_000_000,), **more)
+    done = run(deployment, SIGNING_OLD, tmp_path, (6_000_000,), more)
     assert done.returncode != 0
     assert "mlflow-artifacts/presigned/PATH" in done.stderr
     assert deployment.bucket.refused == []
@@ -170,7 +170,7 @@ def test_names_that_the_plugin_signs_wrongly(deployment: Deployment, tmp_path: P
     """Also of the README: what is percent-encoded in a path is to be encoded twice for signing."""
     script = tmp_path / "names.py"
     script.write_text(NAMES)
-    done = run(deployment, SIGNING, tmp_path, (), script, **ALL_IN_PARTS)
+    done = run(deployment, SIGNING, tmp_path, (), ALL_IN_PARTS, script)
     assert "403" in done.stderr
     assert "a%20b.txt" in done.stderr
 
