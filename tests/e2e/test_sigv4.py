@@ -72,12 +72,12 @@ def run(
     deployment: Deployment,
     client: str,
     folder: Path,
-    sizes: tuple[int, ...],
+    arguments: tuple[int | str, ...],
     more: dict[str, str],
     script: Path = SCRIPT,
 ) -> Any:
     return subprocess.run(
-        [str(python(client)), str(script), deployment.server.url, *map(str, sizes)],
+        [str(python(client)), str(script), deployment.server.url, *map(str, arguments)],
         check=False,
         capture_output=True,
         text=True,
@@ -156,23 +156,27 @@ def test_an_older_client(deployment: Deployment, tmp_path: Path) -> None:
 
 
 NAMES = """
-import mlflow, tempfile
+import mlflow, sys, tempfile
 client = mlflow.MlflowClient()
-made = client.create_run(client.create_experiment("names")).info
-client.log_text(made.run_id, "text", "a b.txt")
+made = client.create_run(client.create_experiment(tempfile.mkdtemp())).info
+client.log_text(made.run_id, "text", sys.argv[2])
 mlflow.artifacts.download_artifacts(
-    artifact_uri=made.artifact_uri + "/a b.txt", dst_path=tempfile.mkdtemp()
+    artifact_uri=made.artifact_uri + "/" + sys.argv[2], dst_path=tempfile.mkdtemp()
 )
 """
 
 
-def test_names_that_the_plugin_signs_wrongly(deployment: Deployment, tmp_path: Path) -> None:
-    """Also of the README: what is percent-encoded in a path is to be encoded twice for signing."""
+@pytest.mark.parametrize(("name", "sent"), [("a b.txt", "a+b.txt"), ("é.txt", "/%C3%A9.txt")])
+def test_names_that_the_plugin_signs_wrongly(
+    deployment: Deployment, tmp_path: Path, name: str, sent: str
+) -> None:
+    """Also of the README: a space in a query is to be signed as "%20", and what is percent-encoded
+    in a path as encoded twice."""
     script = tmp_path / "names.py"
     script.write_text(NAMES)
-    done = run(deployment, SIGNING, tmp_path, (), ALL_IN_PARTS, script)
+    done = run(deployment, SIGNING, tmp_path, (name,), ALL_IN_PARTS, script)
     assert "403" in done.stderr
-    assert "a%20b.txt" in done.stderr
+    assert sent in done.stderr
 
 
 def test_nothing_is_redirected(deployment: Deployment) -> None:
