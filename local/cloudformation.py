@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import yaml
 
@@ -87,7 +88,7 @@ class Resolver:
             "AWS::Partition": "aws",
             "AWS::URLSuffix": "amazonaws.com",
             "AWS::StackName": "local",
-            "AWS::StackId": f"arn:aws:cloudformation:{region}:000000000000:stack/local/0",
+            "AWS::StackId": f"arn:aws:cloudformation:{region}:000000000000:stack/local/{uuid4()}",
             "AWS::NotificationARNs": [],
             "AWS::NoValue": NO_VALUE,
         }

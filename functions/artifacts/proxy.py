@@ -7,7 +7,7 @@ from typing import Any
 from artifacts import messages as m
 from artifacts import responses
 from mlcore import errors
-from mlcore.artifacts import safe_path, store
+from mlcore.artifacts import exact_path, safe_path, store
 from mlcore.artifacts.paths import is_hidden, names_file, scoped
 from mlcore.http import Request, Response
 from mlcore.queries.artifacts import listing
@@ -21,6 +21,17 @@ def key_of(path: str, request: Request) -> str:
     return scoped(safe_path(path), request.workspace)
 
 
+def exact_key_of(path: str, request: Request) -> str:
+    """As :func:`key_of`, for what is written or removed: by its very name."""
+    query: str = request.event.get("rawQueryString") or ""
+    if query and not request.is_signed_by_query():
+        # "what?.txt" that was not encoded: only "what" is left of the name.
+        raise errors.InvalidParameterValue(
+            "Invalid path: a '?' in the name of a file must be percent-encoded."
+        )
+    return scoped(exact_path(path), request.workspace)
+
+
 def download(request: Request) -> Response:
     return responses.file(key_of(request.parameters["artifact_path"], request), request)
 
@@ -28,12 +39,17 @@ def download(request: Request) -> Response:
 def upload(request: Request) -> Response:
     """Writes the body; one that did not come as it was sent is to be sent to the store itself."""
     path = request.parameters["artifact_path"]
-    key = key_of(path, request)
+    key = exact_key_of(path, request)
     if not names_file(path):
         raise errors.InvalidParameterValue(
             "Artifact path must include a filename (cannot end with '/')."
         )
     if request.body_is_incomplete():
+        if request.is_signed():
+            raise errors.BadRequest(
+                "The body did not arrive as it was sent: it is too large, or its Content-Type says "
+                f"text. {responses.SIGNED_UPLOADS}"
+            )
         location = store().upload_url(
             key,
             seconds=UPLOAD_SECONDS,
@@ -52,7 +68,7 @@ def list_artifacts(message: m.ListProxiedArtifacts, request: Request) -> dict[st
 
 
 def delete_artifact(message: m.DeleteArtifact, request: Request) -> dict[str, Any]:
-    key = key_of(message.artifact_path, request)
+    key = exact_key_of(message.artifact_path, request)
     if key in ("", f"workspaces/{request.workspace}"):
         raise errors.InvalidParameterValue("The root of all artifacts cannot be deleted.")
     store().delete_tree(key)

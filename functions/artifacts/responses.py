@@ -10,10 +10,19 @@ from mlcore import errors
 from mlcore.artifacts import Opened, store
 from mlcore.artifacts.content import attachment, content_type
 from mlcore.http import Request, Response
+from mlcore.http.compression import MAX_BODY_BYTES
 
 MOST_PASSED_BYTES: Final = 1 << 20
 """Of a file that comes in the answer itself; a larger one is fetched from the store, which costs
 the client one request more and us nothing."""
+
+MOST_ANSWERED_BYTES: Final = MAX_BODY_BYTES // 4 * 3 - 4
+"""Of a file that Lambda's JSON can hold, as Base64."""
+
+SIGNED_UPLOADS: Final = (
+    "Send files in parts instead (POST …/mlflow-artifacts/mpu/create): MLflow's client does so for "
+    "all files where MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE=0 is set."
+)
 
 DOWNLOAD_SECONDS: Final = 300
 
@@ -48,9 +57,23 @@ def found(key: str, most: int) -> Opened:
 
 def file(key: str, request: Request) -> Response:
     """The file itself if it is small, else a redirect to where it is. Always as an attachment, or a
-    browser would run what it contains in our name."""
+    browser would run what it contains in our name.
+
+    Whoever signs requests for AWS is not redirected: clients take the headers of the signature
+    along, the session's token among them, and S3 refuses headers that its URL was not signed for.
+
+    Raises:
+        BadRequest: the file is too large for an answer to a signed request.
+    """
     # A part of a file is for the store to cut out.
-    opened = found(key, 0 if "range" in request.headers else MOST_PASSED_BYTES)
+    most = 0 if "range" in request.headers else MOST_PASSED_BYTES
+    opened = found(key, MOST_ANSWERED_BYTES if request.is_signed() else most)
+    if opened.data is None and request.is_signed():
+        raise errors.BadRequest(
+            f"The file has {opened.size} bytes, more than the {MOST_ANSWERED_BYTES} that can be "
+            "answered to a request with an AWS signature. Ask for a URL instead "
+            "(GET …/mlflow-artifacts/presigned/PATH), as MLflow's client 3.17 does by itself."
+        )
     if opened.data is None:
         location = download_url(key, download_seconds(), request)
         return Response(307, "", headers={"location": location, "cache-control": "no-store"})

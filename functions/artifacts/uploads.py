@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from artifacts import messages as m
 from artifacts import responses, roots
-from artifacts.proxy import UPLOAD_SECONDS, key_of
+from artifacts.proxy import UPLOAD_SECONDS, exact_key_of, key_of
 from mlcore import errors
-from mlcore.artifacts import Part, below, locate, safe_path, store
+from mlcore.artifacts import Part, below, exact_path, locate, safe_path, store
 from mlcore.artifacts.content import content_type
 from mlcore.artifacts.locations import PROXIED, scheme
 from mlcore.http import Request
@@ -23,7 +23,8 @@ _OF_A_CREDENTIAL: Final = 60
 
 def create(message: m.CreateMultipartUpload, request: Request) -> dict[str, Any]:
     key = _key(message, request)
-    count = message.num_parts
+    # Clients find no part in an empty file; one that is empty makes it.
+    count = message.num_parts or 1
     if not 1 <= count <= MOST_PARTS:
         raise errors.InvalidParameterValue(
             f"num_parts must be between 1 and {MOST_PARTS} (got {count}). "
@@ -76,7 +77,7 @@ def create_presigned_upload_url(
 ) -> dict[str, Any]:
     if bool(message.run_id) == bool(message.model_id):
         raise errors.InvalidParameterValue("Exactly one of run_id and model_id must be provided.")
-    path = safe_path(message.path)
+    path = exact_path(message.path)
     seconds = _seconds(message, PRESIGNED_UPLOAD_SECONDS)
     root = (
         roots.of_run(message.run_id, request)
@@ -131,7 +132,10 @@ def _key(
     request: Request,
 ) -> str:
     """Clients send the path of the file on their machine; its name counts."""
-    name = safe_path(message.path.replace("\\", "/").rpartition("/")[2])
+    path = message.path
+    if not path.startswith("/"):  # Windows
+        path = path.replace("\\", "/")
+    name = exact_path(path.rpartition("/")[2])
     if not name:
         raise errors.InvalidParameterValue("'path' names no file.")
-    return below(key_of(message.artifact_path, request), name)
+    return below(exact_key_of(message.artifact_path, request), name)

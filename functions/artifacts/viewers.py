@@ -7,7 +7,7 @@ from typing import Any, Final
 from artifacts import messages as m
 from artifacts import responses, roots
 from mlcore import errors
-from mlcore.artifacts import locate, safe_path, store
+from mlcore.artifacts import exact_path, locate, safe_path, store
 from mlcore.http import Request, Response
 from mlcore.queries import artifacts as queries
 
@@ -65,7 +65,7 @@ def upload_artifact(request: Request) -> Response:
         raise errors.InvalidParameterValue("Request must specify run_uuid.")
     if not path:
         raise errors.InvalidParameterValue("Request must specify path.")
-    safe = safe_path(path)
+    safe = exact_path(path)
     data = request.body()
     if not data:
         raise errors.InvalidParameterValue("Request must specify data.")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
-from mlcore.db import capacity
+from authorizer.address import viewer_address
+from mlcore.db import capacity, deadline
 from mlcore.errors import MlflowError
 from mlcore.http.request import headers_of
 from mlcore.observability import logger
@@ -20,6 +21,10 @@ from mlcore.settings import AUTHENTICATION, OIDC
 
 Authenticate = Callable[[str, str], User | None]
 """The user whom an Authorization header proves, else None; takes the caller's address, too."""
+
+
+MOST_SECONDS: Final = 8.0
+"""API Gateway waits ten for an authorizer."""
 
 
 def _chosen(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
@@ -35,13 +40,15 @@ def _chosen(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
 _method, _authenticate = _chosen(os.environ)
 
 
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Takes an authorizer's request of format 2.0, answers a simple response."""
-    address = event["requestContext"]["http"].get("sourceIp", "")
+    headers = headers_of(event)
+    peer: str = event["requestContext"]["http"].get("sourceIp", "")
+    address = viewer_address(peer, headers, os.environ)
     found: dict[str, Any] = {}
-    with capacity.measure():
+    with deadline.within(context, MOST_SECONDS), capacity.measure():
         try:
-            user = _authenticate(headers_of(event).get("authorization", ""), address)
+            user = _authenticate(headers.get("authorization", ""), address)
         except MlflowError as error:
             # The table cannot be asked: nobody is known, and the function behind will say so.
             logger.warning("authentication failed", extra={"error_code": error.error_code})

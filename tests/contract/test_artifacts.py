@@ -16,6 +16,7 @@ import artifacts.app
 import experiments.app
 import runs.app
 from mlcore import artifacts as port
+from mlcore.artifacts import safe_path
 from mlcore.artifacts.folder import Folder
 from mlcore.db import capacity
 from tests.contract.conftest import Store, enable_workspaces
@@ -216,7 +217,68 @@ def test_an_upload_in_parts(service: Service) -> None:
     assert service.folder.get("1/d/w.bin") == b"12"
 
 
-@pytest.mark.parametrize("count", [0, -1, 10_001, 1 << 40])
+def test_an_empty_file_in_parts(service: Service) -> None:
+    """Clients count no part in it, and send as many as they are told."""
+    made = service.post(f"{PROXY}mpu/create/1", {"path": "/tmp/empty", "num_parts": 0}).json
+    assert [part["part_number"] for part in made["credentials"]] == [1]
+    incoming = service.folder.receive_part("1/empty", made["upload_id"], 1)
+    parts = [{"part_number": 1, "etag": incoming.commit()}]
+    fields = {"path": "/tmp/empty", "upload_id": made["upload_id"], "parts": parts}
+    for _ in range(2):
+        assert service.post(f"{PROXY}mpu/complete/1", fields).status == 200
+    assert service.folder.get("1/empty") == b""
+
+
+@pytest.mark.parametrize(
+    "name", ["what?.txt", "100%.txt", "a+b c.txt", "é日.txt", "~(a)=b;c,'.txt"]
+)
+def test_names_come_back(service: Service, name: str) -> None:
+    """Paths come decoded, as API Gateway passes them."""
+    path = f"{PROXY}artifacts/1/{name}"
+    assert service.ask("PUT", path, b"x").status == 200
+    assert service.folder.get(f"1/{name}") == b"x"
+    listed = service.ask("GET", f"{PROXY}artifacts", query={"path": "1"}).json
+    assert [one["path"] for one in listed["files"]] == [name]
+    assert service.ask("GET", path).body == b"x"
+    assert service.ask("GET", f"{PROXY}presigned/1/{name}").json["file_size"] == 1
+    assert service.ask("DELETE", path).status == 200
+    assert service.folder.list("") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["a%20b", "100%25", "what%3F.txt", "a%2541b", "a\nb", "b\x07", "b?"]
+)
+def test_no_other_name_is_written(service: Service, name: str) -> None:
+    other = safe_path(name)
+    service.folder.put(f"1/{other}", b"other")
+    upload = {"path": f"/tmp/{name}", "num_parts": 1, "parts": [{"part_number": 1}]}
+    for method, path, body in (
+        ("PUT", f"artifacts/1/{name}", b"x"),
+        ("DELETE", f"artifacts/1/{name}", None),
+        ("POST", "mpu/create/1", json.dumps(upload)),
+        ("POST", f"mpu/create/{name}", json.dumps({**upload, "path": "a"})),
+        ("POST", "mpu/complete/1", json.dumps(upload)),
+    ):
+        answer = service.ask(method, PROXY + path, body)
+        assert answer.status == 400, path
+        assert answer.json["message"].startswith("Invalid path")
+    assert service.folder.get(f"1/{other}") == b"other"
+    assert [entry.name for entry in service.folder.list("1")] == [other]
+    # Reading goes on, as MLflow's server does.
+    assert service.ask("GET", f"{PROXY}artifacts/1/{name}").body == b"other"
+
+
+def test_a_question_mark_that_was_not_encoded(service: Service) -> None:
+    """MLflow's client sends "what?.txt" so."""
+    service.folder.put("1/what", b"other")
+    for method, path in (("PUT", "artifacts/1/what"), ("DELETE", "artifacts/1/what")):
+        answer = service.ask(method, PROXY + path, b"x", query={".txt": ""})
+        assert answer.status == 400
+        assert "percent-encoded" in answer.json["message"]
+    assert service.folder.get("1/what") == b"other"
+
+
+@pytest.mark.parametrize("count", [-1, 10_001, 1 << 40])
 def test_too_many_parts(service: Service, count: int) -> None:
     answer = service.post(f"{PROXY}mpu/create/1", {"path": "a", "num_parts": count})
     assert answer.status == 400

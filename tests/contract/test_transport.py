@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,8 +19,10 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from mlcore.db import deadline
 from mlcore.db.signature import Keys, Signer
-from mlcore.db.transport import Transport
+from mlcore.db.transport import IDLE_SECONDS, Transport
+from tests.doubles.nat import Nat
 from tests.engines import free_port
 
 FINE = (200, {"Item": {"PK": {"S": "é"}}})
@@ -158,3 +162,119 @@ def test_a_refusal_says_what_dynamodb_said(engine: Any, answer: Any, code: str, 
     assert len(engine.seen) == times
     if code == "ConditionalCheckFailedException":
         assert refused.value.response["Item"] == {"a": {"S": "1"}}  # type: ignore[typeddict-item]
+
+
+@pytest.fixture
+def nat(engine: Any) -> Iterator[Nat]:
+    made = Nat(engine.port)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def filled(nat: Nat, count: int, **more: Any) -> Transport:
+    """A transport with so many idle connections."""
+    made = transport(nat.port, connections=count, **more)
+    together = threading.Barrier(count)
+    kept = [made._connected(1.0) for _ in range(count)]
+
+    def use(connection: http.client.HTTPConnection) -> None:
+        together.wait(5)
+        made._answer(connection, {"X-Amz-Target": "none"}, b"{}", time.monotonic() + 5)
+
+    threads = [threading.Thread(target=use, args=(connection,)) for connection in kept]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made._idle) == count
+    return made
+
+
+def test_a_black_hole_costs_one_attempt(engine: Any, nat: Nat) -> None:
+    made = filled(nat, 8, read_timeout=0.4, attempts=2)
+    nat.forget_connections()
+    started = time.monotonic()
+    for _ in range(4):
+        assert made.call("GetItem", {}) == FINE[1]
+    assert nat.swallowed == 1
+    assert time.monotonic() - started < 0.4 + 0.4
+    made.close()
+
+
+@pytest.mark.parametrize("clock", ["time", "monotonic"])
+def test_a_connection_that_was_idle_for_long_is_not_used(
+    engine: Any, nat: Nat, clock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Either clock may stand still while a function is frozen."""
+    made = filled(nat, 8, attempts=1)
+    nat.forget_connections()
+    later = getattr(time, clock)() + IDLE_SECONDS + 0.1
+    with monkeypatch.context() as patch:
+        patch.setattr(time, clock, lambda: later)
+        assert made.call("GetItem", {}) == FINE[1]
+        assert len(made._idle) == 1
+    assert nat.swallowed == 0
+    made.close()
+
+
+def test_a_clock_that_was_set_back(engine: Any, nat: Nat, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = transport(nat.port, attempts=1)
+    made.call("GetItem", {})
+    nat.forget_connections()
+    before = time.time() - 3600
+    monkeypatch.setattr(time, "time", lambda: before)
+    assert made.call("GetItem", {}) == FINE[1]
+    made.close()
+
+
+def test_an_endpoint_that_refuses_for_a_second(engine: Any) -> None:
+    """The attempts of a call would be used up in a moment."""
+    port = free_port()
+    nats: list[Nat] = []
+
+    def open_later() -> None:
+        time.sleep(1.0)
+        nats.append(Nat(engine.port, port))
+
+    opening = threading.Thread(target=open_later)
+    opening.start()
+    made = transport(port, patience=10)
+    assert made.call("GetItem", {}) == FINE[1]
+    opening.join()
+    made.close()
+    nats[0].close()
+
+
+class _Invocation:
+    def __init__(self, seconds: float) -> None:
+        self._ends = time.monotonic() + seconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        return max(0, int((self._ends - time.monotonic()) * 1000))
+
+
+@pytest.mark.parametrize("endpoint", ["silent", "closed"])
+def test_a_call_ends_before_its_request_must(engine: Any, endpoint: str) -> None:
+    engine.answers[:] = ["silence"] * 50
+    port = engine.port if endpoint == "silent" else free_port()
+    made = transport(port, attempts=50, read_timeout=0.3, patience=60)
+    started = time.monotonic()
+    with deadline.within(_Invocation(deadline.ANSWER_SECONDS + 0.5)):
+        for _ in range(3):  # the deadline is that of all calls together
+            with pytest.raises((ReadTimeoutError, EndpointConnectionError)):
+                deadline.carried(lambda: made.call("GetItem", {}))()
+    assert time.monotonic() - started < 0.5 + 0.5
+    assert deadline.current() == float("inf")
+    made.close()
+
+
+def test_a_call_without_a_deadline_ends_as_well(engine: Any) -> None:
+    engine.answers[:] = ["silence"] * 50
+    made = transport(engine.port, attempts=50, read_timeout=0.1, longest=0.5)
+    started = time.monotonic()
+    with pytest.raises(ReadTimeoutError):
+        made.call("GetItem", {})
+    assert time.monotonic() - started < 1.5
+    made.close()

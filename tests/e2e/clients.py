@@ -26,9 +26,14 @@ CURRENT = "3.17.2"
 TRACING = f"mlflow-tracing {CURRENT}"
 OPENTELEMETRY = "opentelemetry 1.45.2"
 OLD_SERVER = "server 2.9.2"
+SIGNING = f"mlflow-sigv4 {CURRENT}"
+SIGNING_OLD = "mlflow-sigv4 2.22.1"
+_PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
     TRACING: (f"mlflow-tracing=={CURRENT}",),
     OPENTELEMETRY: ("opentelemetry-exporter-otlp-proto-http==1.45.2",),
+    SIGNING: (f"mlflow-skinny=={CURRENT}", _PLUGIN),
+    SIGNING_OLD: ("mlflow-skinny==2.22.1", *PINS["2.22.1"], _PLUGIN),
     # SQLAlchemy 2.1 lost a class that old servers import.
     OLD_SERVER: (
         *("mlflow-skinny==2.9.2", *PINS["2.9.2"]),

@@ -1,5 +1,6 @@
 """What CloudFront does for the stack, because the emulator's does not reach buckets and APIs:
-requests go by the behaviours of the deployed distribution, to the one or the other."""
+requests go by the behaviours of the deployed distribution and their functions, to the one or the
+other. Answers of the API lose their challenge on the way, as API Gateway may rename it."""
 
 from __future__ import annotations
 
@@ -14,11 +15,17 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
+from tests.doubles.edge_function import EdgeFunction
 from tests.rehearsal.stack import Stack
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 _OWN = frozenset(("connection", "date", "host", "server", "transfer-encoding"))
 """Headers that belong to one connection; CloudFront passes all but Host to the API."""
+
+
+RENAMED = {"www-authenticate": "x-amzn-remapped-www-authenticate"}
+"""Headers of functions that API Gateway passes on by another name."""
+VIEWER = "198.51.100.7"
 
 
 class Reply(NamedTuple):
@@ -43,6 +50,17 @@ class Distribution:
         self._default: Any = config["DefaultCacheBehavior"]
         self._behaviours: list[Any] = config["CacheBehaviors"]["Items"]
         self._origins = {one["Id"]: one for one in config["Origins"]["Items"]}
+        self._functions = {
+            association["FunctionARN"]: EdgeFunction(
+                cloudfront.get_function(
+                    Name=association["FunctionARN"].rpartition("/")[2], Stage="LIVE"
+                )["FunctionCode"]
+                .read()
+                .decode()
+            )
+            for one in (self._default, *self._behaviours)
+            for association in one.get("FunctionAssociations", {}).get("Items", ())
+        }
         self._files = stack.client("s3")
         self._api = stack.url
 
@@ -54,12 +72,22 @@ class Distribution:
         behaviour = next(matching, self._default)
         if method not in behaviour["AllowedMethods"]["Items"]:
             return Reply(403, {}, b"")
+        for association in behaviour.get("FunctionAssociations", {}).get("Items", ()):
+            assert association["EventType"] == "viewer-request"
+            found = self._functions[association["FunctionARN"]].answer(method, path, headers)
+            if found is not None:
+                return Reply(*found)
         origin = self._origins[behaviour["TargetOriginId"]]
         host = origin["DomainName"]
         if "CustomOriginConfig" not in origin:
             return self._file(host.partition(".s3.")[0], path.lstrip("/") or self._root)
         assert host.partition(".")[0] in self._api, host
-        return self._call(method, target, headers, body)
+        added = {
+            one["HeaderName"]: one["HeaderValue"]
+            for one in origin.get("CustomHeaders", {}).get("Items", ())
+        }
+        passed = {key: value for key, value in headers.items() if key.lower() not in added}
+        return self._call(method, target, {**passed, **added, "X-Forwarded-For": VIEWER}, body)
 
     def _file(self, bucket: str, key: str) -> Reply:
         try:
@@ -75,7 +103,10 @@ class Distribution:
         with contextlib.closing(connection):
             connection.request(method, place.path + target, body, dict(headers))
             response = connection.getresponse()
-            return Reply(response.status, dict(response.getheaders()), response.read())
+            named = {
+                RENAMED.get(name.lower(), name): value for name, value in response.getheaders()
+            }
+            return Reply(response.status, named, response.read())
 
 
 @contextlib.contextmanager

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.rehearsal.stack import Stack
+from mlcore.db import keys as table_keys
+from tests.rehearsal import front
+from tests.rehearsal.stack import Stack, basic
+from tests.servers import ADMIN
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(300)]
 USER = ("bob", "bobs-own-password")
@@ -83,3 +86,24 @@ def test_the_ui_asks(stack: Stack) -> None:
     query = {"query": 'query { test(inputString: "x") { output } }'}
     status, body, _ = stack.call("POST", "/graphql", query)
     assert status == 200, body
+
+
+def test_the_distribution_in_front(stack: Stack) -> None:
+    """It asks for the login that API Gateway's answer does not, and names the viewer, by whose
+    address wrong passwords are counted."""
+    distribution = front.Distribution(stack)
+    for path in ("/", "/ajax-api/2.0/mlflow/experiments/search", "/signup"):
+        reply = distribution.answer("GET", path, {}, b"")
+        assert reply.status == 401
+        assert reply.headers["www-authenticate"] == 'Basic realm="mlflow"'
+    page = distribution.answer("GET", "/signup", {"Authorization": basic(ADMIN)}, b"")
+    assert (page.status, b"<form" in page.content) == (200, True)
+    wrong = {"Authorization": basic((ADMIN[0], "a-wrong-password")), "Sec-Fetch-Mode": "cors"}
+    reply = distribution.answer("GET", "/ajax-api/2.0/mlflow/users/current", wrong, b"")
+    assert reply.status == 401
+    assert "www-authenticate" not in {name.lower() for name in reply.headers}
+    cookies = {name.lower(): value for name, value in reply.headers.items()}["set-cookie"]
+    again = distribution.answer("GET", "/", {**wrong, "Cookie": cookies.partition(";")[0]}, b"")
+    assert again.headers["www-authenticate"] == 'Basic realm="mlflow"'
+    place = table_keys.login(front.VIEWER, "000").pk
+    assert keys(stack, place)

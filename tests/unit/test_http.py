@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import time
 from typing import Any
 
 import pytest
 
 from mlcore import errors
+from mlcore.db import deadline
 from mlcore.http import PlainRoute, Request, Response, delete, get, lambda_handler, patch, post, put
 from mlcore.repos import workspaces
 from mlcore.wire import Message, required
@@ -324,3 +327,23 @@ def test_workspaces(monkeypatch: pytest.MonkeyPatch) -> None:
     headers["x-mlflow-workspace"] = "No-Name"
     status, answer = call("POST", "/api/2.0/things/create", "{}", headers=headers)
     assert (status, answer["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
+class _Invocation:
+    def get_remaining_time_in_millis(self) -> int:
+        return 5_000
+
+
+@pytest.mark.parametrize(("context", "seconds"), [(_Invocation(), 3.0), (None, math.inf)])
+def test_the_deadline_of_a_request(context: Any, seconds: float) -> None:
+    """What Lambda leaves, less the time for the answer."""
+    seen: list[float] = []
+
+    def look(_request: Request) -> Response:
+        seen.append(deadline.current() - time.monotonic())
+        return Response(200, "")
+
+    asked = lambda_handler((), (PlainRoute("GET", "/look", look),))
+    asked({"rawPath": "/look", "requestContext": {"http": {"method": "GET"}}}, context)
+    assert seen[0] == pytest.approx(seconds, abs=1.0)
+    assert deadline.current() == math.inf

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mlcore.artifacts import locate, safe_path
+from mlcore.artifacts import exact_path, locate, safe_path
 from mlcore.artifacts.paths import names_file, scoped
 from mlcore.errors import InvalidParameterValue
 
@@ -64,6 +64,59 @@ def test_refused(path: str) -> None:
 )  # fmt: skip
 def test_accepted(path: str, safe: str) -> None:
     assert safe_path(path) == safe
+
+
+def passed_on(path: str, *, keeps_percent: bool) -> str:
+    """The path of a request as a function gets it: decoded once, or all but ``%25``."""
+    if not keeps_percent:
+        return unquote(path)
+    return "%25".join(unquote(part) for part in path.split("%25"))
+
+
+NAMES = st.text(
+    st.one_of(st.sampled_from("%25?+ éa/.;&=~\n\x07\x7f#\\:日"), st.characters(codec="utf-8")),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(NAMES, st.integers(1, 2), st.booleans())
+@example("what?.txt", 1, True)
+@example("100%.txt", 1, True)
+@example("what%3F.txt", 1, False)
+@example("a+b c é.txt", 1, False)
+@example("a%20b", 1, False)
+@example("a\nb", 1, False)
+@example("a;", 1, False)
+def test_no_name_is_written_as_another(name: str, encodings: int, keeps_percent: bool) -> None:
+    """Whoever encodes a name once finds it under that name, or is refused; encoding it once too
+    often is no way to another name either. Whatever API Gateway makes of "%25"."""
+    path = name
+    for _ in range(encodings):
+        path = quote(path)
+    sent = passed_on(path, keeps_percent=keeps_percent)
+    try:
+        written = exact_path(sent)
+    except InvalidParameterValue:
+        return
+    meant = unquote(path)
+    assert written == "/".join(part for part in meant.split("/") if part not in ("", "."))
+    assert safe_path(sent) == safe_path(written) == written
+
+
+@pytest.mark.parametrize("keeps_percent", [True, False])
+@pytest.mark.parametrize(
+    "name", ["what?.txt", "a b.txt", "a+b.txt", "é.png", "日本.txt", "a&b=c;d.txt", "~a'b(c).txt"]
+)
+def test_names_that_survive(name: str, keeps_percent: bool) -> None:
+    sent = passed_on(quote(name), keeps_percent=keeps_percent)
+    assert exact_path(sent) == safe_path(sent) == name
+
+
+def test_a_percent_sign_survives_or_is_refused() -> None:
+    assert exact_path(passed_on(quote("100%.txt"), keeps_percent=False)) == "100%.txt"
+    with pytest.raises(InvalidParameterValue, match="Rename the file"):
+        exact_path(passed_on(quote("100%.txt"), keeps_percent=True))
 
 
 @pytest.mark.parametrize("path", ["", "a/", "a/%2f", "a/#", "a/?", "a/;", "a/\t", "a/%09", "/"])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import botocore.session
 from botocore.config import Config
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+
+from mlcore.db.transport import IDLE_SECONDS
 
 
 def make_client(service: str) -> Any:
     """A client with timeouts that leave a function time to answer. It costs 15 to 50 ms and several
     MB, so callers keep it."""
-    return botocore.session.get_session().create_client(
+    client = botocore.session.get_session().create_client(
         service,
         config=Config(
             connect_timeout=1,
@@ -21,3 +25,24 @@ def make_client(service: str) -> Any:
             user_agent="mlflow-serverless",
         ),
     )
+    forget_stale_connections(client)
+    return client
+
+
+def forget_stale_connections(client: Any) -> None:
+    """Lets a client of botocore drop its connections when they have been idle for long, and at the
+    first timeout, as :mod:`mlcore.db.transport` does: those that went dead without a word would
+    cost a timeout each."""
+    used = [time.time(), time.monotonic()]
+
+    def before_a_request(**_: Any) -> None:
+        before, used[:] = tuple(used), (time.time(), time.monotonic())
+        if not 0 <= used[0] - before[0] <= IDLE_SECONDS or used[1] - before[1] > IDLE_SECONDS:
+            client.close()  # it opens new ones
+
+    def after_a_request(caught_exception: Exception | None = None, **_: Any) -> None:
+        if isinstance(caught_exception, ConnectTimeoutError | ReadTimeoutError):
+            client.close()
+
+    client.meta.events.register_first("before-send", before_a_request)
+    client.meta.events.register_first("needs-retry", after_a_request)

@@ -9,12 +9,16 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from mlcore import deadline, errors
+from mlcore import errors
+from mlcore.db import deadline
 
 T = TypeVar("T")
 
 _LEAST_TIME: Final = 2.0
 """Seconds that an attempt and its answer need; with less, no other attempt is begun."""
+
+_LONGEST: Final = 20.0
+"""Seconds of attempts where no request bounds them."""
 
 _random: Final = random.SystemRandom()
 """Processes that start from one snapshot must not wait alike."""
@@ -34,7 +38,7 @@ def settle(noun: str, attempt: Callable[[], T]) -> T:
     Raises:
         TemporarilyUnavailable: others keep being first, and the request's time is nearly over.
     """
-    end = time.monotonic() + deadline.seconds_left() - _LEAST_TIME
+    end = min(deadline.current(), time.monotonic() + _LONGEST) - _LEAST_TIME
     for number in itertools.count():
         try:
             return attempt()

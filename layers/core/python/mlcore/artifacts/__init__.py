@@ -10,7 +10,7 @@ import functools
 import os
 
 from mlcore.artifacts.locations import internal, locate
-from mlcore.artifacts.paths import below, safe_path
+from mlcore.artifacts.paths import below, exact_path, safe_path
 from mlcore.artifacts.port import Entry, Opened, Part, Store
 from mlcore.artifacts.s3 import Bucket
 
@@ -20,6 +20,7 @@ __all__ = [
     "Part",
     "Store",
     "below",
+    "exact_path",
     "internal",
     "locate",
     "safe_path",

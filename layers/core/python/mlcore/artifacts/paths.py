@@ -38,6 +38,25 @@ def safe_path(path: str) -> str:
     raise _invalid()
 
 
+def exact_path(path: str) -> str:
+    """The safe path of what a request writes or removes: that very name, or none.
+
+    API Gateway decodes the paths of requests, perhaps not all of them as often; a path in which
+    there is still something to decode may mean one file or another. Reading the other one is what
+    MLflow's server does; writing to it would store a name that nobody gave.
+
+    Raises:
+        InvalidParameterValue: as :func:`safe_path`; or the safe path is another one.
+    """
+    safe = safe_path(path)
+    if safe != "/".join(segment for segment in path.split("/") if segment not in ("", ".")):
+        raise InvalidParameterValue(
+            "Invalid path: percent-encoded or control characters in the name of a file "
+            f"would make it '{safe}'. Rename the file."
+        )
+    return safe
+
+
 def names_file(path: str) -> bool:
     """Whether a path that a request gave ends with a name, once nothing is left to decode. Raises
     InvalidParameterValue."""

@@ -23,7 +23,10 @@ from mlcore.db.transport import Transport
 CONNECT_TIMEOUT_SECONDS = 1
 READ_TIMEOUT_SECONDS = 4
 ATTEMPTS = 3
-"""3 attempts of at most 5 s with short back-off stay under the 29 s of an API function."""
+PATIENCE_SECONDS = 5
+CALL_SECONDS = 20
+"""3 attempts of at most 5 s with short back-off, where nothing is known of the time that is left;
+a request's own deadline bounds all of its calls."""
 
 POOL_CONNECTIONS = 32
 
@@ -62,6 +65,8 @@ def client() -> Transport:
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=READ_TIMEOUT_SECONDS,
         attempts=ATTEMPTS,
+        patience=PATIENCE_SECONDS,
+        longest=CALL_SECONDS,
         connections=POOL_CONNECTIONS,
         user_agent=USER_AGENT,
         authorities=os.environ.get("AWS_CA_BUNDLE") or DEFAULT_CA_BUNDLE,

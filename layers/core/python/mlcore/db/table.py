@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
-from mlcore.db import capacity, failures
+from mlcore.db import capacity, deadline, failures
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.client import client
 from mlcore.db.expression import Condition, Raw, Update
@@ -272,7 +272,7 @@ class Table:
         measurement = capacity.current()
         with capacity.side_by_side(measurement, len(calls)) as branches:
             futures = [
-                self._executor().submit(capacity.run, branch, call)
+                self._executor().submit(capacity.run, branch, deadline.carried(call))
                 for branch, call in zip(branches[1:], calls[1:], strict=True)
             ]
             try:

@@ -27,6 +27,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from mlcore.db import deadline
 from mlcore.db.local_socket import SocketConnection, socket_path
 from mlcore.db.signature import Keys, Signer
 
@@ -46,6 +47,13 @@ _REPEATED_CODES: Final = frozenset(
     }
 )
 _SERVER_ERROR: Final = 500
+
+IDLE_SECONDS: Final = 5.0
+"""A connection that nobody used for longer is not trusted: while a function is frozen, and behind a
+NAT, its other end goes away without a word, and what is sent on it is lost until a timeout."""
+
+LONGEST_BACK_OFF: Final = 0.4
+"""Seconds."""
 
 _random: Final = random.SystemRandom()
 """Processes that start from one snapshot must not wait alike."""
@@ -67,8 +75,11 @@ class Transport:
         endpoint: ``https://host``, ``http://host:port``, or what
             :func:`mlcore.db.local_socket.endpoint` makes of a path.
         keys: gives the credentials of this moment.
-        connect_timeout, read_timeout: seconds.
+        connect_timeout, read_timeout: seconds, of one attempt.
         attempts: of one call, counting the first.
+        patience: seconds in which an endpoint that refuses connections is tried again however often
+            that was, since a refusal costs next to nothing.
+        longest: seconds that one call takes at most; less where :mod:`mlcore.db.deadline` says so.
         connections: at most so many are kept while nobody uses them.
         authorities: file of the certificates that an ``https`` endpoint is trusted by.
         proxy: ``http://host:port`` that connections to an ``https`` endpoint are tunnelled through.
@@ -85,6 +96,8 @@ class Transport:
         attempts: int,
         connections: int,
         user_agent: str,
+        patience: float = 0.0,
+        longest: float = 20.0,
         authorities: str | None = None,
         proxy: str | None = None,
     ) -> None:
@@ -103,9 +116,12 @@ class Transport:
         self._connect_timeout = connect_timeout
         self._read_timeout = read_timeout
         self._attempts = attempts
+        self._patience = patience
+        self._longest = longest
         self._user_agent = user_agent
         self._connections = connections
-        self._idle: deque[http.client.HTTPConnection] = deque()
+        self._idle: deque[tuple[http.client.HTTPConnection, float, float]] = deque()
+        """Connections, and since when on both clocks; the last is the one that was used last."""
 
     def call(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
         """The answer to an operation such as ``GetItem``, as DynamoDB's JSON.
@@ -117,22 +133,31 @@ class Transport:
             EndpointConnectionError, ReadTimeoutError, ConnectionClosedError: no answer came.
         """
         body = _encode(parameters).encode()
-        for attempt in range(1, self._attempts + 1):
+        started = time.monotonic()
+        ends = min(started + self._longest, deadline.current())
+        attempt = 0
+        while True:
+            attempt += 1
+            again = attempt < self._attempts
+            failure: Exception
             try:
-                status, answer = self._exchange(operation, body)
-            except (ReadTimeoutError, ConnectionClosedError, EndpointConnectionError):
-                if attempt == self._attempts:
-                    raise
+                status, answer = self._exchange(operation, body, ends)
+            except EndpointConnectionError as error:
+                failure = error
+                again = again or time.monotonic() < started + self._patience
+            except (ReadTimeoutError, ConnectionClosedError) as error:
+                failure = error
             else:
                 if status < 300 and answer is not None:
                     return answer
-                error = _refusal(operation, status, answer)
-                code = error.response["Error"]["Code"]
-                repeatable = status >= _SERVER_ERROR or status < 300 or code in _REPEATED_CODES
-                if not repeatable or attempt == self._attempts:
-                    raise error
-            time.sleep(_random.uniform(0, 0.05 * 2**attempt))
-        raise AssertionError("a call ends in its last attempt")
+                failure = refused = _refusal(operation, status, answer)
+                code = refused.response["Error"]["Code"]
+                passes = status >= _SERVER_ERROR or status < 300 or code in _REPEATED_CODES
+                again = again and passes
+            wait = _random.uniform(0, min(0.05 * 2**attempt, LONGEST_BACK_OFF))
+            if not again or time.monotonic() + wait >= ends:
+                raise failure
+            time.sleep(wait)
 
     _make_api_call = call
     """What PynamoDB asks of a client."""
@@ -140,11 +165,17 @@ class Transport:
     def close(self) -> None:
         """Closes the connections that nobody uses."""
         while self._idle:
-            self._idle.pop().close()
+            try:
+                connection, _, _ = self._idle.pop()
+            except IndexError:  # somebody else took the last one
+                return
+            connection.close()
 
     __del__ = close
 
-    def _exchange(self, operation: str, body: bytes) -> tuple[int, dict[str, Any] | None]:
+    def _exchange(
+        self, operation: str, body: bytes, ends: float
+    ) -> tuple[int, dict[str, Any] | None]:
         """Status and content of one answer; None for a body that is not what was sent."""
         headers = {
             "Host": self._authority,
@@ -153,50 +184,69 @@ class Transport:
         }
         self._signer.sign(self._keys(), headers, body, time.time())
         headers["User-Agent"] = self._user_agent
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connected()
-        else:
+        connection = self._kept()
+        if connection is not None:
             try:
-                return self._answer(connection, headers, body)
+                return self._answer(connection, headers, body, ends)
             except (ConnectionClosedError, EndpointConnectionError):
-                # The other end had closed it while nobody used it.
-                connection = self._connected()
-        return self._answer(connection, headers, body)
+                pass  # The other end had closed it while nobody used it.
+        return self._answer(self._connected(self._left(ends)), headers, body, ends)
 
-    def _connected(self) -> http.client.HTTPConnection:
+    def _kept(self) -> http.client.HTTPConnection | None:
+        """The connection that was used last, if that was just now."""
+        try:
+            connection, wall, monotonic = self._idle.pop()
+        except IndexError:
+            return None
+        # Each clock misses something: one may stand still while the function is frozen or starts
+        # from a snapshot, the other may be set.
+        if 0 <= time.time() - wall <= IDLE_SECONDS and time.monotonic() - monotonic <= IDLE_SECONDS:
+            return connection
+        connection.close()
+        self.close()  # the others have been idle for longer
+        return None
+
+    def _left(self, ends: float) -> float:
+        """Seconds that are left. Raises ReadTimeoutError: none."""
+        left = ends - time.monotonic()
+        if left <= 0:
+            raise ReadTimeoutError(endpoint_url=self.endpoint, error="no time is left")
+        return left
+
+    def _connected(self, left: float) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection
+        timeout = min(self._connect_timeout, left)
         if self._socket_path:
-            connection = SocketConnection(self._socket_path, self._connect_timeout)
+            connection = SocketConnection(self._socket_path, timeout)
         elif self._tls is None:
-            connection = http.client.HTTPConnection(
-                self._host, self._port, timeout=self._connect_timeout
-            )
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
         else:
             host, port = self._proxy or (self._host, self._port)
-            connection = http.client.HTTPSConnection(
-                host, port, timeout=self._connect_timeout, context=self._tls
-            )
+            connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
             if self._proxy:
                 connection.set_tunnel(self._host, self._port or http.client.HTTPS_PORT)
         try:
             connection.connect()
         except OSError as error:
             raise EndpointConnectionError(endpoint_url=self.endpoint, error=error) from error
-        connection.sock.settimeout(self._read_timeout)
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return connection
 
     def _answer(
-        self, connection: http.client.HTTPConnection, headers: dict[str, str], body: bytes
+        self,
+        connection: http.client.HTTPConnection,
+        headers: dict[str, str],
+        body: bytes,
+        ends: float,
     ) -> tuple[int, dict[str, Any] | None]:
         try:
+            connection.sock.settimeout(min(self._read_timeout, self._left(ends)))
             connection.request("POST", "/", body, headers)
             response = connection.getresponse()
             content = response.read()
         except TimeoutError as error:
             connection.close()
+            self.close()  # what swallowed this request has most likely swallowed them all
             raise ReadTimeoutError(endpoint_url=self.endpoint, error=error) from error
         except (http.client.HTTPException, OSError) as error:
             connection.close()
@@ -207,7 +257,7 @@ class Transport:
         if response.will_close or len(self._idle) >= self._connections:
             connection.close()
         else:
-            self._idle.append(connection)
+            self._idle.append((connection, time.time(), time.monotonic()))
         checksum = response.headers.get("x-amz-crc32")
         if checksum is not None and int(checksum) != zlib.crc32(content):
             return response.status, None

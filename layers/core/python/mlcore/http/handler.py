@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mlcore import errors
-from mlcore.db import capacity
+from mlcore.db import capacity, deadline
 from mlcore.http.compression import fitted
 from mlcore.http.gate import Gate, Refused
 from mlcore.http.request import (
@@ -37,7 +37,7 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
     security = Security(os.environ)
     gate = Gate(os.environ, declared)
 
-    def handler(event: Event, _context: Any) -> dict[str, Any]:
+    def handler(event: Event, context: Any) -> dict[str, Any]:
         started = time.perf_counter()
         about = event["requestContext"]
         method: str = about["http"]["method"]
@@ -45,7 +45,7 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
         request_id: str = about.get("requestId", "")
         headers = headers_of(event)
         name = "unknown"
-        with capacity.measure() as measurement:
+        with deadline.within(context), capacity.measure() as measurement:
             try:
                 response = security.answer(method, path, headers)
                 if response is None:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import contextlib
 import json
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -13,7 +14,7 @@ from urllib.parse import parse_qsl
 
 from mlcore import errors
 from mlcore.auth.requirements import Reader, everything
-from mlcore.settings import workspaces_enabled
+from mlcore.settings import AUTHENTICATION, IAM, workspaces_enabled
 from mlcore.wire import Message
 from mlcore.wire.message import fields_of
 from mlcore.wire.parameters import Parameters
@@ -59,6 +60,14 @@ class Request(NamedTuple):
         """What takes the grants on a model along with its new name, or away with the model; to be
         written with that."""
         return [] if self.access is None else list(self.access.moving_grants(name, new_name))
+
+    def is_signed(self) -> bool:
+        """Whether the headers carry a signature for AWS, which nobody else must get."""
+        return os.environ.get(AUTHENTICATION) == IAM and not self.is_signed_by_query()
+
+    def is_signed_by_query(self) -> bool:
+        """Whether the URL carries the signature for AWS."""
+        return "X-Amz-Signature=" in (self.event.get("rawQueryString") or "")
 
     def arguments(self) -> dict[str, str]:
         """The query string; of an argument that is repeated, the first."""
