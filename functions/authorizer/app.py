@@ -2,7 +2,8 @@
 
 A refusal of API Gateway's own would reach clients as ``{"message":"Forbidden"}`` and without the
 challenge that makes a browser ask for a password. So an unknown caller is passed on without a
-name, and the function behind answers 401 with MLflow's text.
+name, and the function behind answers 401 with MLflow's text. The answer is never empty: by it the
+function behind knows that somebody asked.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _method, _authenticate = _chosen(os.environ)
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Takes an authorizer's request of format 2.0, answers a simple response."""
     address = event["requestContext"]["http"].get("sourceIp", "")
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"method": _method}
     with capacity.measure():
         try:
             user = _authenticate(headers_of(event).get("authorization", ""), address)
@@ -47,5 +48,5 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
             logger.warning("authentication failed", extra={"error_code": error.error_code})
             user = None
     if user is not None:
-        found = {"username": user.username, "is_admin": user.is_admin, "method": _method}
+        found |= {"username": user.username, "is_admin": user.is_admin}
     return {"isAuthorized": True, "context": found}
