@@ -241,7 +241,7 @@ def test_an_authorizer_counts_for_a_function_that_knows_of_none(store: Store) ->
     refused = stale.ask(ASKED_FOR_NOBODY, "POST", CREATE, name="e")
     assert (refused.status, refused.body["text"][:25]) == (401, "You are not authenticated")
     change = {"experiment_id": made.body["experiment_id"], "new_name": "taken"}
-    for nobodys in (named("bob"), signed(SESSION)):
+    for nobodys in (named(_new_user()), signed(SESSION)):
         answer = stale.ask(nobodys, "POST", "2.0/mlflow/experiments/update", **change)
         assert (answer.status, answer.body["text"]) == (403, "Permission denied")
     assert stale.ask(ADMIN, "POST", "2.0/mlflow/experiments/update", **change).status == 200
