@@ -77,6 +77,7 @@ class Resolver:
         parameters: Mapping[str, str] | None = None,
         physical: Mapping[str, str] | None = None,
         region: str = "us-east-1",
+        stack: str = "local",
     ) -> None:
         self._document = document
         self._physical = dict(physical or {})
@@ -86,8 +87,8 @@ class Resolver:
             "AWS::AccountId": "000000000000",
             "AWS::Partition": "aws",
             "AWS::URLSuffix": "amazonaws.com",
-            "AWS::StackName": "local",
-            "AWS::StackId": f"arn:aws:cloudformation:{region}:000000000000:stack/local/0",
+            "AWS::StackName": stack,
+            "AWS::StackId": f"arn:aws:cloudformation:{region}:000000000000:stack/{stack}/{region}",
             "AWS::NotificationARNs": [],
             "AWS::NoValue": NO_VALUE,
         }

@@ -304,3 +304,33 @@ def test_workspaces(monkeypatch: pytest.MonkeyPatch) -> None:
     headers["x-mlflow-workspace"] = "No-Name"
     status, answer = call("POST", "/api/2.0/things/create", "{}", headers=headers)
     assert (status, answer["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
+@pytest.mark.parametrize(
+    ("domain", "path", "served"),
+    [
+        ("mlflow.example.com", "/tracking/api/2.0/things/create", True),
+        ("mlflow.example.com", "/api/2.0/things/create", True),
+        ("mlflow.example.com", "/trackings/api/2.0/things/create", False),
+        ("a1b2.execute-api.eu-west-1.amazonaws.com", "/api/2.0/things/create", True),
+        ("a1b2.execute-api.eu-west-1.amazonaws.com", "/tracking/api/2.0/things/create", False),
+    ],
+)
+def test_a_base_path_is_no_part_of_the_path(
+    domain: str, path: str, served: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API Gateway leaves it in what the function gets."""
+    monkeypatch.setenv("API_BASE_PATH", "tracking")
+    handler = lambda_handler((post("/things/create", Message, lambda *_: {}),))
+    event = {
+        "requestContext": {
+            "http": {"method": "POST"},
+            "apiId": "a1b2",
+            "domainName": domain,
+            "domainPrefix": domain.partition(".")[0],
+        },
+        "rawPath": path,
+        "headers": {"content-type": "application/json"},
+        "body": "{}",
+    }
+    assert (handler(event, None)["statusCode"] == 200) == served
