@@ -141,14 +141,22 @@ class Stack:
 
     def admin(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         """``python -m local.admin`` on the stack's table."""
+        table = {"AWS_ENDPOINT_URL_DYNAMODB": self.endpoint, "TABLE_NAME": self.table}
+        return self._run("local.admin", *arguments, text=text, **table)
+
+    def versions(self, action: str, *arguments: str) -> str:
+        """What ``python -m local.versions`` prints."""
+        done = self._run("local.versions", action, self.name, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def _run(
+        self, module: str, *arguments: str, text: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "local.admin", *arguments],
+            [sys.executable, "-m", module, *arguments],
             cwd=ROOT,
-            env={
-                **self.environment,
-                "AWS_ENDPOINT_URL_DYNAMODB": self.endpoint,
-                "TABLE_NAME": self.table,
-            },
+            env={**self.environment, **variables},
             input=text,
             capture_output=True,
             text=True,
