@@ -169,12 +169,12 @@ class Stack:
         method: str,
         path: str,
         fields: dict[str, Any] | None = None,
-        user: tuple[str, str] | None = ADMIN,
+        user: tuple[str, str] | str | None = ADMIN,
     ) -> tuple[int, Any, Mapping[str, str]]:
-        """Status, body (decoded where it is JSON) and headers."""
+        """Status, body (decoded where it is JSON) and headers. A user may be a token."""
         headers = {"Content-Type": "application/json"}
         if user is not None:
-            headers["Authorization"] = basic(user)
+            headers["Authorization"] = f"Bearer {user}" if isinstance(user, str) else basic(user)
         content = None if fields is None else json.dumps(fields).encode()
         request = urllib.request.Request(
             self.url + path, method=method, data=content, headers=headers
