@@ -17,9 +17,7 @@ SENT = ('"nosniff"', '"nosniff, nosniff"')
 """A header of every answer, as the layer has it and as a changed layer sends it."""
 
 
-def changed(
-    build: Path, folder: Path, path: str, before: str, after: str, count: int = -1
-) -> Path:
+def changed(build: Path, folder: Path, path: str, before: str, after: str, count: int = -1) -> Path:
     """A build whose sources differ in one place."""
     made = folder / "build"
     shutil.copytree(build, made)

@@ -15,6 +15,7 @@ from tests.rehearsal import aliases, traffic
 from tests.rehearsal.stack import Stack, interpreter
 from tests.rehearsal.test_builds import build as built_layer
 from tests.rehearsal.test_upgrades import changed
+from tests.servers import ADMIN
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(900)]
 
@@ -112,19 +113,18 @@ def test_logins_change_in_both_directions(elsewhere: Stack) -> None:
     experiment = elsewhere.ask("POST", "experiments/create", name="open")["experiment_id"]
     run_id = elsewhere.ask("POST", "runs/create", experiment_id=experiment)["run"]["info"]["run_id"]
     assert elsewhere.call(*QUERY, user=None)[0] == 200
-    made = elsewhere.admin("create-admin", "--name", "admin", text="password-of-some-length\n")
+    made = elsewhere.admin("create-admin", "--name", ADMIN[0], text=f"{ADMIN[1]}\n")
     assert made.returncode == 0, made.stderr
-    password = ("admin", "password-of-some-length")
     with issuer.running() as signs:
         signs.publish("a-key", issuer.ec_key())
         token = signs.token("a-key", groups=[ADMINISTRATORS])
         told = {"OidcIssuer": signs.url, "OidcAudience": AUDIENCE}
         for mode, passes, refused in (
-            ("basic", password, (None, token)),
-            ("oidc", token, (None, password)),
-            ("basic", password, (None, token)),
+            ("basic", ADMIN, (None, token)),
+            ("oidc", token, (None, ADMIN)),
+            ("basic", ADMIN, (None, token)),
             ("none", None, ()),
-            ("oidc", token, (None, password)),
+            ("oidc", token, (None, ADMIN)),
         ):
             with traffic.running(elsewhere, run_id) as seen:
                 elsewhere.deploy(
