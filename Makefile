@@ -85,7 +85,7 @@ KEEP  ?= 1
 NEED_STAGE = test -n "$(STACK)" || { echo "Which one? make $@ STAGE=dev, or staging, or prod" >&2; exit 1; }
 
 # `sam deploy` alone moves all aliases as well; this takes old versions away, and says when an alias stands elsewhere.
-deploy: .venv/local.stamp ## Build and deploy a stage of samconfig.toml; STAGE=dev KEEP=1 ARGS="--region …"
+deploy: .venv/local.stamp ## Build and deploy a stage of samconfig.toml, in the region of AWS_DEFAULT_REGION; STAGE=dev KEEP=1
 	@$(NEED_STAGE)
 	@$(MAKE) --no-print-directory build
 	.tools/sam/bin/sam deploy --config-env $(STAGE) --stack-name $(STACK) --no-fail-on-empty-changeset $(ARGS)
