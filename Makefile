@@ -41,7 +41,7 @@ UI       := .tools/ui.stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint scan imports format prices build sizes rehearse invoke-events deploy-tools publish-ui bench lock clean
+.PHONY: help setup local test lint scan imports format prices build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -83,6 +83,21 @@ build: .tools/sam-$(SAM_VERSION).stamp ## Validate template.yaml and build what 
 	PATH="$(dir $(PYTHON313)):$$PATH" ARCHITECTURE=$(ARCHITECTURE) .tools/sam/bin/sam build \
 		--cache-dir .aws-sam/cache-$(ARCHITECTURE) --parameter-overrides Architecture=$(ARCHITECTURE)
 
+STACK ?= $(if $(STAGE),mlflow-$(STAGE))
+KEEP  ?= 1
+NEED_STAGE = test -n "$(STACK)" || { echo "Which one? make $@ STAGE=dev, or staging, or prod" >&2; exit 1; }
+
+# `sam deploy` alone moves all aliases as well; this takes old versions away, and says when an alias stands elsewhere.
+deploy: .venv/local.stamp ## Build and deploy a stage of samconfig.toml, in the region of AWS_DEFAULT_REGION; STAGE=dev KEEP=1
+	@$(NEED_STAGE)
+	@$(MAKE) --no-print-directory build
+	.tools/sam/bin/sam deploy --config-env $(STAGE) --stack-name $(STACK) --no-fail-on-empty-changeset $(ARGS)
+	$(BIN)/python -m local.versions prune $(STACK) --keep $(KEEP)
+
+rollback: .venv/local.stamp ## Let callers reach the deployment before, at once; STAGE=dev
+	@$(NEED_STAGE)
+	$(BIN)/python -m local.versions rollback $(STACK)
+
 sizes: build ## Size of what is built, and the CPU time of each function's import
 	@$(PYTHON313) -m bench.built .aws-sam/build
 
@@ -97,8 +112,8 @@ deploy-tools: .tools/sam-$(SAM_VERSION).stamp
 	@$(NEED_PYTHON313)
 	@echo "$(PYTHON313)"
 
-publish-ui: .venv/local.stamp $(UI) ## Put the web UI into the bucket of a deployed stack; STACK=mlflow-dev
-	@test -n "$(STACK)" || { echo "Which stack? make publish-ui STACK=mlflow-dev" >&2; exit 1; }
+publish-ui: .venv/local.stamp $(UI) ## Put the web UI into the bucket of a deployed stage; STAGE=dev, or STACK=…
+	@$(NEED_STAGE)
 	$(BIN)/python -m local.ui_bucket $(STACK)
 
 bench: setup ## Measure the speed of the local runner

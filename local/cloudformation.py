@@ -78,6 +78,7 @@ class Resolver:
         parameters: Mapping[str, str] | None = None,
         physical: Mapping[str, str] | None = None,
         region: str = "us-east-1",
+        stack: str = "local",
     ) -> None:
         self._document = document
         self._physical = dict(physical or {})
@@ -87,8 +88,8 @@ class Resolver:
             "AWS::AccountId": "000000000000",
             "AWS::Partition": "aws",
             "AWS::URLSuffix": "amazonaws.com",
-            "AWS::StackName": "local",
-            "AWS::StackId": f"arn:aws:cloudformation:{region}:000000000000:stack/local/{uuid4()}",
+            "AWS::StackName": stack,
+            "AWS::StackId": f"arn:aws:cloudformation:{region}:000000000000:stack/{stack}/{uuid4()}",
             "AWS::NotificationARNs": [],
             "AWS::NoValue": NO_VALUE,
         }

@@ -2,7 +2,8 @@
 
 A refusal of API Gateway's own would reach clients as ``{"message":"Forbidden"}`` and without the
 challenge that makes a browser ask for a password. So an unknown caller is passed on without a
-name, and the function behind answers 401 with MLflow's text.
+name, and the function behind answers 401 with MLflow's text. The answer is never empty: by it the
+function behind knows that somebody asked.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     headers = headers_of(event)
     peer: str = event["requestContext"]["http"].get("sourceIp", "")
     address = viewer_address(peer, headers, os.environ)
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"method": _method}
     with deadline.within(context, MOST_SECONDS), capacity.measure():
         try:
             user = _authenticate(headers.get("authorization", ""), address)
@@ -54,5 +55,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             logger.warning("authentication failed", extra={"error_code": error.error_code})
             user = None
     if user is not None:
-        found = {"username": user.username, "is_admin": user.is_admin, "method": _method}
+        found |= {"username": user.username, "is_admin": user.is_admin}
     return {"isAuthorized": True, "context": found}

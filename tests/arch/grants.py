@@ -12,7 +12,12 @@ from tests.arch.rights import Right
 BASIC, IAM, OIDC = "HasBasic", "HasIam", "HasOidc"
 """The template's conditions for the ways to log in; the first has none of its own."""
 
-ROLES = project.resources("AWS::IAM::Role")
+ROLES = {
+    name: role
+    for name, role in project.resources("AWS::IAM::Role").items()
+    if "lambda.amazonaws.com" in str(role["AssumeRolePolicyDocument"])
+}
+"""Of the functions."""
 
 
 def _chosen(value: Any, condition: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from indexer import app as indexer
+from local.cloudformation import Resolver
 from local.routes import Router
 from local.template import RouteDefinition
 from mlcore.models.base import IndexedItem
@@ -41,7 +42,7 @@ def _statements(value: Any) -> Iterator[Any]:
 STATEMENTS = [
     statement
     for role in project.resources("AWS::IAM::Role").values()
-    for statement in _statements(role["Policies"])
+    for statement in _statements(role.get("Policies", ()))
 ]
 
 
@@ -131,6 +132,13 @@ def test_no_role_may_scan_or_reach_everything(statement: dict[str, Any]) -> None
     assert "*" not in _listed(statement["Resource"])
 
 
+def test_every_role_may_be_bounded() -> None:
+    boundary = {"Ref": "PermissionsBoundaryArn"}
+    for name, role in project.resources("AWS::IAM::Role").items():
+        wanted = {"Fn::If": ["HasPermissionsBoundary", boundary, {"Ref": "AWS::NoValue"}]}
+        assert role["PermissionsBoundary"] == wanted, name
+
+
 def test_every_function_has_a_role_and_a_log_group_with_retention() -> None:
     groups = project.resources("AWS::Logs::LogGroup")
     for name, function in project.resources("AWS::Serverless::Function").items():
@@ -143,13 +151,19 @@ def test_every_function_has_a_role_and_a_log_group_with_retention() -> None:
 
 
 def test_every_function_is_built_and_published_alike() -> None:
-    """With bytecode, and as a version behind the alias that callers go through."""
+    """With bytecode, and as a version behind the alias that callers go through, anew when anything
+    changes."""
     template = project.template()
-    assert template["Globals"]["Function"]["AutoPublishAlias"] == "live"
+    shared = template["Globals"]["Function"]
+    assert (shared["AutoPublishAlias"], shared["VersionDeletionPolicy"]) == ("live", "Retain")
     for name, function in template["Resources"].items():
         if function["Type"] == "AWS::Serverless::Function":
             assert function["Metadata"] == {"BuildMethod": "makefile"}, name
-            assert function["Properties"]["AutoPublishAliasAllProperties"] is True, name
+            assert function["UpdateReplacePolicy"] == "Retain", name
+            properties = shared | function["Properties"]
+            assert properties["AutoPublishAliasAllProperties"] is True, name
+            assert properties["Description"] == {"Fn::Sub": "Settings ${Settings}"}, name
+            assert properties["VersionDescription"] == properties["Description"], name
     for kind, attribute in (
         ("AWS::Lambda::EventSourceMapping", "FunctionName"),
         ("AWS::Lambda::Permission", "FunctionName"),
@@ -157,6 +171,71 @@ def test_every_function_is_built_and_published_alike() -> None:
     ):
         for name, properties in project.resources(kind).items():
             assert properties[attribute]["Ref"].endswith("Function.Alias"), name
+
+
+def test_the_settings_change_with_every_parameter_and_all_code() -> None:
+    [settings] = project.resources("AWS::AppConfig::HostedConfigurationVersion").values()
+    text, named = settings["Content"]["Fn::Sub"]
+    declared = project.template()["Parameters"]
+    assert re.findall(r"^(\w+)=\$\{\1\}$", text, re.MULTILINE) == list(declared)
+    layers = project.resources("AWS::Serverless::LayerVersion")
+    for name in layers:
+        assert f"${{{name}}}" in text or name in json.dumps(named), name
+    assert layers["RevisionLayer"]["ContentUri"] == "functions"
+
+
+LONGEST_STACK = "s" * 128
+LENGTHS = {
+    ("AWS::ApiGatewayV2::Api", "Name"): 128,
+    ("AWS::ApiGatewayV2::Authorizer", "Name"): 128,
+    ("AWS::AppConfig::Application", "Name"): 64,
+    ("AWS::AppConfig::Application", "Description"): 1024,
+    ("AWS::AppConfig::ConfigurationProfile", "Name"): 128,
+    ("AWS::CloudFront::Distribution", "Comment"): 128,
+    ("AWS::CloudFront::Function", "Name"): 64,
+    ("AWS::CloudFront::OriginAccessControl", "Description"): 256,
+    ("AWS::CloudFront::OriginAccessControl", "Name"): 64,
+    ("AWS::CloudFront::ResponseHeadersPolicy", "Comment"): 128,
+    ("AWS::CloudFront::ResponseHeadersPolicy", "Name"): 128,
+    ("AWS::CloudWatch::Alarm", "AlarmDescription"): 1024,
+    ("AWS::CloudWatch::Dashboard", "DashboardName"): 255,
+    ("AWS::KMS::Key", "Description"): 8192,
+    ("AWS::Logs::LogGroup", "LogGroupName"): 512,
+    ("AWS::Serverless::LayerVersion", "LayerName"): 140,
+}
+"""What AWS takes at most. Of names that the stack does not give, CloudFormation takes care."""
+OF_THE_ACCOUNT = ("AWS::CloudFront::", "AWS::CloudWatch::Dashboard", "AWS::IAM::", "AWS::S3::")
+NAMING = re.compile(r"(?<!Metric)(?<!User)Name$|^Comment$|Description$")
+
+
+def _named(region: str) -> Iterator[tuple[str, str, str, str]]:
+    """Logical id, type, property and value of what a stack with a long name gives a name."""
+    resolver = Resolver(
+        project.template(),
+        parameters={"Authentication": "basic", "Stage": "s" * 20},
+        region=region,
+        stack=LONGEST_STACK,
+    )
+    for logical_id, resource in project.template()["Resources"].items():
+        properties = resource["Properties"]
+        for inner in properties.values():  # CloudFront's are one level down
+            if isinstance(inner, dict) and logical_id != "Table":
+                properties = {**properties, **inner}
+        for name, value in properties.items():
+            text = resolver.resolve(value) if NAMING.search(name) else None
+            if isinstance(text, str) and LONGEST_STACK in text + LONGEST_STACK * (name == "Name"):
+                yield logical_id, resource["Type"], name, text
+
+
+def test_a_stack_with_a_long_name_keeps_the_limits_of_names() -> None:
+    regions = ("ap-northeast-1", "ap-southeast-1")
+    found = [list(_named(region)) for region in regions]
+    assert len(found[0]) > 20
+    for logical_id, kind, name, text in found[0]:
+        assert len(text) <= LENGTHS[kind, name], (logical_id, name, text)
+    for here, there in zip(*found, strict=True):
+        if here[1].startswith(OF_THE_ACCOUNT) and here[2] not in ("Comment", "Description"):
+            assert here[3] != there[3], here
 
 
 def test_the_dashboard_shows_every_function() -> None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import authorizer.app
 from mlcore.auth import passwords
 from mlcore.auth.passwords import hash_password
 from mlcore.auth.permissions import Grant
@@ -218,3 +219,38 @@ def test_signers_may_be_given_names(store: Store, monkeypatch: pytest.MonkeyPatc
 def test_signatures_count_in_their_mode_only(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTHENTICATION", "basic")
     assert Logins().ask(signed(SESSION), "GET", "2.0/mlflow/users/current").status == 401
+
+
+ASKED_FOR_NOBODY = {"lambda": {"method": "basic"}}
+CREATE = "2.0/mlflow/experiments/create"
+
+
+@pytest.mark.parametrize("mode", ["basic", "oidc", "iam"])
+def test_nobody_passes_where_no_authorizer_was_asked(store: Store, mode: str) -> None:
+    """However the route was deployed, the function refuses, and says what is wrong."""
+    for unasked in ({}, {"jwt": {"claims": {"sub": "somebody"}}}):
+        refused = Logins(mode).ask(unasked, "POST", CREATE, name="e")
+        assert refused.status == 401
+        assert "was not checked" in refused.body["text"]
+
+
+def test_an_authorizer_counts_for_a_function_that_knows_of_none(store: Store) -> None:
+    """As after a change from ``none`` that has reached the routes and not yet the function."""
+    stale = Logins("none")
+    made = stale.ask({}, "POST", CREATE, name="open")
+    refused = stale.ask(ASKED_FOR_NOBODY, "POST", CREATE, name="e")
+    assert (refused.status, refused.body["text"][:25]) == (401, "You are not authenticated")
+    change = {"experiment_id": made.body["experiment_id"], "new_name": "taken"}
+    for nobodys in (named(_new_user()), signed(SESSION)):
+        answer = stale.ask(nobodys, "POST", "2.0/mlflow/experiments/update", **change)
+        assert (answer.status, answer.body["text"]) == (403, "Permission denied")
+    assert stale.ask(ADMIN, "POST", "2.0/mlflow/experiments/update", **change).status == 200
+
+
+def test_an_authorizer_never_says_nothing(store: Store) -> None:
+    """By its answer the function behind knows that it was asked."""
+    event = {"requestContext": {"http": {"method": "GET"}}, "headers": {}}
+    assert authorizer.app.handler(event, None) == {
+        "isAuthorized": True,
+        "context": ASKED_FOR_NOBODY["lambda"],
+    }

@@ -22,7 +22,7 @@ from tests.doubles.proxy import Answer, Call, Forward, Proxy
 from tests.engines import create_table, running_dynoxide
 from tests.receiver import receiving
 from tests.rehearsal import emulator, events
-from tests.rehearsal.stack import CREDENTIALS, interpreter
+from tests.rehearsal.stack import credentials, interpreter
 
 
 def function_of(event: dict[str, Any]) -> str:
@@ -74,7 +74,7 @@ def run(name: str, build: Path, variables: dict[str, str], recorder: Recorder, p
 
 def main(build: Path) -> int:
     python = emulator.runtime(interpreter())
-    os.environ.update(CREDENTIALS)
+    os.environ.update(credentials())
     failed = 0
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -93,7 +93,7 @@ def main(build: Path) -> int:
             "SECRETS_KEY_ID": "key",
             "WEBHOOK_QUEUE_URL": "none",
             "ARTIFACT_FOLDER": folder,
-            **CREDENTIALS,
+            **credentials(),
         }
         os.environ.update(variables)
         events.prepare(folder, hooks)

@@ -31,13 +31,17 @@ PARAMETERS = {
     "WebhookAllowedSchemes": "http,https",
     "WebhookAllowPrivateAddresses": "true",
 }
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_REGION": REGION,
-    "AWS_DEFAULT_REGION": REGION,
-    "SAM_CLI_TELEMETRY": "0",
-}
+
+
+def credentials(region: str = REGION) -> dict[str, str]:
+    """The environment that AWS's tools read."""
+    return {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "SAM_CLI_TELEMETRY": "0",
+    }
 
 
 class NoInterpreter(Exception):
@@ -60,19 +64,23 @@ def interpreter() -> str:
 
 
 class Stack:
-    """A deployed stack."""
+    """A deployed stack. ``build`` is the folder of what was deployed last."""
 
-    def __init__(self, endpoint: str, log: Path) -> None:
+    def __init__(self, endpoint: str, log: Path, name: str = NAME, region: str = REGION) -> None:
         self.endpoint = endpoint
         self.log = log
-        self.environment = environment(AWS_ENDPOINT_URL=endpoint, **CREDENTIALS)
+        self.name = name
+        self.region = region
+        self.environment = environment(AWS_ENDPOINT_URL=endpoint, **credentials(region))
 
     def deploy(self, build: Path, **parameters: str) -> None:
+        self.build = build
         given = {**PARAMETERS, **parameters}
         self._sam(
-            *("deploy", "--template-file", str(build / "template.yaml"), "--stack-name", NAME),
+            *("deploy", "--template-file", str(build / "template.yaml")),
+            *("--stack-name", self.name),
             *("--resolve-s3", "--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"),
-            *("--no-fail-on-empty-changeset", "--no-confirm-changeset", "--region", REGION),
+            *("--no-fail-on-empty-changeset", "--no-confirm-changeset", "--region", self.region),
             *("--parameter-overrides", *(f"{name}={value}" for name, value in given.items())),
         )
 
@@ -81,11 +89,9 @@ class Stack:
         messages where AWS asks for ``sqs:SendMessage``. Both are as they should be in AWS."""
         for bucket in ("ArtifactBucketName", "UiBucketName"):
             self.client("s3").delete_bucket_policy(Bucket=self.outputs[bucket])
-        [role] = [
-            one["RoleName"]
-            for one in self.client("iam").list_roles()["Roles"]
-            if "-IndexerRole-" in one["RoleName"]
-        ]
+        role = self.client("cloudformation").describe_stack_resource(
+            StackName=self.name, LogicalResourceId="IndexerRole"
+        )["StackResourceDetail"]["PhysicalResourceId"]
         statement = {"Effect": "Allow", "Action": "sqs:SendMessageBatch", "Resource": "*"}
         self.client("iam").put_role_policy(
             RoleName=role,
@@ -94,7 +100,7 @@ class Stack:
         )
 
     def delete(self) -> None:
-        self._sam("delete", "--stack-name", NAME, "--no-prompts", "--region", REGION)
+        self._sam("delete", "--stack-name", self.name, "--no-prompts", "--region", self.region)
 
     def _sam(self, *arguments: str) -> None:
         with self.log.open("ab") as output:
@@ -113,14 +119,14 @@ class Stack:
         return boto3.client(
             service,
             endpoint_url=self.endpoint,
-            region_name=REGION,
+            region_name=self.region,
             aws_access_key_id="test",
             aws_secret_access_key="test",
         )
 
     @cached_property
     def outputs(self) -> Mapping[str, str]:
-        [stack] = self.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
+        [stack] = self.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
         return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
 
     @property
@@ -135,14 +141,22 @@ class Stack:
 
     def admin(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         """``python -m local.admin`` on the stack's table."""
+        table = {"AWS_ENDPOINT_URL_DYNAMODB": self.endpoint, "TABLE_NAME": self.table}
+        return self._run("local.admin", *arguments, text=text, **table)
+
+    def versions(self, action: str, *arguments: str) -> str:
+        """What ``python -m local.versions`` prints."""
+        done = self._run("local.versions", action, self.name, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def _run(
+        self, module: str, *arguments: str, text: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "local.admin", *arguments],
+            [sys.executable, "-m", module, *arguments],
             cwd=ROOT,
-            env={
-                **self.environment,
-                "AWS_ENDPOINT_URL_DYNAMODB": self.endpoint,
-                "TABLE_NAME": self.table,
-            },
+            env={**self.environment, **variables},
             input=text,
             capture_output=True,
             text=True,
@@ -155,12 +169,12 @@ class Stack:
         method: str,
         path: str,
         fields: dict[str, Any] | None = None,
-        user: tuple[str, str] | None = ADMIN,
+        user: tuple[str, str] | str | None = ADMIN,
     ) -> tuple[int, Any, Mapping[str, str]]:
-        """Status, body (decoded where it is JSON) and headers."""
+        """Status, body (decoded where it is JSON) and headers. A user may be a token."""
         headers = {"Content-Type": "application/json"}
         if user is not None:
-            headers["Authorization"] = basic(user)
+            headers["Authorization"] = f"Bearer {user}" if isinstance(user, str) else basic(user)
         content = None if fields is None else json.dumps(fields).encode()
         request = urllib.request.Request(
             self.url + path, method=method, data=content, headers=headers
@@ -198,7 +212,7 @@ def build(python: str, folder: Path) -> Path:
         ],
         cwd=ROOT,
         env=environment(
-            **CREDENTIALS, PATH=f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
+            **credentials(), PATH=f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
         ),
         capture_output=True,
         text=True,

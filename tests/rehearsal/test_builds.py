@@ -93,3 +93,30 @@ def test_two_builds_of_a_function_are_equal(python: str, tmp_path: Path) -> None
     first, second = make(tmp_path / "1", "arm64"), make(tmp_path / "2", "arm64")
     assert digests(first) == digests(second)
     assert {path.split("/")[0] for path in digests(first)} == {"logged_models"}
+
+
+def test_the_revision_changes_with_any_function(python: str, tmp_path: Path) -> None:
+    def revision(folder: Path) -> str:
+        made = folder / "made"
+        made.mkdir()
+        subprocess.run(
+            [
+                *("make", "--silent", "-C", str(source), "build-RevisionLayer"),
+                *(f"PYTHON={python}", f"ARTIFACTS_DIR={made}"),
+            ],
+            check=True,
+            env=environment(),
+        )
+        [found] = made.iterdir()
+        return found.read_text()
+
+    source = tmp_path / "functions"
+    shutil.copytree(ROOT / "functions", source, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("1", "2", "3"):
+        (tmp_path / name).mkdir()
+    first = revision(tmp_path / "1")
+    assert first == revision(tmp_path / "2")
+    changed = source / "file_remover" / "app.py"
+    changed.write_text(changed.read_text() + "\n")
+    assert first != revision(tmp_path / "3")
+    assert all(f" {path.parent.name}/app.py" in first for path in source.glob("*/app.py"))

@@ -343,7 +343,37 @@ def test_the_deadline_of_a_request(context: Any, seconds: float) -> None:
         seen.append(deadline.current() - time.monotonic())
         return Response(200, "")
 
-    asked = lambda_handler((), (PlainRoute("GET", "/look", look),))
+    asked = lambda_handler((), (PlainRoute("GET", "/look", look, "requests.public"),))
     asked({"rawPath": "/look", "requestContext": {"http": {"method": "GET"}}}, context)
     assert seen[0] == pytest.approx(seconds, abs=1.0)
     assert deadline.current() == math.inf
+
+
+@pytest.mark.parametrize(
+    ("domain", "path", "served"),
+    [
+        ("mlflow.example.com", "/tracking/api/2.0/things/create", True),
+        ("mlflow.example.com", "/api/2.0/things/create", True),
+        ("mlflow.example.com", "/trackings/api/2.0/things/create", False),
+        ("a1b2.execute-api.eu-west-1.amazonaws.com", "/api/2.0/things/create", True),
+        ("a1b2.execute-api.eu-west-1.amazonaws.com", "/tracking/api/2.0/things/create", False),
+    ],
+)
+def test_a_base_path_is_no_part_of_the_path(
+    domain: str, path: str, served: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API Gateway leaves it in what the function gets."""
+    monkeypatch.setenv("API_BASE_PATH", "tracking")
+    handler = lambda_handler((post("/things/create", Message, lambda *_: {}, "requests.anybody"),))
+    event = {
+        "requestContext": {
+            "http": {"method": "POST"},
+            "apiId": "a1b2",
+            "domainName": domain,
+            "domainPrefix": domain.partition(".")[0],
+        },
+        "rawPath": path,
+        "headers": {"content-type": "application/json"},
+        "body": "{}",
+    }
+    assert (handler(event, None)["statusCode"] == 200) == served

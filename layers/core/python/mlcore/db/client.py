@@ -35,6 +35,16 @@ USER_AGENT = "mlflow-serverless"
 _SPECIAL_ENDPOINTS: Final = ("AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_PROFILE")
 """Where one of these is set, botocore is asked for the endpoint, which takes it a whole client."""
 
+_SUFFIXES: Final = {
+    "cn-": "amazonaws.com.cn",
+    "eusc-": "amazonaws.eu",
+    "us-iso-": "c2s.ic.gov",
+    "us-isob-": "sc2s.sgov.gov",
+    "eu-isoe-": "cloud.adc-e.uk",
+    "us-isof-": "csp.hci.ic.gov",
+}
+"""Of host names, by how the names of a partition's regions begin; elsewhere it is amazonaws.com."""
+
 
 @functools.cache
 def client() -> Transport:
@@ -82,8 +92,8 @@ def _endpoint(session: Any, region: str) -> str:
         made = session.create_client("dynamodb", region_name=region)
         endpoint: str = made.meta.endpoint_url
         return endpoint
-    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
-    return f"https://dynamodb.{region}.{suffix}"
+    suffixes = (suffix for start, suffix in _SUFFIXES.items() if region.startswith(start))
+    return f"https://dynamodb.{region}.{next(suffixes, 'amazonaws.com')}"
 
 
 if "AWS_LAMBDA_RUNTIME_API" in os.environ:

@@ -1,17 +1,23 @@
-"""Between a request and its function where authentication is on; nothing where it is off."""
+"""Between a request and its function where callers log in; nothing where they do not.
+
+Whether they do is said twice: by the environment of the function, and by the event, which carries
+the authorizer's answer (or the signer) where the route asks for one. While a deployment changes the
+one and not yet the other, or after a function was taken back, the stricter of the two counts.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mlcore import errors
 from mlcore.http.request import Request, readable_request
 from mlcore.http.response import Response
 from mlcore.http.routes import Route, Rpc
-from mlcore.settings import AUTHENTICATION
+from mlcore.observability import logger
+from mlcore.settings import AUTHENTICATION, IAM
 
 _TEXT: Final = "text/html; charset=utf-8"
 
@@ -31,6 +37,13 @@ REFUSED: Final = "mlflow-refused"
 not arrive. It names the login by 16 bits, which tell nobody the password."""
 
 _FORBIDDEN: Final = Response(403, "Permission denied", _TEXT)
+_UNCHECKED: Final = (
+    "The login was not checked: this server asks for one, and API Gateway let the request through "
+    "without asking who calls. If this lasts longer than a deployment, its operator must deploy "
+    "it again."
+)
+_ANSWERS: Final = ("lambda", "iam")
+"""Where ``requestContext.authorizer`` holds the authorizer's answer, and who signed."""
 
 
 class Refused(Exception):
@@ -44,40 +57,61 @@ class Refused(Exception):
 class Gate:
     """Asks :mod:`mlcore.policies`, which is imported only where there is somebody to ask about."""
 
-    def __init__(self, environment: Mapping[str, str], routes: Iterable[Route]) -> None:
+    def __init__(self, environment: Mapping[str, str], routes: Sequence[Route]) -> None:
         """Raises AttributeError, ModuleNotFoundError: a route names a policy that there is not."""
+        self._mode = environment.get(AUTHENTICATION) or "none"
+        self._on = is_on(environment)
+        self._routes = routes
         self._guard: Any = None
         self._rules: dict[int, Any] = {}
-        self._challenge = _CHALLENGE
-        if is_on(environment):
+        if self._on:
+            self._load()
+
+    def _load(self) -> Any:
+        if self._guard is None:
             from mlcore.policies import guard  # noqa: PLC0415 -- 10 ms of a cold start
 
-            self._guard = guard
             self._rules = {
-                id(route): guard.rules(route.policy, route.follow, route.hides) for route in routes
+                id(route): guard.rules(route.policy, route.follow, route.hides)
+                for route in self._routes
             }
-            if environment.get(AUTHENTICATION) != "basic":
-                bearer = {"www-authenticate": 'Bearer realm="mlflow"'}
-                self._challenge = _CHALLENGE._replace(headers=bearer)
+            self._guard = guard
+        return self._guard
 
     def identify(self, request: Request) -> Request:
-        """The request with its caller. Raises Refused: nobody that we know, or a wrong password."""
-        if self._guard is None or self._guard.is_public(request.path):
-            return request
+        """The request with its caller. Raises Refused: nobody that we know, a wrong password, or
+        a request of which nobody asked who calls."""
         context = request.event["requestContext"]
-        access = self._guard.caller(context, request.workspace)
+        answers = context.get("authorizer") or {}
+        asked = any(kind in answers for kind in _ANSWERS)
+        if not (self._on or asked):
+            return request
+        guard = self._load()
+        if guard.is_public(request.path):
+            return request
+        signed = self._mode == IAM if self._on else "lambda" not in answers
+        if ("iam" if signed else "lambda") not in answers:
+            logger.error("nobody was asked who calls", extra={"authentication": self._mode})
+            raise Refused(self._challenge()._replace(body=_UNCHECKED))
+        access = guard.caller(answers, request.workspace, signed=signed)
         if access is None:
             raise Refused(self._asking_again(request))
         return request._replace(access=access)
 
+    def _challenge(self) -> Response:
+        if self._mode in ("basic", "none"):
+            return _CHALLENGE
+        return _CHALLENGE._replace(headers={"www-authenticate": 'Bearer realm="mlflow"'})
+
     def _asking_again(self, request: Request) -> Response:
         """The challenge, in a form that a browser behind the distribution gets to see."""
+        challenge = self._challenge()
         given = request.headers.get("authorization", "")
         if not given or _ORIGIN not in request.headers or "sec-fetch-mode" not in request.headers:
-            return self._challenge
+            return challenge
         digest = hashlib.sha256(given.encode()).hexdigest()[:4]
         cookie = f"{REFUSED}={digest}; Path=/; Max-Age=60; Secure; HttpOnly; SameSite=Strict"
-        return self._challenge._replace(headers={**self._challenge.headers, "set-cookie": cookie})
+        return challenge._replace(headers={**challenge.headers, "set-cookie": cookie})
 
     def check(self, route: Route, request: Request, message: Any) -> None:
         """Raises Refused: the caller may not do this."""

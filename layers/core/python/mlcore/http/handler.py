@@ -7,7 +7,7 @@ import base64
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db import capacity, deadline
@@ -29,6 +29,10 @@ from mlcore.wire import encode
 
 Handler = Callable[[Event, Any], dict[str, Any]]
 
+_BASE_PATH: Final = "API_BASE_PATH"
+"""Environment: the part of the path that a domain name of one's own puts before MLflow's, without
+slashes."""
+
 
 def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ()) -> Handler:
     """The handler of a domain: takes an API Gateway HTTP API v2 event, answers a v2 response."""
@@ -36,12 +40,13 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
     routes = Routes(declared)
     security = Security(os.environ)
     gate = Gate(os.environ, declared)
+    base = os.environ.get(_BASE_PATH) and f"/{os.environ[_BASE_PATH]}"
 
     def handler(event: Event, context: Any) -> dict[str, Any]:
         started = time.perf_counter()
         about = event["requestContext"]
         method: str = about["http"]["method"]
-        path: str = event["rawPath"]
+        path = _path(event, base)
         request_id: str = about.get("requestId", "")
         headers = headers_of(event)
         name = "unknown"
@@ -94,6 +99,17 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
         }
 
     return handler
+
+
+def _path(event: Event, base: str | None) -> str:
+    """The path as MLflow knows it. API Gateway's own domain name, by which CloudFront calls, has
+    no base path."""
+    path: str = event["rawPath"]
+    about = event["requestContext"]
+    if not base or about.get("domainPrefix") == about.get("apiId"):
+        return path
+    stripped = path.removeprefix(base)
+    return (stripped or "/") if stripped[:1] in ("", "/") else path
 
 
 def _call(route: Route, request: Request, gate: Gate) -> Response:

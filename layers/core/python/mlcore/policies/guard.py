@@ -4,7 +4,6 @@ follows when they did."""
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +12,6 @@ from mlcore.policies.access import Access
 from mlcore.policies.redactions import Redaction
 from mlcore.policies.requests import Follow, Policy
 from mlcore.policies.signers import signer
-from mlcore.settings import AUTHENTICATION, IAM
 
 PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health")
 PUBLIC_PATHS = frozenset(
@@ -21,17 +19,17 @@ PUBLIC_PATHS = frozenset(
 )
 
 
-def caller(context: Mapping[str, Any], workspace: str) -> Access | None:
+def caller(answers: Mapping[str, Any], workspace: str, *, signed: bool) -> Access | None:
     """The caller as the authorizer found it; None when it found none.
 
     Args:
-        context: ``requestContext`` of the event. API Gateway fills ``authorizer.lambda`` with what
-            our authorizer returned, or ``authorizer.iam`` with who signed; nobody else can.
+        answers: ``requestContext.authorizer`` of the event. API Gateway fills ``lambda`` with what
+            our authorizer returned, or ``iam`` with who signed; nobody else can.
+        signed: whether callers sign.
     """
-    authorizer = context.get("authorizer") or {}
-    if os.environ.get(AUTHENTICATION) == IAM:
-        return signer(authorizer.get("iam") or {}, workspace)
-    found = authorizer.get("lambda") or {}
+    if signed:
+        return signer(answers.get("iam") or {}, workspace)
+    found = answers.get("lambda") or {}
     username = found.get("username")
     if not username:
         return None

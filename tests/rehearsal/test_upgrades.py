@@ -1,0 +1,53 @@
+"""A second deployment reaches callers: those who call meanwhile see no failure, and the new version
+reads what the old one wrote."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.rehearsal import aliases, traffic
+from tests.rehearsal.stack import Stack
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(600)]
+
+SENT = ('"nosniff"', '"nosniff, nosniff"')
+"""A header of every answer, as the layer has it and as a changed layer sends it."""
+
+
+def changed(build: Path, folder: Path, path: str, before: str, after: str, count: int = -1) -> Path:
+    """A build whose sources differ in one place."""
+    made = folder / "build"
+    shutil.copytree(build, made)
+    source = made / path
+    text = source.read_text()
+    assert before in text
+    source.write_text(text.replace(before, after, count))
+    for compiled in source.parent.glob(f"__pycache__/{source.stem}.*"):
+        compiled.unlink()
+    return made
+
+
+def test_a_changed_layer_and_a_changed_parameter(stack: Stack, tmp_path: Path) -> None:
+    experiment = stack.ask("POST", "experiments/create", name="before the upgrade")["experiment_id"]
+    run_id = stack.ask("POST", "runs/create", experiment_id=experiment)["run"]["info"]["run_id"]
+    stack.ask("POST", "runs/log-metric", run_id=run_id, key="loss", value=0.5, timestamp=1)
+    before = aliases.published(stack)
+    assert not aliases.wrong(before)
+    build = changed(stack.build, tmp_path, "CoreLayer/python/mlcore/http/security.py", *SENT)
+    with traffic.running(stack, run_id) as seen:
+        stack.deploy(build, DefaultPermission="USE")
+    assert not seen.failures
+    assert set(seen.statuses) == {200}
+    after = aliases.published(stack)
+    assert not aliases.wrong(after)
+    for name, one in after.items():
+        assert one.version > before[name].version, name
+        assert one.configuration["Environment"]["Variables"]["DEFAULT_PERMISSION"] == "USE", name
+        assert one.configuration["Layers"] != before[name].configuration["Layers"], name
+    status, found, headers = stack.call("GET", f"/api/2.0/mlflow/runs/get?run_id={run_id}")
+    assert (status, headers["x-content-type-options"]) == (200, SENT[1].strip('"'))
+    metrics = {one["key"]: one["value"] for one in found["run"]["data"]["metrics"]}
+    assert metrics["loss"] == 0.5
