@@ -20,6 +20,7 @@ from local.aws_endpoint import AwsEndpoint
 from local.batch import DeadLetters
 from local.checkpoints import Checkpoints
 from local.command_line import Options
+from local.completion import Completion
 from local.engine import Engine
 from local.engine_file import EngineFile
 from local.folder import DataFolder
@@ -90,7 +91,8 @@ class Runner:
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
             if file:
-                self._keep_house(stack, server, dynamodb, file, name, template, storage)
+                completion = self._complete(stack, functions, file)
+                self._keep_house(stack, server, dynamodb, file, name, template, storage, completion)
             # Nothing that exists now will ever be garbage.
             gc.collect()
             gc.freeze()
@@ -208,6 +210,22 @@ class Runner:
             stack.callback(poller.stop)
             poller.start()
 
+    def _complete(
+        self, stack: contextlib.ExitStack, functions: dict[str, Function], file: EngineFile
+    ) -> Completion | None:
+        """What an earlier run left unfinished is completed where the indexer runs."""
+        pollers = [
+            poller
+            for poller in self._pollers
+            if functions[poller.mapping.function].definition.handler.startswith("indexer.")
+        ]
+        if not pollers:
+            return None
+        completion = Completion(file, pollers)
+        stack.callback(completion.stop)
+        completion.start()
+        return completion
+
     def _keep_house(
         self,
         stack: contextlib.ExitStack,
@@ -217,6 +235,7 @@ class Runner:
         name: str,
         template: Template,
         storage: Storage | None,
+        completion: Completion | None,
     ) -> None:
         engine = self._engine
         assert engine is not None  # noqa: S101 - for the type checker
@@ -233,6 +252,8 @@ class Runner:
             tasks["expired items deleted"] = lambda: ttl.sweep(dynamodb, file, name, key, attribute)
         if storage:
             tasks["abandoned uploads deleted"] = storage.drop_abandoned
+        if completion:
+            tasks["runs with unfinished writes completed"] = completion.abandoned
         house = Housekeeping(lambda: engine.process.poll() is None, died, tasks)
         stack.callback(house.stop)
         house.start()

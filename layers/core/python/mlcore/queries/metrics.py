@@ -10,7 +10,7 @@ from typing import Any
 from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.limits import runs as limits
-from mlcore.repos import experiments, history, runs
+from mlcore.repos import experiments, history, latest_points, runs
 from mlcore.responses import runs as responses
 from mlcore.settings import workspaces_enabled
 
@@ -67,7 +67,7 @@ def read_many(
     workspace: str, run_ids: Sequence[str], key: str, *, refuse: bool = False
 ) -> list[list[Metric]]:
     """The points of each run; none for runs of another workspace. Whose an experiment is is read
-    beside the points.
+    beside the points, and so is the latest value, which is one of them.
 
     Args:
         refuse: where there are workspaces, runs that are not there are no runs without points.
@@ -85,16 +85,26 @@ def read_many(
                 owned.add(found.experiment_id)
         return []
 
+    latest: dict[str, Metric] = {}
+
+    def look() -> list[Metric]:
+        owners = [(home, run_id) for home, run_id in zip(homes, run_ids, strict=True) if home]
+        latest.update(latest_points.of(owners, key))
+        return []
+
     calls = [
         partial(history.read, home, run_id, key) if home is not None else list[Metric]
         for home, run_id in zip(homes, run_ids, strict=True)
     ]
-    _, *series = table.parallel([own, *calls])
+    _, _, *series = table.parallel([own, look, *calls])
     if refuse and workspaces_enabled():
         for home, run_id in zip(homes, run_ids, strict=True):
             if home not in owned:
                 raise runs.missing(run_id)
-    return [points if home in owned else [] for home, points in zip(homes, series, strict=True)]
+    return [
+        latest_points.completed(points, latest.get(run_id)) if home in owned else []
+        for home, run_id, points in zip(homes, run_ids, series, strict=True)
+    ]
 
 
 def value_order(point: Metric) -> tuple[float, int]:

@@ -266,6 +266,7 @@ def write(
     attributes: Callable[[], Raw] = dict,
     *,
     exclusive: bool = False,
+    any_stage: bool = False,
 ) -> Record:
     """Changes maps and attributes of an active run; decides again whenever another writer came
     first.
@@ -275,6 +276,7 @@ def write(
         attributes: further attributes to set.
         exclusive: what is decided depends on the value that it replaces, so nobody may write in
             between.
+        any_stage: completes what was begun while the run was active, whatever it is now.
 
     Returns:
         The run as it was decided on last (not as it is after the write).
@@ -282,7 +284,8 @@ def write(
     Raises:
         InvalidParameterValue: the run is not active.
     """
-    check_active(read)
+    check = (lambda _: None) if any_stage else check_active
+    check(read)
     try:
         change = _decided(read, decide, attributes)
     except errors.MlflowError:
@@ -308,7 +311,7 @@ def write(
             return current
         if attempt:
             back_off(attempt)
-        check_active(current)
+        check(current)
         change = _decided(current, decide, attributes)
         if change is None:
             if read.write_id is not None:

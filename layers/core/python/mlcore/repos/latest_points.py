@@ -1,0 +1,55 @@
+"""Latest values as points of history: what the indexer's ``METRIC`` items say of a metric.
+
+A latest value was logged, so it belongs to the history of its metric even where the request that
+logged it died before it wrote the point (``docs/adr/0025``). Writes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.entities import Metric, recency
+from mlcore.repos import ttl_policy
+from mlcore.repos.history import distinct
+
+
+def of(owners: Sequence[tuple[str, str]], key: str) -> dict[str, Metric]:
+    """The latest value of a metric in each run of (experiment id, run id) that has one, by run id;
+    one BatchGetItem. None where history expires: there a point may rightly be gone before its
+    value."""
+    wanted = list(dict.fromkeys(owners))
+    places = [keys.run_metric(*owner, key) for owner in wanted]
+    found = table.batch_get([*places, *ttl_policy.asking()])
+    ttl_policy.learn(found[len(places) :])
+    if ttl_policy.kept("metric_history") is not None:
+        return {}
+    return {
+        run_id: Metric(
+            key,
+            float(item["value"]["S"]),
+            int(item["timestamp"]["N"]),
+            int(item["step"]["N"]),
+        )
+        for (_, run_id), item in zip(wanted, found, strict=False)
+        if item is not None
+    }
+
+
+def completed(series: list[Metric], latest: Metric | None) -> list[Metric]:
+    """A history in its order with the latest value among its points."""
+    if latest is None:
+        return series
+    moment = (latest.step, latest.timestamp)
+    if any((point.step, point.timestamp) == moment and same(point, latest) for point in series):
+        return series
+    return distinct([*series, latest])
+
+
+def same(one: Metric, other: Metric) -> bool:
+    """Whether two points of one metric are one point, as history counts them."""
+    if math.isnan(one.value) != math.isnan(other.value):
+        return False
+    return recency(one) == recency(other)
