@@ -43,8 +43,9 @@ def completed(series: list[Metric], latest: Metric | None) -> list[Metric]:
     if latest is None:
         return series
     moment = (latest.step, latest.timestamp)
-    if any((point.step, point.timestamp) == moment and same(point, latest) for point in series):
-        return series
+    for point in reversed(series):  # it is mostly the last one
+        if (point.step, point.timestamp) == moment and same(point, latest):
+            return series
     return distinct([*series, latest])
 
 

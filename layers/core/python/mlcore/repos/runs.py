@@ -284,8 +284,8 @@ def write(
     Raises:
         InvalidParameterValue: the run is not active.
     """
-    check = (lambda _: None) if any_stage else check_active
-    check(read)
+    if not any_stage:
+        check_active(read)
     try:
         change = _decided(read, decide, attributes)
     except errors.MlflowError:
@@ -311,7 +311,8 @@ def write(
             return current
         if attempt:
             back_off(attempt)
-        check(current)
+        if not any_stage:
+            check_active(current)
         change = _decided(current, decide, attributes)
         if change is None:
             if read.write_id is not None:
