@@ -284,8 +284,8 @@ def write(
     Raises:
         InvalidParameterValue: the run is not active.
     """
-    if not any_stage:
-        check_active(read)
+    check = _any if any_stage else check_active
+    check(read)
     try:
         change = _decided(read, decide, attributes)
     except errors.MlflowError:
@@ -311,14 +311,17 @@ def write(
             return current
         if attempt:
             back_off(attempt)
-        if not any_stage:
-            check_active(current)
+        check(current)
         change = _decided(current, decide, attributes)
         if change is None:
             if read.write_id is not None:
                 run_markers.show(read.document.key, read.write_id)
             return current
     raise errors.TemporarilyUnavailable("The run is busy with other writes. Try again.")
+
+
+def _any(_: Record) -> None:
+    """Allows a write in any stage."""
 
 
 class _Change(NamedTuple):
