@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Condition
-from mlcore.db.table import Check, Put, TransactionFailed, table
+from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
 from mlcore.entities import Metric, recency
 from mlcore.ids import new_ulid
 from mlcore.repos import experiments, history, points, runs, ttl_policy
@@ -121,14 +121,13 @@ def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
 
 def _add_points(run: Owner, missing: Sequence[Metric]) -> None:
     """Only while the run is there: the removal of a run takes its history away."""
+    experiment_id, run_id = run
     there = Condition()
     there.require_exists("PK")
     for at in range(0, len(missing), TOGETHER):
-        packs = [
-            pack
-            for point in missing[at : at + TOGETHER]
-            for pack in history.history_items(*run, point.key, [point])
-        ]
+        operations: list[Operation] = [Check(keys.run(experiment_id, run_id), there)]
+        for point in missing[at : at + TOGETHER]:
+            packs = history.history_items(experiment_id, run_id, point.key, [point])
+            operations += [Put(pack) for pack in packs]
         with contextlib.suppress(TransactionFailed):
-            operations = [Check(keys.run(*run), there), *map(Put, packs)]
             table.transact(operations, token=new_ulid())

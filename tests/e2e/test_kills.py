@@ -16,7 +16,6 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -161,7 +160,7 @@ def test_nothing_answered_is_lost_and_what_is_left_heals(tmp_path: Path) -> None
         killed: dict[str, int] = {}
         for number in range(KILLS):
             goal = _done(writers) + rng.randrange(20, 80)
-            _wait(lambda goal=goal: _done(writers) >= goal, lambda: _alive(writers))
+            _wait_for(goal, writers)
             time.sleep(rng.uniform(0, 0.02))
             what = ("runner", "engine", "both")[number % 3]
             killed[what] = killed.get(what, 0) + 1
@@ -196,13 +195,9 @@ def _completed(server: Server) -> int:
     return sum(map(int, told))
 
 
-def _alive(writers: list[Worker | Hasty]) -> bool:
-    return all(writer.is_alive() for writer in writers)
-
-
-def _wait(until: Callable[[], bool], going: Callable[[], bool]) -> None:
-    while not until():
-        assert going(), "a writer ended"
+def _wait_for(goal: int, writers: list[Worker | Hasty]) -> None:
+    while _done(writers) < goal:
+        assert all(writer.is_alive() for writer in writers), "a writer ended"
         time.sleep(0.002)
 
 
