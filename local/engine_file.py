@@ -19,6 +19,8 @@ STREAM_RETENTION_SECONDS = 24 * 3600
 _BUSY_SECONDS = 30.0
 _TRIMMED_AT_ONCE = 2000
 _EXPIRED_AT_ONCE = 500
+_STRING = "S:"
+"""What the engine puts before a key that is a string."""
 
 
 class EngineFile:
@@ -97,11 +99,13 @@ class EngineFile:
     def keys_from(self, prefix: str) -> list[tuple[str, str]]:
         """The keys whose sort key begins with a prefix; reads the index of keys, and no item."""
         table = self._table.replace('"', '""')
+        stored = _STRING + prefix
         with self._connection() as connection:
-            return connection.execute(
+            rows = connection.execute(
                 f'SELECT pk, sk FROM "{table}" WHERE substr(sk, 1, ?) = ?',  # noqa: S608
-                (len(prefix), prefix),
+                (len(stored), stored),
             ).fetchall()
+        return [(pk.removeprefix(_STRING), sk.removeprefix(_STRING)) for pk, sk in rows]
 
     def trim_stream(self, processed: int, now: float | None = None) -> int:
         """Removes old records up to the sequence number ``processed``; answers how many.
