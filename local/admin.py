@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from local import deployment_settings, environment, garbage
+from local.checkpoints import Checkpoints
 from local.command_line import default_data_folder
 from local.engine import Engine, EngineFailed
 from local.engine_file import EngineFile
@@ -40,6 +41,9 @@ _FUNCTIONS, _TEMPLATE = _ROOT / "functions", _ROOT / "template.yaml"
 
 SHOWN = 100
 """Findings of an experiment that are printed one by one."""
+
+INDEXER = "IndexerEventSourceMapping"
+"""What the template calls the reading of the stream that derives items."""
 
 TRANSFERS = {
     "import": "bring over what another MLflow server has; resumes, and repeats without a change",
@@ -57,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 when all is as it should be, 1 when something was wrong or could not be done."""
     given = _parse(arguments)
     try:
-        with _table(given.data, new=given.command == "import"):
+        with _table(given.data, new=given.command == "import") as place:
             if given.command == "create-admin":
                 return create_admin(given.name, replace=given.replace)
             if given.command == "replay":
@@ -70,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given.command == "gc":
                 _modules()
                 return garbage.run(given.older_than, given.experiment)
-            return _run(given.command, given.experiment)
+            if given.command == "reindex":
+                return _reindex(given.experiment)
+            return _verify(given.experiment, place)
     except (CannotRun, EngineFailed, FolderInUse) as error:
         print(f"local.admin: {error}", file=sys.stderr)
         return 1
@@ -169,8 +175,8 @@ def _duration(text: str) -> int:
 
 
 @contextlib.contextmanager
-def _table(folder: Path | None, *, new: bool = False) -> Iterator[None]:
-    """The environment names a table while the block runs.
+def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | None]:
+    """The environment names a table while the block runs; the data folder, if it is in one.
 
     Args:
         new: a data folder may be made.
@@ -178,11 +184,11 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[None]:
     foreign = environment.foreign_engine()
     if foreign:
         environment.prepare((), foreign, own_engine=False)
-        yield
+        yield None
         return
     if folder is None and os.environ.get("TABLE_NAME"):
         os.environ.setdefault("AWS_DEFAULT_REGION", environment.region())
-        yield
+        yield None
         return
     path = (folder or default_data_folder()).expanduser().resolve()
     if not path.is_dir() and not new:
@@ -202,7 +208,7 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[None]:
             declared = read(_TEMPLATE, name, environment.region(), {}).table
             ensure(client("dynamodb"), name, declared)
         EngineFile(place.database, environment.table_name()).index_stream()
-        yield
+        yield place
 
 
 def replay(
@@ -314,10 +320,36 @@ def _modules() -> tuple[Any, Any]:
     return import_module("indexer.rebuild"), import_module("mlcore.errors")
 
 
-def _run(command: str, experiment_id: str | None) -> int:
+def _reindex(experiment_id: str | None) -> int:
+    rebuild, _ = _modules()
+    reports = list(_reports(rebuild.reindex, experiment_id))
+    print(f"{sum(len(one.findings) for one in reports if one)} derived items repaired")
+    return 1 if None in reports else 0
+
+
+def _verify(experiment_id: str | None, place: DataFolder | None) -> int:
+    """What is behind is no failure: it heals by itself, once the product runs."""
+    rebuild, _ = _modules()
+    unread = _unread(place) if place else set()
+    reports = list(_reports(lambda one: rebuild.verify(one, unread=unread), experiment_id))
+    known = [one for one in reports if one]
+    behind = sum(len(one.behind) for one in known)
+    wrong = sum(len(one.findings) for one in known)
+    if behind:
+        print(f"{behind} derived items behind: the indexer brings them up to date while it runs")
+    print(f"{wrong} derived items wrong")
+    return 1 if wrong or len(known) < len(reports) else 0
+
+
+def _unread(place: DataFolder) -> set[tuple[str, str]]:
+    """The items whose records the indexer of this folder has still to read."""
+    read_up_to = Checkpoints(place.checkpoints).lowest(INDEXER)
+    return EngineFile(place.database, environment.table_name()).unread(read_up_to)
+
+
+def _reports(act: Callable[[str], Any], experiment_id: str | None) -> Iterator[Any]:
+    """A report for each experiment, printed; None for one that has none."""
     rebuild, errors = _modules()
-    act = {"verify": rebuild.verify, "reindex": rebuild.reindex}[command]
-    wrong = failed = 0
     try:
         wanted: Iterable[str] = [experiment_id] if experiment_id else rebuild.experiment_ids()
         for one in wanted:
@@ -328,28 +360,26 @@ def _run(command: str, experiment_id: str | None) -> int:
                 errors.InvalidParameterValue,
                 errors.TemporarilyUnavailable,
             ) as error:
-                failed += 1
                 print(f"experiment {one}: {error.message}", file=sys.stderr)
+                yield None
             else:
                 _show(report)
-                wrong += len(report.findings)
+                yield report
     except errors.MlflowError as error:
         raise CannotRun(error.message) from error
-    did = "wrong" if command == "verify" else "repaired"
-    print(f"{wrong} derived items {did}")
-    return 1 if failed or (command == "verify" and wrong) else 0
 
 
 def _show(report: Any) -> None:
     print(
         f"experiment {report.experiment_id}: {report.runs} runs, {report.items} derived items, "
         f"{len(report.findings)} findings; {report.pending} writes on their way, "
-        f"{report.batches} metric batches to unpack"
+        f"{report.batches} metric batches to unpack, {len(report.behind)} behind"
     )
-    for finding in report.findings[:SHOWN]:
-        print(f"  {finding.problem:9} {finding.place.sk}")
-    if len(report.findings) > SHOWN:
-        print(f"  and {len(report.findings) - SHOWN} more")
+    for kind, findings in (("", report.findings), ("behind: ", report.behind)):
+        for finding in findings[:SHOWN]:
+            print(f"  {kind}{finding.problem:9} {finding.place.sk}")
+        if len(findings) > SHOWN:
+            print(f"  {kind}and {len(findings) - SHOWN} more")
 
 
 if __name__ == "__main__":

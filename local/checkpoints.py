@@ -40,6 +40,13 @@ class Checkpoints:
         """The last processed sequence number."""
         return self._values.get(f"{stream} {mapping} {shard}")
 
+    def lowest(self, mapping: str) -> int:
+        """Up to where a mapping has processed every shard that it knows; 0 where it knows none."""
+        return min(
+            (int(value) for key, value in self._values.items() if key.split()[1] == mapping),
+            default=0,
+        )
+
     def set(self, stream: str, mapping: str, shard: str, sequence_number: str) -> None:
         """Everything up to this record is processed."""
         with self._lock:

@@ -21,6 +21,8 @@ STREAM_RETENTION_SECONDS = 24 * 3600
 _BUSY_SECONDS = 30.0
 _TRIMMED_AT_ONCE = 2000
 _EXPIRED_AT_ONCE = 500
+_STRING = "S:"
+"""What the engine puts before a key that is a string."""
 
 
 _PROBE_SECONDS = 2.0
@@ -116,6 +118,56 @@ class EngineFile:
                 "CREATE INDEX IF NOT EXISTS app_sr_seq"
                 " ON _stream_records(table_name, CAST(sequence_number AS INTEGER))"
             )
+
+    def last_record(self) -> int:
+        """The sequence number of the newest record of the stream; 0 while there is none."""
+        with self._connection() as connection:
+            (newest,) = connection.execute(
+                "SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records"
+                " WHERE table_name = ?",
+                (self._table,),
+            ).fetchone()
+        return int(newest or 0)
+
+    def written_last(self, end: int, seconds: int) -> set[tuple[str, str]]:
+        """The keys of the items with records of the last seconds before a sequence number, itself
+        included."""
+        found: set[tuple[str, str]] = set()
+        newest = None
+        with self._connection() as connection:
+            for text, created in connection.execute(
+                "SELECT keys_json, created_at FROM _stream_records WHERE table_name = ?"
+                " AND CAST(sequence_number AS INTEGER) <= ?"
+                " ORDER BY CAST(sequence_number AS INTEGER) DESC",
+                (self._table, end),
+            ):
+                newest = created if newest is None else newest
+                if created < newest - seconds:
+                    break
+                key = json.loads(text)
+                found.add((key["PK"]["S"], key["SK"]["S"]))
+        return found
+
+    def unread(self, processed: int) -> set[tuple[str, str]]:
+        """The keys of the items whose records come after a sequence number."""
+        with self._connection() as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT keys_json FROM _stream_records WHERE table_name = ?"
+                " AND CAST(sequence_number AS INTEGER) > ?",
+                (self._table, processed),
+            ).fetchall()
+        return {(key["PK"]["S"], key["SK"]["S"]) for key in (json.loads(row[0]) for row in rows)}
+
+    def keys_from(self, prefix: str) -> list[tuple[str, str]]:
+        """The keys whose sort key begins with a prefix; reads the index of keys, and no item."""
+        table = self._table.replace('"', '""')
+        stored = _STRING + prefix
+        with self._connection() as connection:
+            rows = connection.execute(
+                f'SELECT pk, sk FROM "{table}" WHERE substr(sk, 1, ?) = ?',  # noqa: S608
+                (len(stored), stored),
+            ).fetchall()
+        return [(pk.removeprefix(_STRING), sk.removeprefix(_STRING)) for pk, sk in rows]
 
     def trim_stream(self, processed: int, now: float | None = None) -> int:
         """Removes old records up to the sequence number ``processed``; answers how many.

@@ -24,6 +24,7 @@ from local.aws_endpoint import AwsEndpoint
 from local.batch import DeadLetters
 from local.checkpoints import Checkpoints
 from local.command_line import Options
+from local.completion import Completion
 from local.condition import Condition, damaged, find_unwritable
 from local.engine import Engine, EngineFailed
 from local.engine_file import EngineFile
@@ -122,7 +123,8 @@ class Runner:
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
             if file:
-                self._keep_house(stack, dynamodb, file, name, template, storage)
+                completion = self._complete(stack, functions, file)
+                self._keep_house(stack, dynamodb, file, name, template, storage, completion)
             # Nothing that exists now will ever be garbage.
             gc.collect()
             gc.freeze()
@@ -274,6 +276,22 @@ class Runner:
             stack.callback(poller.stop)
             poller.start()
 
+    def _complete(
+        self, stack: contextlib.ExitStack, functions: dict[str, Function], file: EngineFile
+    ) -> Completion | None:
+        """What an earlier run left unfinished is completed where the indexer runs."""
+        pollers = [
+            poller
+            for poller in self._pollers
+            if functions[poller.mapping.function].definition.handler.startswith("indexer.")
+        ]
+        if not pollers:
+            return None
+        completion = Completion(file, pollers)
+        stack.callback(completion.stop)
+        completion.start()
+        return completion
+
     def _keep_house(
         self,
         stack: contextlib.ExitStack,
@@ -282,6 +300,7 @@ class Runner:
         name: str,
         template: Template,
         storage: Storage | None,
+        completion: Completion | None,
     ) -> None:
         attribute = table.ttl_attribute(template.table)
         key = [part["AttributeName"] for part in template.table["KeySchema"]]
@@ -291,6 +310,8 @@ class Runner:
             tasks["expired items deleted"] = lambda: ttl.sweep(dynamodb, file, name, key, attribute)
         if storage:
             tasks["abandoned uploads deleted"] = storage.drop_abandoned
+        if completion:
+            tasks["runs with unfinished writes completed"] = completion.abandoned
         house = Housekeeping(tasks)
         stack.callback(house.stop)
         house.start()

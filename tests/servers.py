@@ -158,8 +158,9 @@ def stopped(server: Server) -> Iterator[Server]:
 
 
 def followed(server: Server, **more: str) -> str:
-    """Waits until the indexer has followed: what ``verify`` says as soon as it finds nothing."""
-    engines = re.findall(r"engine +(\S+)", server.log.read_text())
+    """Waits until the indexer has followed: what ``verify`` says as soon as it finds nothing wrong
+    and nothing behind."""
+    engines = re.findall(r"engine +(http\S+)", server.log.read_text())
     command = [sys.executable, "-m", "local.admin", "verify"]
     deadline = time.monotonic() + FOLLOW_SECONDS
     while True:
@@ -171,7 +172,7 @@ def followed(server: Server, **more: str) -> str:
             text=True,
             check=False,
         )
-        waiting = re.search(r"[1-9]\d* metric batches", answer.stdout)
+        waiting = re.search(r"[1-9]\d* (metric batches|behind)", answer.stdout)
         if answer.returncode == 0 and not waiting:
             return answer.stdout
         assert time.monotonic() < deadline, answer.stdout[-5000:] + answer.stderr[-5000:]

@@ -25,6 +25,11 @@ MISSING = "missing"
 STALE = "stale"
 SURPLUS = "surplus"
 ABANDONED = "abandoned"
+"""The marker of a write that was never finished."""
+OUTDATED = "outdated"
+"""A latest value that is older than a point of its history."""
+UNWRITTEN = "unwritten"
+"""A latest value whose point is not in the history; whoever reads the history adds it."""
 
 Items = dict[Key, Raw]
 

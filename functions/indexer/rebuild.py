@@ -1,8 +1,9 @@
 """Verifies and rebuilds the derived items of an experiment, beside writers and the indexer.
 
-A place counts as wrong when it is wrong in the same way for a while: whoever follows the stream is
-behind by moments. A repair ends only when a source, read again after the repair, agrees with what
-is there; a change after that has a record of its own in the stream.
+A place counts as wrong when it is wrong in the same way for a while, and nothing says that somebody
+will come and put it right: a marker of its run, a trace's mark, a record of the stream that is
+still to be read. Else it is behind. A repair ends only when a source, read again after the repair,
+agrees with what is there; a change after that has a record of its own in the stream.
 """
 
 from __future__ import annotations
@@ -10,23 +11,26 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from indexer import derived, history_items, markers, survey, trace_items, writes
+from indexer import derived, history_items, markers, survey, trace_items, unfinished, writes
 from indexer.derived import Finding
 from indexer.projections import Writes
 from indexer.survey import Partition, Suspects
+from indexer.unfinished import Left
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
+from mlcore.entities import Metric
 from mlcore.ids import now_ms
-from mlcore.repos import experiments, text_index, workspaces
+from mlcore.repos import experiments, points, run_children, text_index, trace_index, workspaces
+from mlcore.repos.document import Owner
 from mlcore.repos.run_markers import OVERFLOW_WRITE_ID
 from mlcore.search.text_fields import CONTENT
 
@@ -41,6 +45,11 @@ CAREFUL_TYPES = {*survey.CHILD_TYPES, "experiment_tag"}
 """Where the item may meanwhile hold a value of its own."""
 
 
+_OF_HISTORY = (derived.OUTDATED, derived.UNWRITTEN)
+
+T = TypeVar("T")
+
+
 class Report(NamedTuple):
     experiment_id: str
     runs: int
@@ -52,6 +61,8 @@ class Report(NamedTuple):
     """Writes that may still be on their way through the stream, which is no fault."""
     findings: list[Finding]
     """What is wrong; after a rebuild, what was."""
+    behind: Sequence[Finding] = ()
+    """What is not as it will be; it heals by itself (``docs/adr/0025``)."""
 
 
 def experiment_ids() -> Iterator[str]:
@@ -62,16 +73,61 @@ def experiment_ids() -> Iterator[str]:
                 yield experiment_id
 
 
-def verify(experiment_id: str, patience: float = PATIENCE_SECONDS) -> Report:
-    """Reads everything of an experiment and writes nothing. Raises ResourceDoesNotExist."""
+def verify(
+    experiment_id: str, patience: float = PATIENCE_SECONDS, unread: Collection[Key] = ()
+) -> Report:
+    """Reads everything of an experiment and writes nothing.
+
+    Args:
+        unread: the items whose records in the stream nobody has read yet, as far as is known.
+
+    Raises:
+        ResourceDoesNotExist: there is no such experiment.
+    """
     partition = _partition(experiment_id)
-    findings = _each(partial(_look, partition), survey.suspects(partition))
+    look = partial(_look, partition)
+    findings = _each(look, survey.suspects(partition))
+    findings += _each(partial(_left, experiment_id), _runs(partition))
     if findings and patience:
         time.sleep(patience)
+    awaited = _Awaited(partition, findings, unread)
+    if findings and patience:
         seen = {_identity(finding) for finding in findings}
-        again = _each(partial(_look, partition), _grouped(findings))
+        of_runs = {survey.run_of(one.place) for one in findings if one.problem in _OF_HISTORY}
+        again = _each(look, _grouped(one for one in findings if one.problem not in _OF_HISTORY))
+        again += _each(partial(_left, experiment_id), [one for one in of_runs if one])
         findings = [finding for finding in again if _identity(finding) in seen]
-    return _report(partition, findings)
+    behind = [finding for finding in findings if awaited.covers(finding)]
+    wrong = [finding for finding in findings if not awaited.covers(finding)]
+    report = _report(partition, wrong)
+    return report._replace(behind=_sorted([*behind, *_abandoned(partition)]))
+
+
+def finish(experiment_id: str, before_ms: int, run_ids: Collection[str] = ()) -> int:
+    """Completes what writes that began before a time have left unfinished, and takes their markers
+    away; in how many runs there was something. Beside writers and the indexer.
+
+    Args:
+        before_ms: no request from before is still under way.
+        run_ids: runs that such a write may have changed, though its marker has gone.
+
+    Raises:
+        ResourceDoesNotExist: there is no such experiment.
+        TemporarilyUnavailable: a run changed faster than it could be repaired.
+    """
+    partition = _partition(experiment_id)
+    left: dict[str, list[Key]] = {}
+    for marker in partition.markers:
+        if markers.is_old(marker, before_ms):
+            left.setdefault(marker["entity_id"]["S"], []).append(derived.key_of(marker))
+    for run_id, places in left.items():
+        run = (experiment_id, run_id)
+        unfinished.complete(run)
+        wanted = derived.of_run(run, *survey.source_of(*run), partition.indexed)
+        _repair(partition, Suspects(run_id, list(wanted)))
+        table.batch_write(deletes=places)
+    others = [(experiment_id, run_id) for run_id in run_ids if run_id not in left]
+    return len(left) + sum(unfinished.complete(run) != unfinished.NOTHING for run in others)
 
 
 def reindex(experiment_id: str) -> Report:
@@ -91,15 +147,16 @@ def reindex(experiment_id: str) -> Report:
     if _has_contents(partition) and not _has_contents(before):
         time.sleep(UNAWARE_SECONDS)
     findings = _each(partial(_repair, partition), survey.suspects(partition))
+    completed = partial(_left, experiment_id, act=unfinished.complete)
+    findings += _each(completed, _runs(partition))
     trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
     for at in range(0, len(partition.batches), TOGETHER):
         history_items.unpack(partition.batches[at : at + TOGETHER])
-    report = _report(partition, findings)
+    abandoned = _abandoned(partition)
     # They were read before the sources were: all that they may stand for has been derived by now.
-    gone = [found.place for found in report.findings if found.problem == derived.ABANDONED]
-    table.batch_write(deletes=gone)
-    return report
+    table.batch_write(deletes=[found.place for found in abandoned])
+    return _report(partition, [*findings, *abandoned])
 
 
 def _partition(experiment_id: str) -> Partition:
@@ -115,8 +172,13 @@ def _has_contents(partition: Partition) -> bool:
     return indexed is not None and indexed.covers(CONTENT)
 
 
-def _each(call: Callable[[Suspects], list[Finding]], suspects: Iterable[Suspects]) -> list[Finding]:
-    """Handles suspects side by side."""
+def _runs(partition: Partition) -> Iterator[str]:
+    for sort_key in survey.run_sort_keys(partition.pk):
+        yield keys.parse(partition.pk, sort_key).fields["run_id"]
+
+
+def _each(call: Callable[[T], list[Finding]], suspects: Iterable[T]) -> list[Finding]:
+    """Handles suspects, or runs, side by side."""
     waiting = iter(suspects)
     findings: list[Finding] = []
     while together := list(islice(waiting, TOGETHER)):
@@ -142,6 +204,67 @@ def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
         place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
     }
     return derived.differences(wanted, found, suspects.places)
+
+
+def _left(
+    experiment_id: str, run_id: str, act: Callable[[Owner], Left] = unfinished.left
+) -> list[Finding]:
+    """Latest values and history of a run that do not agree."""
+    run = (experiment_id, run_id)
+    found, entry = act(run), run_children.MAPS["metrics"]
+
+    def shown(point: Metric) -> tuple[Key, Raw]:
+        place = entry.place(run, point.key)
+        return place, entry.child(place, point.key, points.latest_text(point))
+
+    made = []
+    for point in found.latest.values():
+        place, item = shown(point)
+        made.append(Finding(derived.OUTDATED, place, item, None))
+    for point in found.points:
+        place, item = shown(point)
+        made.append(Finding(derived.UNWRITTEN, place, None, item))
+    return made
+
+
+class _Awaited:
+    """What somebody will come back to: sources whose writes nobody has followed yet.
+
+    Made before the last look at what is wrong: what was written and followed before is right then,
+    and what was written and not followed is known here.
+    """
+
+    def __init__(
+        self, partition: Partition, findings: Sequence[Finding], unread: Collection[Key]
+    ) -> None:
+        self._experiment_id = partition.experiment_id
+        self._unread = unread
+        self._runs = {one["entity_id"]["S"] for one in _single(partition.markers)}
+        named = {survey.run_of(finding.place) for finding in findings} - self._runs - {None}
+        prefixes = [keys.pending_prefix("run", run_id) for run_id in named if run_id]
+        for found in table.parallel([partial(_markers, partition.pk, one) for one in prefixes]):
+            self._runs.update(one["entity_id"]["S"] for one in _single(found))
+        marked = trace_index.every(trace_index.marked(self._experiment_id)) if findings else []
+        self._traces = {keys.trace_of(derived.key_of(one)) for one in marked}
+
+    def covers(self, finding: Finding) -> bool:
+        if finding.problem == derived.UNWRITTEN:
+            return True
+        run_id, _, trace = survey.of_what(finding.place, finding.wanted or finding.found)
+        if trace is not None:
+            return trace in self._traces or trace in self._unread
+        if run_id is None:
+            return keys.experiment(self._experiment_id) in self._unread
+        return run_id in self._runs or keys.run(self._experiment_id, run_id) in self._unread
+
+
+def _markers(pk: str, prefix: str) -> list[Raw]:
+    return list(table.query_all(pk, prefix=prefix))
+
+
+def _single(found: Iterable[Raw]) -> list[Raw]:
+    """Markers of single writes: that of a run with values outside says nothing of the indexer."""
+    return [one for one in found if one["write_id"]["S"] != OVERFLOW_WRITE_ID]
 
 
 def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
@@ -204,19 +327,26 @@ def _identity(finding: Finding) -> str:
     return json.dumps([finding.problem, finding.place, there], sort_keys=True)
 
 
-def _report(partition: Partition, findings: list[Finding]) -> Report:
+def _abandoned(partition: Partition) -> list[Finding]:
+    """Markers that are too old for a write that is still under way."""
     before = now_ms() - markers.ABANDONED_MS
-    single = [one for one in partition.markers if one["write_id"]["S"] != OVERFLOW_WRITE_ID]
-    abandoned = [
+    return [
         Finding(derived.ABANDONED, derived.key_of(marker), None, marker)
-        for marker in single
+        for marker in partition.markers
         if markers.is_old(marker, before)
     ]
+
+
+def _sorted(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (finding.place, finding.problem))
+
+
+def _report(partition: Partition, findings: list[Finding]) -> Report:
     return Report(
         partition.experiment_id,
         partition.runs,
         partition.items,
         len(partition.batches),
-        len(single) - len(abandoned) + partition.marked,
-        sorted([*findings, *abandoned], key=lambda finding: (finding.place, finding.problem)),
+        len(_single(partition.markers)) - len(_abandoned(partition)) + partition.marked,
+        _sorted(findings),
     )

@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from indexer import index_items, markers, projections, retention, text_items, writes
+from indexer import (
+    index_items,
+    markers,
+    projections,
+    retention,
+    text_items,
+    unfinished,
+    writes,
+)
 from indexer.index_items import INDEXES
 from indexer.projections import Changes, Writes
 from indexer.text_items import Entity, Posting
@@ -69,6 +77,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         [partial(markers.abandoned, run, seen[run].suspicion or 0) for run in suspicious]
     )
     derive_whole = {run for run, found in zip(suspicious, abandoned, strict=True) if found}
+    table.parallel([partial(unfinished.complete, run) for run in sorted(derive_whole)])
     table.parallel([partial(_read_postings, seen[run], run) for run in sorted(derive_whole)])
     writes.apply(_derive(seen, derive_whole))
     gone = {key for one in seen.values() for key in one.settled}

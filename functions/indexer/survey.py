@@ -143,15 +143,15 @@ def _experiment(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
     expected.update(hash(place.sk) for place in wanted.keys() - children.keys())
 
 
-def _run_ids(pk: str) -> list[str]:
-    """The runs' sort keys in order."""
+def run_sort_keys(pk: str) -> list[str]:
+    """The sort keys of the runs of a partition, in order."""
     listed = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix(), attributes=["SK"])
     return sorted(item["SK"]["S"] for item in listed)
 
 
 def _stretches(pk: str) -> Iterator[_RunItems]:
     """The run part of the partition without the packs of history, which nothing is derived of."""
-    sort_keys = _run_ids(pk)
+    sort_keys = run_sort_keys(pk)
     first = sort_keys[0] if sort_keys else _END
     yield _RunItems(None, _before(first, table.query_all(pk, between=(_BEGIN, first))))
     bounds = list(pairwise([*sort_keys, _END]))
@@ -256,7 +256,7 @@ def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
     places = [place for place in named if hash(place.sk) in expected]
     if places:
         yield Suspects(None, places)
-    for sort_key in _run_ids(partition.pk):
+    for sort_key in run_sort_keys(partition.pk):
         run_id: str = keys.parse(partition.pk, sort_key).fields["run_id"]
         run = (partition.experiment_id, run_id)
         wanted = derived.of_run(run, *source_of(*run), partition.indexed)

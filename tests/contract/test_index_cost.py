@@ -141,6 +141,34 @@ def _watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return seen
 
 
+def test_what_is_finished_is_not_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only markers that stayed behind make the indexer read a history: an ordinary write, and its
+    record that comes twice, cost one read of the run and no Query."""
+    queries: list[dict[str, Any]] = []
+    original = Table._call
+
+    def call(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
+        if operation == "Query":
+            queries.append(parameters)
+        return original(self, operation, **parameters)
+
+    with following(store) as stream:
+        run_id = store.api.new_run()
+        deliver(stream.fresh())
+        for step in range(3):
+            store.api.post(
+                "runs/log-batch", run_id=run_id, metrics=metrics("m", value=1, step=step)
+            )
+            store.api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", "n", value=step))
+        records = stream.fresh()
+        monkeypatch.setattr(Table, "_call", call)
+        for _ in range(2):
+            with table.measure() as cost:
+                deliver(records)
+            assert cost.read_units <= 1 + 3  # the run, and the batches that are unpacked
+        assert queries == []
+
+
 def test_a_status_change_reads_no_run(store: Store) -> None:
     with following(store) as stream:
         run_id = store.api.new_run()

@@ -151,10 +151,12 @@ def test_an_abandoned_marker_is_named_and_goes(store: Store, indexed: str) -> No
         "updated_at": {"N": str(now_ms() - 700_000)},
     }
     store.direct.put_item(TableName=store.table, Item=marker)
-    found = [f for f in rebuild.verify(indexed).findings if f.problem == "abandoned"]
-    assert [finding.place for finding in found] == [place]
+    report = rebuild.verify(indexed)
+    assert report.findings == []
+    assert [one.place for one in report.behind if one.problem == "abandoned"] == [place]
     rebuild.reindex(indexed)
-    assert rebuild.verify(indexed).findings == []
+    report = rebuild.verify(indexed)
+    assert (report.findings, report.behind) == ([], [])
 
 
 def test_items_of_a_run_that_is_gone_are_surplus(store: Store, indexed: str) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 KEYS = ("acc", "loss", "val/loss b", "ä:.-")
 WORDS = ("ann", "Hannah", "anna lee", "bob", "lr 0.01", "x", "")
@@ -94,6 +94,10 @@ class Worker(threading.Thread):
         except Exception as error:
             self.faults.append(repr(error))
         self.client.close()
+
+    def finish(self) -> None:
+        """Ends after the write at hand."""
+        self._writes = 0
 
     def _act(self) -> None:
         rng = self._rng
@@ -262,11 +266,33 @@ class Worker(threading.Thread):
             wanted = (run.params, run.tags, run.status, latest)
             if seen != wanted:
                 faults.append(f"{run_id}: {seen} instead of {wanted}")
+            for key, points in run.points.items():
+                logged = history(self.client, run_id, key)
+                if sorted(logged, key=repr) != sorted(points, key=repr):
+                    faults.append(f"{run_id} {key}: {len(logged)} points, {len(points)} logged")
             stage = "deleted" if run.deleted else "active"
             if found["info"]["lifecycle_stage"] != stage:
                 faults.append(f"{run_id} is not {stage}")
         self.client.close()
         return faults
+
+
+def history(client: Client, run_id: str, key: str) -> list[tuple[int, Any]]:
+    """(step, value) of all points of a metric."""
+    found: list[tuple[int, Any]] = []
+    token = ""
+    while True:
+        path = f"metrics/get-history?run_id={run_id}&metric_key={quote(key)}&page_token={token}"
+        page = client.call("GET", path)[1]
+        found += [(one["step"], _named(one["value"])) for one in page.get("metrics", ())]
+        token = page.get("next_page_token", "")
+        if not token:
+            return found
+
+
+def _named(value: Any) -> Any:
+    """As it was logged."""
+    return "Infinity" if value == _stored("Infinity") else value
 
 
 def _stored(value: Any) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.limits import runs as limits
-from mlcore.repos import experiments, history, history_pages, runs
+from mlcore.repos import experiments, history, history_pages, latest_points, runs
 from mlcore.repos.history_pages import HistoryPage
 from mlcore.repos.point_places import Order
 from mlcore.responses import runs as responses
@@ -66,24 +66,28 @@ def _between(series: list[Metric], low: int | None, high: int | None) -> list[Me
 def read_page(
     workspace: str, run_id: str, key: str, after: Order | None, size: int, large: int
 ) -> HistoryPage:
-    """The first points of a run behind one; see :mod:`mlcore.repos.history_pages`.
+    """The first points of a run behind one; see :mod:`mlcore.repos.history_pages`. The latest value
+    is read beside them and is one of them.
 
     Raises:
         ResourceDoesNotExist: where there are workspaces and the run is not there.
     """
-
     home = runs.locate(run_id)
     if home is not None:
         owned: list[bool] = []
+        latest: dict[str, Metric] = {}
 
         def own() -> None:
             (found,) = experiments.find_many([home])
             owned.append(found is not None and found.workspace == workspace)
 
+        def look() -> None:
+            latest.update(latest_points.of([(home, run_id)], key))
+
         # Not in a branch of parallel calls, for it makes such calls itself.
-        page = history_pages.read(home, run_id, key, after, size, large, beside=own)
+        page = history_pages.read(home, run_id, key, after, size, large, beside=(own, look))
         if all(owned):
-            return page
+            return latest_points.placed(page, latest.get(run_id), after, size)
     if workspaces_enabled():
         raise runs.missing(run_id)
     return HistoryPage([], False, 0)
@@ -93,14 +97,17 @@ def read_beginnings(
     workspace: str, run_ids: Sequence[str], key: str, limit: int | None
 ) -> list[list[Metric]]:
     """At most ``limit`` first points of each run, which is no more than what all may need."""
+    if limit is None:
+        return read_many(workspace, run_ids, key)
 
-    def read(run_id: str, home: str) -> list[Metric]:
-        if limit is None:
-            return history.read(home, run_id, key)
-        return history_pages.read(home, run_id, key, None, limit).points
+    def read(run_id: str, home: str) -> HistoryPage:
+        return history_pages.read(home, run_id, key, None, limit)
 
-    found = _of_runs(workspace, run_ids, [partial(read, run_id) for run_id in run_ids])
-    return [points or [] for points in found]
+    found = _of_runs(workspace, run_ids, key, read)
+    return [
+        [] if one is None else latest_points.placed(one.read, one.latest, None, limit).points
+        for one in found
+    ]
 
 
 def read_many(
@@ -118,38 +125,53 @@ def read_many(
     def read(run_id: str, home: str) -> list[Metric]:
         return history.read(home, run_id, key)
 
-    reads = [partial(read, run_id) for run_id in run_ids]
-    return [points or [] for points in _of_runs(workspace, run_ids, reads, refuse=refuse)]
+    found = _of_runs(workspace, run_ids, key, read, refuse=refuse)
+    return [[] if one is None else latest_points.completed(one.read, one.latest) for one in found]
+
+
+class _OfRun(NamedTuple, Generic[T]):
+    read: T
+    latest: Metric | None
 
 
 def _of_runs(
     workspace: str,
     run_ids: Sequence[str],
-    reads: Sequence[Callable[[str], T]],
+    key: str,
+    read: Callable[[str, str], T],
     *,
     refuse: bool = False,
-) -> list[T | None]:
-    """What is read of each run, whose experiment is given; None for runs of another workspace.
-    Whose an experiment is is read beside the points."""
+) -> list[_OfRun[T] | None]:
+    """What is read of each run and its experiment, and the latest value of the metric; None for
+    runs of another workspace. Whose an experiment is and the latest values are read beside the
+    points."""
     homes = table.parallel([partial(runs.locate, run_id) for run_id in run_ids])
     distinct = list(dict.fromkeys(home for home in homes if home is not None))
     owned: set[str] = set()
+    latest: dict[str, Metric] = {}
 
     def own() -> None:
         for found in experiments.find_many(distinct):
             if found is not None and found.workspace == workspace:
                 owned.add(found.experiment_id)
 
+    def look() -> None:
+        owners = [(home, run_id) for home, run_id in zip(homes, run_ids, strict=True) if home]
+        latest.update(latest_points.of(owners, key))
+
     calls: list[Callable[[], T | None]] = [
-        partial(read, home) if home is not None else _nothing
-        for home, read in zip(homes, reads, strict=True)
+        _nothing if home is None else partial(read, run_id, home)
+        for home, run_id in zip(homes, run_ids, strict=True)
     ]
-    _, *found = table.parallel([own, *calls])
+    _, _, *found = table.parallel([own, look, *calls])
     if refuse and workspaces_enabled():
         for home, run_id in zip(homes, run_ids, strict=True):
             if home not in owned:
                 raise runs.missing(run_id)
-    return [one if home in owned else None for home, one in zip(homes, found, strict=True)]
+    return [
+        None if one is None or home not in owned else _OfRun(one, latest.get(run_id))
+        for home, run_id, one in zip(homes, run_ids, found, strict=True)
+    ]
 
 
 def _nothing() -> None:

@@ -10,7 +10,7 @@ are one point, as in MLflow.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from mlcore.db import keys
@@ -120,6 +120,20 @@ def points_of_batch(item: Raw, key: str) -> list[Metric]:
 
 def points_of_pack(item: Raw, key: str) -> list[Metric]:
     return points.unpack(key, json.loads(item["points"]["S"]))
+
+
+def of_run(experiment_id: str, run_id: str) -> Iterator[Metric]:
+    """All points of a run in no order, some of them twice, page by page."""
+    pk = keys.run(experiment_id, run_id).pk
+    for item in table.query_all(
+        pk, prefix=keys.run_metric_batch_prefix(run_id), attributes=["points"]
+    ):
+        for series in batch_points(item).values():
+            yield from series
+    for item in table.query_all(
+        pk, prefix=keys.run_child_prefix(run_id, "MHIST"), attributes=["key", "points"]
+    ):
+        yield from points.unpack(item["key"]["S"], json.loads(item["points"]["S"]))
 
 
 def distinct(found: Iterable[Metric]) -> list[Metric]:

@@ -84,10 +84,10 @@ def read(
     after: Order | None,
     size: int,
     large: int = 0,
-    beside: Callable[[], None] | None = None,
+    beside: Sequence[Callable[[], None]] = (),
 ) -> HistoryPage:
-    """The first ``size`` distinct points behind ``after`` in MLflow's order; ``beside`` is called
-    during the first request."""
+    """The first ``size`` distinct points behind ``after`` in MLflow's order; what is ``beside`` is
+    called during the first request."""
     series = _Series(experiment_id, run_id, key)
     few: list[list[Metric] | None] = [None]
 
@@ -95,7 +95,7 @@ def read(
         if not large & LARGE_BATCHES:
             few[0] = _few_batches(series)
 
-    table.parallel([read_few, *([] if beside is None else [beside])])
+    table.parallel([read_few, *beside])
     for attempt in range(ATTEMPTS):
         try:
             if attempt:

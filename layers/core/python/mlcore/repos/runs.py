@@ -267,6 +267,7 @@ def write(
     attributes: Callable[[], Raw] = dict,
     *,
     exclusive: bool = False,
+    any_stage: bool = False,
 ) -> Record:
     """Changes maps and attributes of an active run; decides again whenever another writer came
     first.
@@ -276,6 +277,7 @@ def write(
         attributes: further attributes to set.
         exclusive: what is decided depends on the value that it replaces, so nobody may write in
             between.
+        any_stage: completes what was begun while the run was active, whatever it is now.
 
     Returns:
         The run as it was decided on last (not as it is after the write).
@@ -283,7 +285,8 @@ def write(
     Raises:
         InvalidParameterValue: the run is not active.
     """
-    check_active(read)
+    check = _any if any_stage else check_active
+    check(read)
     try:
         change = _decided(read, decide, attributes)
     except errors.MlflowError:
@@ -309,13 +312,17 @@ def write(
             return current
         if attempt:
             back_off(attempt)
-        check_active(current)
+        check(current)
         change = _decided(current, decide, attributes)
         if change is None:
             if read.write_id is not None:
                 run_markers.show(read.document.key, read.write_id)
             return current
     raise errors.TemporarilyUnavailable("The run is busy with other writes. Try again.")
+
+
+def _any(_: Record) -> None:
+    """Allows a write in any stage."""
 
 
 class _Change(NamedTuple):

@@ -1,0 +1,133 @@
+"""What a write that was cut short left of a run's metrics, and its completion.
+
+A request that logs metrics writes the run item and the points of its history side by side, and
+answers when both are there. If it dies in between, the latest value of a metric has no point in the
+history, or the history has points that the latest value does not know. Both sides say enough to
+complete the other; see ``docs/adr/0025``.
+
+Whoever calls decides for which runs that is worth reading their whole history: those that writes
+have left markers of, and all of an experiment that is verified or rebuilt. Reading and completing
+may happen at any time, beside writers, more than once; a write that is under way looks like one
+that was cut short, and completing it changes nothing of what it will write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition
+from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
+from mlcore.entities import Metric, recency
+from mlcore.ids import new_ulid
+from mlcore.repos import experiments, history, points, runs, ttl_policy
+from mlcore.repos.document import Owner
+from mlcore.repos.latest_points import same
+from mlcore.repos.runs import Record
+
+TOGETHER = 90
+"""Points that one transaction writes; DynamoDB takes 100 operations."""
+
+
+class Left(NamedTuple):
+    """What is to be done for a run."""
+
+    latest: Mapping[str, Metric]
+    """Points of history that are later than the latest value of their metric."""
+    points: Sequence[Metric]
+    """Latest values that are no point of their history."""
+
+
+NOTHING = Left({}, [])
+
+
+def left(run: Owner) -> Left:
+    """Reads a run and its whole history, a page at a time; writes nothing.
+
+    The run is read before the history to know which points must be there, and after it to know
+    which latest values must have been written: what is complete never looks unfinished.
+    """
+    before = _read(run)
+    if before is None:
+        return NOTHING
+    known = runs.metrics(before.document)
+    greatest, held = _summary(known, history.of_run(*run))
+    after = _read(run)
+    if after is None:
+        return NOTHING
+    # Where history expires, a point may rightly be gone before its value.
+    expires = ttl_policy.kept("metric_history") is not None
+    missing = [] if expires else [point for key, point in known.items() if key not in held]
+    return Left(later(greatest, runs.metrics(after.document)), missing)
+
+
+def complete(run: Owner) -> Left:
+    """Writes what is missing on either side; what was missing. Nothing is written for a run that is
+    gone. A run that was deleted meanwhile is completed like any other, so that it is whole when it
+    is restored."""
+    found = left(run)
+    if found.latest:
+        _raise_latest(run, found.latest)
+    if found.points:
+        _add_points(run, found.points)
+    return found
+
+
+def later(greatest: Mapping[str, Metric], known: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Those points of ``greatest`` that MLflow's rule makes the latest values."""
+    return {
+        key: point
+        for key, point in greatest.items()
+        if key not in known or recency(point) > recency(known[key])
+    }
+
+
+def _summary(
+    known: Mapping[str, Metric], logged: Iterable[Metric]
+) -> tuple[dict[str, Metric], set[str]]:
+    """The latest point of each metric, and the metrics whose known value was among the points."""
+    greatest: dict[str, Metric] = {}
+    held: set[str] = set()
+    for point in logged:
+        best = greatest.get(point.key)
+        if best is None or recency(point) > recency(best):
+            greatest[point.key] = point
+        if point.key in known and same(point, known[point.key]):
+            held.add(point.key)
+    return greatest, held
+
+
+def _read(run: Owner) -> Record | None:
+    item, meta = table.batch_get([keys.run(*run), keys.experiment(run[0])])
+    if item is None or meta is None:
+        return None
+    return runs.record(item, experiments.record(meta).experiment)
+
+
+def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
+    """As the request would have done it: with a marker, and never below what is there."""
+    read = _read(run)
+    if read is None:
+        return
+
+    def decide(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        wanted = later(latest, runs.metrics(read.document))
+        return {"metrics": {key: points.latest_text(one) for key, one in wanted.items()}}, ()
+
+    runs.write(read, decide, any_stage=True)
+
+
+def _add_points(run: Owner, missing: Sequence[Metric]) -> None:
+    """Only while the run is there: the removal of a run takes its history away."""
+    experiment_id, run_id = run
+    there = Condition()
+    there.require_exists("PK")
+    for at in range(0, len(missing), TOGETHER):
+        operations: list[Operation] = [Check(keys.run(experiment_id, run_id), there)]
+        for point in missing[at : at + TOGETHER]:
+            packs = history.history_items(experiment_id, run_id, point.key, [point])
+            operations += [Put(pack) for pack in packs]
+        with contextlib.suppress(TransactionFailed):
+            table.transact(operations, token=new_ulid())

@@ -1,0 +1,316 @@
+"""A request that dies between the run item and the points of its history: what it left is completed
+from whichever side was written, and nothing else is touched."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexer import rebuild, unfinished
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.entities import Metric
+from mlcore.ids import now_ms
+from mlcore.repos import config, document, history, points, runs
+from tests.contract.api import Api, pairs
+from tests.contract.conftest import Store, examples, forget
+from tests.contract.index_state import deliver, pending, ranks_found, ranks_wanted
+from tests.contract.streams import Stream, following
+from tests.contract.test_index_cost import backdated
+
+RUN, POINTS, BOTH, NEITHER = "run", "points", "both", "neither"
+LATER_MS = 60_000
+
+_names = itertools.count()
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of the request is answered or tidied up."""
+
+
+@contextlib.contextmanager
+def written(sides: str) -> Iterator[None]:
+    """Requests die, having written only these sides."""
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        if sides in (POINTS, NEITHER):
+            patch.setattr(runs, "write", die)
+        if sides in (RUN, NEITHER):
+            patch.setattr(history, "write", die)
+        with contextlib.suppress(Killed):
+            yield
+
+
+def point(key: str, step: int, value: Any = 1.5, timestamp: int = 1) -> dict[str, Any]:
+    return {"key": key, "value": value, "timestamp": timestamp, "step": step}
+
+
+def log(api: Api, run_id: str, sides: str, *metrics: dict[str, Any], **fields: Any) -> None:
+    with written(sides):
+        if len(metrics) == 1 and not fields:
+            api.post("runs/log-metric", run_id=run_id, **metrics[0])
+        else:
+            api.post("runs/log-batch", run_id=run_id, metrics=list(metrics), **fields)
+
+
+def disagreements(api: Api, run_id: str, names: str) -> list[str]:
+    """Keys whose latest value is not the latest point of their history."""
+    latest = api.data(run_id)["metrics"]
+    wrong = []
+    for key in names:
+        logged = api.history(run_id, key)
+        greatest = max(logged, key=lambda one: (one[1], one[0], _number(one[2])), default=None)
+        shown = latest.get(key)
+        here = None if shown is None else (shown[1], shown[2], _number(shown[0]))
+        there = None if greatest is None else (greatest[0], greatest[1], _number(greatest[2]))
+        if here != there:
+            wrong.append(f"{key}: {shown} is not {greatest}")
+    return wrong
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    return 0.0 if math.isnan(number) else number
+
+
+@pytest.fixture(scope="module")
+def stream(shared_store: Store) -> Iterator[Stream]:
+    with following(shared_store) as stream:
+        yield stream
+
+
+LOGGED = st.lists(
+    st.builds(
+        point,
+        st.sampled_from("ab"),
+        st.integers(0, 6),
+        st.sampled_from([0, 1.5, -1, "NaN", "Infinity"]),
+        st.integers(0, 2),
+    ),
+    min_size=1,
+    max_size=4,
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([RUN, POINTS, BOTH, NEITHER]),
+        LOGGED,
+        st.booleans(),
+        st.sampled_from(["wait", "follow", "replay", "finish"]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@pytest.mark.parametrize("inline_bytes", [300_000, 150])
+@examples(15)
+@given(steps=STEPS)
+def test_whichever_side_was_written_the_other_follows(
+    shared_store: Store, stream: Stream, inline_bytes: int, steps: list[Any]
+) -> None:
+    """Requests die anywhere, nobody repeats them, and records come late and twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document, "INLINE_BYTES", inline_bytes)
+        _play(shared_store, stream, steps)
+
+
+def _play(store: Store, stream: Stream, steps: list[Any]) -> None:
+    api = store.api
+    stream.fresh()
+    experiment_id = api.new_experiment(f"unfinished {next(_names)}")
+    run_id = api.new_run(experiment_id)
+    kept: dict[str, set[tuple[Any, ...]]] = {"a": set(), "b": set()}
+    handled, waiting = [], []
+    for number, (sides, metrics, with_params, then) in enumerate(steps):
+        params = {"params": pairs({f"p{number}": "v"})} if with_params else {}
+        log(api, run_id, sides, *metrics, **params)
+        if sides == BOTH or (sides == POINTS and not params):
+            for one in metrics:
+                kept[one["key"]].add((one["timestamp"], one["step"]))
+        waiting += stream.fresh()
+        if then == "follow":
+            assert deliver(waiting) == len(waiting)
+            handled, waiting = handled + waiting, []
+            # A latest value is a point of its history for whoever reads it, at once.
+            for key, shown in api.data(run_id)["metrics"].items():
+                assert (shown[1], shown[2]) in {one[:2] for one in api.history(run_id, key)}
+        elif then == "replay" and handled:
+            assert deliver(handled[::-1]) == len(handled)
+        elif then == "finish":
+            rebuild.finish(experiment_id, now_ms() + LATER_MS)
+    waiting += stream.fresh()
+    assert deliver(waiting) == len(waiting)
+    rebuild.finish(experiment_id, now_ms() + LATER_MS)
+    records = stream.fresh()
+    assert deliver(records) == len(records)
+    assert disagreements(api, run_id, "ab") == []
+    for key, expected in kept.items():
+        assert expected <= {one[:2] for one in api.history(run_id, key)}
+    assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
+    assert {one["write_id"]["S"] for one in pending(store, [run_id])} <= {"overflow"}
+    report = rebuild.verify(experiment_id, patience=0)
+    assert report.findings == []
+    # A point that only its latest value tells of is told, and a rebuild writes it.
+    assert {finding.problem for finding in report.behind} <= {"unwritten"}
+    rebuild.reindex(experiment_id)
+    report = rebuild.verify(experiment_id, patience=0)
+    assert (report.findings, report.behind) == ([], [])
+    with table.measure() as cost:
+        assert unfinished.complete((experiment_id, run_id)) == unfinished.NOTHING
+        assert rebuild.finish(experiment_id, now_ms() + LATER_MS) == 0
+    assert cost.write_units == 0
+
+
+def test_the_indexer_completes_it_when_the_run_is_written_to_again(store: Store) -> None:
+    api = store.api
+    with following(store) as stream:
+        run_id = api.new_run()
+        log(api, run_id, POINTS, point("m", 7), point("n", 7))
+        deliver(stream.fresh())
+        assert disagreements(api, run_id, "mn") != []
+        api.post("runs/log-metric", run_id=run_id, **point("other", 1))
+        deliver(backdated(stream.fresh(), stream, 60_000 * 21))
+        deliver(stream.fresh())
+        assert disagreements(api, run_id, "mn") == []
+        assert {key: one[2] for key, one in api.data(run_id)["metrics"].items()} == {
+            "m": 7,
+            "n": 7,
+            "other": 1,
+        }
+        assert pending(store, [run_id]) == []
+
+
+def test_a_deleted_run_is_completed_and_one_that_is_gone_is_not(store: Store) -> None:
+    api = store.api
+    with following(store) as stream:
+        deleted, gone = api.new_run(), api.new_run()
+        for run_id in (deleted, gone):
+            log(api, run_id, POINTS, point("a", 1))
+            log(api, run_id, RUN, point("b", 1))
+        deliver(stream.fresh())
+        api.post("runs/delete", run_id=deleted)
+        place = keys.run("0", gone)
+        store.direct.delete_item(
+            TableName=store.table, Key={"PK": {"S": place.pk}, "SK": {"S": place.sk}}
+        )
+        deliver(stream.fresh())
+        before = [item for item in store.items() if gone in item["SK"]["S"]]
+        rebuild.finish("0", now_ms() + LATER_MS)
+        deliver(stream.fresh())
+        after = [item for item in store.items() if gone in item["SK"]["S"]]
+        markers = [item for item in before if item["type"]["S"] == "pending"]
+        assert markers
+        assert after == [item for item in before if item not in markers]
+        assert api.run(deleted)["info"]["lifecycle_stage"] == "deleted"
+        api.post("runs/restore", run_id=deleted)
+        assert disagreements(api, deleted, "ab") == []
+
+
+def test_points_are_added_only_while_their_run_is_there(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = store.api
+    run_id = api.new_run()
+    log(api, run_id, RUN, point("b", 1))
+    original, place = table.transact, keys.run("0", run_id)
+
+    def removed_meanwhile(*arguments: Any, **more: Any) -> None:
+        table.delete(place)
+        original(*arguments, **more)
+
+    monkeypatch.setattr(table, "transact", removed_meanwhile)
+    unfinished.complete(("0", run_id))
+    assert not [item for item in store.items() if item["type"]["S"] == "run_metric_history"]
+
+
+def test_history_that_expires_is_not_brought_back(store: Store) -> None:
+    """Points expire before the latest values do: then a missing one is no fault."""
+    api = store.api
+    config.put("ttl_policy", {"metric_history": "1d"})
+    forget()
+    with following(store) as stream:
+        run_id = api.new_run()
+        api.post("runs/log-metric", run_id=run_id, **point("m", 3))
+        log(api, run_id, POINTS, point("n", 3))
+        deliver(stream.fresh())
+        (old,) = [one for one in store.items() if one.get("key") == {"S": "m"} and "points" in one]
+        store.direct.delete_item(TableName=store.table, Key={k: old[k] for k in ("PK", "SK")})
+        assert api.history(run_id, "m") == []
+        assert rebuild.finish("0", now_ms() + LATER_MS) == 1
+        rebuild.reindex("0")
+        deliver(stream.fresh())
+        report = rebuild.verify("0", patience=0)
+        assert (report.findings, report.behind) == ([], [])
+        assert api.history(run_id, "m") == []
+        assert api.data(run_id)["metrics"]["m"][2] == 3
+        assert disagreements(api, run_id, "n") == []
+        (added,) = [
+            one for one in store.items() if one.get("key") == {"S": "n"} and "points" in one
+        ]
+        assert "ttl" in added
+
+
+def test_behind_is_not_wrong(store: Store) -> None:
+    """What waits for the indexer is behind while something says so, and wrong when nothing does."""
+    api = store.api
+    with following(store) as stream:
+        experiment_id = api.new_experiment("behind")
+        deliver(stream.fresh())
+        run_id = api.new_run(experiment_id)
+        api.post("runs/log-batch", run_id=run_id, metrics=[point("m", 1)], params=pairs({"p": "v"}))
+        report = rebuild.verify(experiment_id, patience=0)
+        assert report.findings == []
+        assert {finding.problem for finding in report.behind} == {"missing"}
+        assert report.pending == 2
+        behind = {finding.place for finding in report.behind}
+        for marker in pending(store, [run_id]):
+            table.delete(keys.Key(marker["PK"]["S"], marker["SK"]["S"]))
+        report = rebuild.verify(experiment_id, patience=0)
+        assert {finding.place for finding in report.findings} == behind
+        assert report.behind == []
+        place = keys.run(experiment_id, run_id)
+        assert rebuild.verify(experiment_id, patience=0, unread={place}).findings == []
+        deliver(stream.fresh())
+        report = rebuild.verify(experiment_id, patience=0)
+        assert (report.findings, report.behind) == ([], [])
+
+
+def test_a_latest_value_without_any_marker_is_wrong(store: Store) -> None:
+    """Nothing leads anybody to it, so it is told until a rebuild."""
+    api = store.api
+    with following(store) as stream:
+        run_id = api.new_run()
+        api.post("runs/log-metric", run_id=run_id, **point("m", 1))
+        deliver(stream.fresh())
+        history.write("0", run_id, [Metric("m", 2.0, 5, 5)])
+        (finding,) = rebuild.verify("0", patience=0).findings
+        assert (finding.problem, finding.place) == ("outdated", keys.run_metric("0", run_id, "m"))
+        rebuild.reindex("0")
+        deliver(stream.fresh())
+        assert rebuild.verify("0", patience=0).findings == []
+        assert api.data(run_id)["metrics"]["m"] == (2.0, 5, 5)
+
+
+@given(
+    st.lists(
+        st.builds(Metric, st.just("k"), st.floats(allow_infinity=False), *[st.integers(0, 2)] * 2)
+    )
+)
+def test_the_latest_of_a_history_is_what_the_api_would_keep(logged: list[Metric]) -> None:
+    """In whatever order they are met; NaN counts as 0."""
+    greatest, _ = unfinished._summary({}, logged)
+    wanted = points.latest_of(logged)
+    assert {key: points.latest_text(one)[:48] for key, one in greatest.items()} == {
+        key: points.latest_text(one)[:48] for key, one in wanted.items()
+    }
+    assert unfinished.later(greatest, wanted) == {}
