@@ -28,7 +28,7 @@ from mlcore.ids import (
 from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
-from mlcore.repos import document, text_index, workspaces
+from mlcore.repos import document, locations, text_index, workspaces
 from mlcore.repos.document import Document
 from mlcore.settings import settings, workspaces_enabled
 
@@ -136,7 +136,10 @@ def create(experiment: Experiment, also: Sequence[Operation] = ()) -> None:
     _before_naming(experiment, experiment.name)
     item, children = _items(experiment)
     table.batch_write(children)
-    _put(experiment, item, [*workspaces.entering(experiment.workspace), *also])
+    elsewhere = locations.of_experiment(
+        experiment.experiment_id, experiment.artifact_location, experiment.workspace
+    )
+    _put(experiment, item, [*workspaces.entering(experiment.workspace), *elsewhere, *also])
 
 
 def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
