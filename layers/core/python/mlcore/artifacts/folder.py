@@ -134,9 +134,9 @@ class Folder:
     def delete_older(self, key: str, before: float, keep: Sequence[str] = ()) -> None:
         for parent, _, names in os.walk(self._path(key), topdown=False):
             folder = Path(parent)
-            above = folder.relative_to(self.files).as_posix()
+            above = "/".join(folder.relative_to(self.files).parts)
             for name in names:
-                if keep and is_kept(below(above, name), keep):
+                if is_kept(below(above, name), keep):
                     continue
                 with contextlib.suppress(FileNotFoundError):
                     if (folder / name).lstat().st_mtime <= before:
