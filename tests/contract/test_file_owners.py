@@ -83,7 +83,7 @@ def _check(world: World) -> None:
             assert file not in left, (file, owner, world.experiments)
 
 
-@examples(40)
+@examples(10)
 @given(data=st.data())
 def test_files_go_with_the_last_that_names_them(
     shared_store: Store, files: Folder, data: st.DataObject
@@ -100,8 +100,7 @@ def test_files_go_with_the_last_that_names_them(
         ends = st.lists(st.sampled_from((*ENDS, *STEPS)), max_size=8)
         for step in ("own", "run", *made, *data.draw(ends)):
             _step(world, step, data.draw)
-            kept = world.versions
-            if step.startswith(("expire", "collect")) and kept == world.versions:
+            if step.startswith(("expire", "collect")):
                 _check(world)
         for version in list(world.versions):
             world.delete(version)
@@ -110,14 +109,9 @@ def test_files_go_with_the_last_that_names_them(
             if one.item_id in there and one.item_id not in world.gone:
                 world.delete(one)
         world.collect()
-        orphans = {file for file in world.remaining() if not _was_registered(world, file)}
-        assert orphans == set()
+        assert world.remaining() == set()
         shutil.rmtree(files.files)
         files.files.mkdir()
-
-
-def _was_registered(world: World, file: str) -> bool:
-    return False
 
 
 def test_experiments_that_share_a_place(store: Store, files: Folder) -> None:
