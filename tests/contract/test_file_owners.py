@@ -17,10 +17,14 @@ from mlcore import artifacts as port
 from mlcore import queues
 from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.paths import covers
+from mlcore.entities import Workspace
 from mlcore.repos import former_locations, garbage, locations
-from tests.contract.conftest import Store, examples, forget
+from mlcore.repos import workspaces as repo
+from tests.contract.api import Api
+from tests.contract.conftest import Store, enable_workspaces, examples, forget
 from tests.contract.file_world import SCHEME, World, deliver
 from tests.contract.streams import following
+from workspaces import removal
 
 STEPS = ("own", "place", "announce", "arrive", "run", "run", "model", "version")
 ENDS = ("delete", "delete part", "expire", "expire part", "delete version", "collect")
@@ -176,3 +180,37 @@ def test_a_store_keeps_what_it_is_told(tmp_path: Path) -> None:
     folder.delete_tree("a", ["a"])
     folder.delete_tree("a")
     assert folder.list("") == []
+
+
+def test_what_left_a_workspace_keeps_its_files(
+    store: Store, files: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workspace of the same name comes and goes with all that is in it."""
+    enable_workspaces(monkeypatch, "team-w")
+    monkeypatch.setattr(removal, "WORK_SECONDS", 60.0)
+    monkeypatch.setenv("INDEX_LAG_MS", "0")
+    made = Api("team-w").new_experiment("moved")
+    run_id = Api("team-w").new_run(made)
+    kept = {
+        f"workspaces/team-w/{made}/{run_id}/artifacts/f",
+        f".internal/workspaces/team-w/traces/{made}/t/pack",
+        f"workspaces/team-w2/{made}/f",
+    }
+    _end("team-w", "SET_DEFAULT")
+    repo.create(Workspace("team-w", None))
+    second = Api("team-w").new_experiment("second")
+    gone = {f"workspaces/team-w/{second}/f", f".internal/workspaces/team-w/traces/{second}/p"}
+    for path in (*kept, *gone, "workspaces/team-w/loose"):
+        files.put(path, b"x")
+    _end("team-w", "CASCADE")
+    left = {path for path in (*kept, *gone, "workspaces/team-w/loose") if files.get(path)}
+    assert left == kept
+    shutil.rmtree(files.files)
+    files.files.mkdir()
+
+
+def _end(name: str, mode: str) -> None:
+    read = repo.find(name)
+    assert read is not None
+    removal._empty(name, mode, float("inf"))
+    assert repo.delete(repo.find(name) or read)
