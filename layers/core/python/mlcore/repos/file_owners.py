@@ -91,12 +91,14 @@ def _key(part: Part) -> str | None:
     if not key or key.partition("/")[0] == INTERNAL:
         return None
     if locations.holds_own_places(key):
-        return _refused(part, "it has the places of other experiments")
+        _stays(part, "it has the places of other experiments")
+        return None
     if not part.part_id:
         return key
     segments = key.split("/")
     if segments[-1] != part.part_id and segments[-2:] != [part.part_id, "artifacts"]:
-        return _refused(part, "the folder is not named by its id")
+        _stays(part, "the folder is not named by its id")
+        return None
     return key
 
 
@@ -111,13 +113,16 @@ class _Others:
 
     def area(self, part: Part, key: str) -> Area | None:
         if not self._listed:
-            return _refused(part, "locations of earlier versions are not listed yet")
+            _stays(part, "locations of earlier versions are not listed yet")
+            return None
         for path, owner in self._around(part, key):
             if part.part_id or locations.is_own_place(key, part.experiment_id):
                 if self._is_named(path, owner, key, part.part_id or part.experiment_id):
-                    return _refused(part, f"files of {owner or 'a model version'} are there")
+                    _stays(part, f"files of {owner or 'a model version'} are there")
+                    return None
             else:
-                return _refused(part, f"it is in the place of {owner or 'a model version'}")
+                _stays(part, f"it is in the place of {owner or 'a model version'}")
+                return None
         inside = {path for path, _ in self._claimed(part) if path != key and covers(key, path)}
         return Area(key, tuple(sorted(inside)))
 
@@ -206,5 +211,5 @@ def remove_areas(found: Iterable[Area]) -> None:
         artifacts.store().delete_tree(area.key, area.keep)
 
 
-def _refused(part: Part, why: str) -> None:
+def _stays(part: Part, why: str) -> None:
     logger.warning("files stay", extra={"location": part.location, "why": why})

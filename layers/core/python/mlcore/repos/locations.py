@@ -21,6 +21,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import Put, table
+from mlcore.entities import Experiment
 from mlcore.ids import now_ms
 from mlcore.limits.locations import below
 from mlcore.models.locations import Location, LocationList
@@ -143,6 +144,14 @@ def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
     return found
 
 
+def enter(experiment: Experiment, location: str) -> None:
+    """Enters what of an experiment lies outside of its place: as an import brings it."""
+    place = key_of(experiment.artifact_location, experiment.workspace, experiment.experiment_id)
+    key = key_of(location, experiment.workspace)
+    if key is not None and not (place is not None and covers(place, key)):
+        table.put(_entry(key, experiment.experiment_id, experiment_id=experiment.experiment_id))
+
+
 def forget(experiment_id: str, location: str, workspace: str) -> None:
     """Takes an experiment that is gone from the list."""
     for entry in of_experiment(experiment_id, location, workspace):
@@ -194,9 +203,8 @@ def there(claims: Sequence[Claim], experiment_ids: Iterable[str] = ()) -> set[Ke
 
 def is_version(item: Raw) -> bool:
     """Whether an item is a model version that was not deleted."""
-    return item["type"]["S"] == keys.MODEL_VERSION.name and (
-        item["current_stage"]["S"] != DELETED_VERSION
-    )
+    stage: str = item["current_stage"]["S"] if "current_stage" in item else DELETED_VERSION
+    return bool(item["type"]["S"] == keys.MODEL_VERSION.name) and stage != DELETED_VERSION
 
 
 def _listed(pk: str, prefix: str) -> list[Claim]:
