@@ -87,7 +87,7 @@ def _check(world: World) -> None:
             assert file not in left, (file, owner, world.experiments)
 
 
-@examples(10)
+@examples(8)
 @given(data=st.data())
 def test_files_go_with_the_last_that_names_them(
     shared_store: Store, files: Folder, data: st.DataObject
