@@ -448,6 +448,21 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access("Give out a number", "counter", ("counter",), "UpdateItem, ADD"),
         Access("Count a wrong password", "login", ("login",), "UpdateItem, ADD"),
     ),
+    "Who names which files": (
+        Access(
+            "Enter a chosen location, or a version's",
+            "location",
+            ("location",),
+            "TransactWriteItems",
+        ),
+        Access(
+            "Who has files at, above or below a path",
+            "location",
+            ("locations_above", "locations_below"),
+            "Query, begins_with, side by side; BatchGetItem of those found",
+        ),
+        Access("Is the list complete", "location_list", ("location_list",), "GetItem, PutItem"),
+    ),
     "Workspace and configuration": (
         Access("Get, create, update workspace", "workspace", ("workspace",), "GetItem, PutItem"),
         Access("List workspaces", "workspace_name", ("workspace_name",), "Query, BatchGetItem"),

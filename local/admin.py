@@ -32,7 +32,7 @@ from local.command_line import default_data_folder
 from local.engine import Engine, EngineFailed
 from local.engine_file import EngineFile
 from local.folder import DataFolder, FolderInUse
-from local.replay import FailureQueue
+from local.replay import FailureQueue, Record
 from local.table import client, ensure
 from local.template import read
 
@@ -211,15 +211,25 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
         yield place
 
 
+_LOST = (
+    "the stream no longer has the records of a failure: every experiment was rebuilt, but which "
+    "webhooks were to hear of them and which files were to go cannot be told. The message stays"
+)
+
+
 def replay(
-    queue: FailureQueue, rebuild: Callable[[str], bool], every: Callable[[], Iterable[str]]
+    queue: FailureQueue,
+    rebuild: Callable[[str], bool],
+    every: Callable[[], Iterable[str]],
+    tell: Callable[[Sequence[Record]], bool],
 ) -> bool:
-    """Rebuilds the experiments that the queue's messages are about, each once, and takes away the
-    messages whose experiments were rebuilt; whether that was all.
+    """Rebuilds the experiments that the queue's messages are about, each once, tells what their
+    records say, and takes away the messages of which both went well; whether that was all.
 
     Args:
         rebuild: an experiment by its id; whether it could be.
         every: the ids of all experiments, for messages that no longer tell which.
+        tell: webhooks and the remover of files what records say; whether it could be.
     """
     failures = list(queue.failures())
     named: set[str] = set().union(*(failure.experiment_ids or () for failure in failures))
@@ -228,8 +238,10 @@ def replay(
     broken = {one for one in sorted(named) if not rebuild(one)}
     left = 0
     for failure in failures:
-        about = named if failure.experiment_ids is None else failure.experiment_ids
-        if broken.isdisjoint(about):
+        if failure.records is None:
+            left += 1
+            print(_LOST, file=sys.stderr)
+        elif broken.isdisjoint(failure.experiment_ids or ()) and tell(failure.records):
             queue.done(failure)
         else:
             left += 1
@@ -283,7 +295,21 @@ def _replay(url: str) -> int:
             return False
         return True
 
-    return 0 if replay(FailureQueue(url), rebuild, rebuilding.experiment_ids) else 1
+    app = import_module("indexer.app")
+
+    def tell(records: Sequence[Record]) -> bool:
+        missing = [name for name in app.queues_of(records) if not os.environ.get(name)]
+        if missing:
+            print(f"set {' and '.join(missing)}: records have something to say", file=sys.stderr)
+            return False
+        try:
+            app.tell(records)
+        except errors.MlflowError as error:
+            print(f"what records say could not be told: {error.message}", file=sys.stderr)
+            return False
+        return True
+
+    return 0 if replay(FailureQueue(url), rebuild, rebuilding.experiment_ids, tell) else 1
 
 
 def _transfer(given: argparse.Namespace) -> int:

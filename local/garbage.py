@@ -34,19 +34,22 @@ def run(older_than: int, experiment_id: str | None) -> int:
         return 1
     garbage, errors = import_module("mlcore.repos.garbage"), import_module("mlcore.errors")
     before = int((time.time() - older_than) * 1000)
-    removed = failed = 0
+    removed = failed = kept = 0
     try:
         for found in garbage.find(before + 1, experiment_id):
             try:
-                garbage.remove(found)
+                went = garbage.remove(found)
             except errors.MlflowError as error:
                 failed += 1
                 print(f"{found.kind} {found.item_id}: {error.message}", file=sys.stderr)
             else:
                 removed += 1
                 print(f"{found.kind} {found.item_id} of experiment {found.experiment_id} removed")
+                if not went:
+                    kept += 1
+                    print("  files stay: something else that is there can name them")
     except errors.MlflowError as error:
         print(f"local.admin: {error.message}", file=sys.stderr)
         return 1
-    print(f"{removed} removed, {failed} failed")
+    print(f"{removed} removed, {failed} failed" + (f", {kept} left files" if kept else ""))
     return 1 if failed else 0

@@ -1,10 +1,11 @@
-"""Reads the indexer's failure queue and names the experiments whose records were given up; rebuilds
-nothing itself.
+"""Reads the indexer's failure queue and the records that were given up; rebuilds and tells nothing
+itself.
 
 Lambda's message holds no record, only where the batch was: a shard of the stream and two sequence
-numbers. For a day the stream still has the records, which name their experiments. After that nobody
-can tell, and every experiment is to be rebuilt. Records are not handed to the indexer again: they
-would fail as before, or come out of order. A rebuild makes everything that they stand for.
+numbers. For a day the stream still has the records. They name experiments, of which a rebuild makes
+everything that is derived; and they alone say what webhooks were to hear of and whose files were
+to go. After that day every experiment can be rebuilt, but what was to be said nobody knows any
+more: so the message stays until somebody has been told.
 """
 
 from __future__ import annotations
@@ -30,12 +31,23 @@ _GONE = {
 }
 
 
+Record = dict[str, Any]
+
+
 class Failure(NamedTuple):
     """One message of the queue."""
 
     receipt: str
-    experiment_ids: frozenset[str] | None
-    """The experiments that its records are of; None if the stream has them no more."""
+    records: tuple[Record, ...] | None
+    """As the indexer was given them; None if the stream has them no more."""
+
+    @property
+    def experiment_ids(self) -> frozenset[str] | None:
+        """The experiments that its records are of; None where nobody can tell."""
+        if self.records is None:
+            return None
+        partitions = {record["dynamodb"]["Keys"]["PK"]["S"] for record in self.records}
+        return frozenset(_experiments(partitions))
 
 
 class FailureQueue:
@@ -60,13 +72,13 @@ class FailureQueue:
                 return
             for message in messages:
                 batch = json.loads(message["Body"])["DDBStreamBatchInfo"]
-                yield Failure(message["ReceiptHandle"], self._experiment_ids(batch))
+                yield Failure(message["ReceiptHandle"], self._records(batch))
 
     def done(self, failure: Failure) -> None:
         self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=failure.receipt)
 
-    def _experiment_ids(self, batch: dict[str, Any]) -> frozenset[str] | None:
-        found: set[str] = set()
+    def _records(self, batch: dict[str, Any]) -> tuple[Record, ...] | None:
+        found: list[Record] = []
         last = int(batch["endSequenceNumber"])
         try:
             answer = self._streams.get_shard_iterator(
@@ -78,17 +90,20 @@ class FailureQueue:
             iterator = answer.get("ShardIterator")
             while iterator is not None:
                 answer = self._streams.get_records(ShardIterator=iterator)
-                records = [record["dynamodb"] for record in answer["Records"]]
-                wanted = [one for one in records if int(one["SequenceNumber"]) <= last]
-                found.update(one["Keys"]["PK"]["S"] for one in wanted)
-                if records and int(records[-1]["SequenceNumber"]) >= last:
+                records = answer["Records"]
+                found += [record for record in records if _number(record) <= last]
+                if records and _number(records[-1]) >= last:
                     break
                 iterator = answer.get("NextShardIterator")
         except ClientError as error:
             if error.response["Error"]["Code"] in _GONE:
                 return None
             raise
-        return frozenset(_experiments(found))
+        return tuple(found)
+
+
+def _number(record: Record) -> int:
+    return int(record["dynamodb"]["SequenceNumber"])
 
 
 def _experiments(partitions: Iterable[str]) -> Iterator[str]:

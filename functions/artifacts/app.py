@@ -49,7 +49,12 @@ RPCS = (
         uploads.get_presigned_download_url,
         "artifacts.read_proxied",
     ),
-    get("/mlflow/artifacts/list", m.ListArtifacts, viewers.list_artifacts, "runs.read_run"),
+    get(
+        "/mlflow/artifacts/list",
+        m.ListArtifacts,
+        viewers.list_artifacts,
+        "artifacts.read_files_of_run",
+    ),
     post(
         "/mlflow/artifacts/presigned-upload-url",
         m.CreatePresignedUploadUrl,
@@ -60,13 +65,13 @@ RPCS = (
         "/mlflow/artifacts/presigned-download-url",
         m.CreatePresignedDownloadUrl,
         uploads.create_presigned_download_url,
-        "runs.read_run",
+        "artifacts.read_files_of_run",
     ),
     get(
         "/mlflow/logged-models/{model_id}/artifacts/directories",
         m.ListLoggedModelArtifacts,
         viewers.list_logged_model_artifacts,
-        "logged_models.read_model",
+        "artifacts.directories_of_model",
     ),
 )
 PLAIN_ROUTES = (
@@ -78,12 +83,12 @@ PLAIN_ROUTES = (
             ("PUT", proxy.upload, "artifacts.update_proxied"),
         )
     ),
-    PlainRoute("GET", "/get-artifact", viewers.get_artifact, "artifacts.read_files_of_run"),
+    PlainRoute("GET", "/get-artifact", viewers.get_artifact, "artifacts.read_file_of_run"),
     PlainRoute(
         "GET",
         "/ajax-api/2.0/mlflow/get-artifact",
         viewers.get_artifact,
-        "artifacts.read_files_of_run",
+        "artifacts.read_file_of_run",
     ),
     PlainRoute(
         "GET",
@@ -101,7 +106,7 @@ PLAIN_ROUTES = (
         "POST",
         "/ajax-api/2.0/mlflow/upload-artifact",
         viewers.upload_artifact,
-        "artifacts.update_files_of_run",
+        "artifacts.update_file_of_run",
     ),
 )
 

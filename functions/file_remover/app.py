@@ -1,7 +1,7 @@
 """Removes the files of runs, traces, logged models and experiments that are gone.
 
-The indexer says what is gone; it may not touch files itself. A message that comes twice finds
-nothing, one that is cut short goes on where it comes again.
+The indexer says what is gone, and what stays although it lies there; it may not touch files itself.
+A message that comes twice finds nothing, one that is cut short goes on where it comes again.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ def _handled(record: Mapping[str, Any]) -> bool:
 def remove(removal: Removal) -> None:
     """Raises TemporarilyUnavailable: call again."""
     for key in _keys(removal):
-        artifacts.store().delete_older(key, removal.before_ms / 1000)
+        artifacts.store().delete_older(key, removal.before_ms / 1000, removal.keep)
 
 
 def _keys(removal: Removal) -> list[str]:
+    if removal.key:
+        return [removal.key]
     if removal.internal:
         return [artifacts.internal(removal.workspace, removal.internal)]
     try:

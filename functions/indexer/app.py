@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from indexer import experiment_items, expiry, history_items, run_items, trace_items, webhook_events
+from indexer import (
+    experiment_items,
+    expiry,
+    file_removals,
+    history_items,
+    run_items,
+    trace_items,
+    webhook_events,
+)
 from mlcore.db.expression import Raw
 from mlcore.observability import logger
 
@@ -72,6 +80,27 @@ def index(records: Sequence[Record]) -> str | None:
         return None
     sequence_number: str = records[min(failed)]["dynamodb"]["SequenceNumber"]
     return sequence_number
+
+
+def tell(records: Sequence[Record]) -> None:
+    """What records alone say, whatever becomes of what is derived: webhooks hear of writes, the
+    remover of what is gone. May be repeated; raises what prevents it."""
+    said = [one["dynamodb"] for one in records if webhook_events.announces(one["dynamodb"])]
+    if said:
+        webhook_events.project(said)
+    ended = [one["dynamodb"] for one in records if _type(one) in EXPIRING]
+    if ended:
+        expiry.project(ended)
+
+
+def queues_of(records: Sequence[Record]) -> list[str]:
+    """The environment variables that :func:`tell` needs for some records."""
+    found = []
+    if any(webhook_events.announces(one["dynamodb"]) for one in records):
+        found.append(webhook_events.QUEUE)
+    if any(_type(one) in EXPIRING and "NewImage" not in one["dynamodb"] for one in records):
+        found.append(file_removals.QUEUE)
+    return found
 
 
 def _type(record: Record) -> str:

@@ -1,12 +1,14 @@
-"""Tells the remover of files which runs, traces, logged models and experiments are gone.
+"""Tells the remover of files which runs, traces, logged models and experiments are gone, and what
+of their folders nobody else can name (:mod:`mlcore.repos.file_owners`).
 
-Of a run or a trace whose experiment is gone as well nothing is said: its files lie below those of
-the experiment.
+Of a run or a trace whose experiment is gone as well nothing is said where its files lay in the
+experiment's own place: that goes as a whole.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,59 +17,92 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.file_removal import Removal
+from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.repos import file_owners, former_locations, locations
+from mlcore.repos.file_owners import Area, Part
 
 QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 """Environment; where it is not set, files stay."""
 
+LISTING_SECONDS: Final = 20.0
+"""For what earlier versions have left to list, once for each table; ``gc`` takes what it needs."""
+
 
 def send(records: Sequence[Mapping[str, Any]]) -> None:
     """Of stream records: those of items that were removed. One BatchGetItem for their experiments,
-    then the messages."""
+    what tells who else has files there, then the messages."""
     queue = os.environ.get(QUEUE)
     removed = [record for record in records if "NewImage" not in record]
     if not queue or not removed:
         return
+    former_locations.enter(time.monotonic() + LISTING_SECONDS)
     places = {keys.experiment(record["OldImage"]["experiment_id"]["S"]): None for record in removed}
     found = dict(zip(places, table.batch_get(list(places)), strict=True))
-    removals = [
-        removal
-        for record in removed
-        for removal in _removals(
-            record["OldImage"],
-            found[keys.experiment(record["OldImage"]["experiment_id"]["S"])],
-            _time_ms(record),
-        )
+    named: list[tuple[str, int, Part]] = []
+    own: list[tuple[str, int, Area]] = []
+    for record in removed:
+        image, before_ms = record["OldImage"], _time_ms(record)
+        experiment = found[keys.experiment(image["experiment_id"]["S"])]
+        for part in _parts(image, experiment):
+            named.append((part.workspace, before_ms, part))
+        own += [(workspace, before_ms, area) for workspace, area in _internal(image, experiment)]
+    decided = file_owners.areas([part for _, _, part in named])
+    told = [
+        (workspace, before_ms, area)
+        for (workspace, before_ms, _), area in zip(named, decided, strict=True)
+        if area is not None
     ]
-    if removals:
-        file_removal.send(queue, removals)
+    if told or own:
+        file_removal.send(
+            queue,
+            [
+                Removal(workspace, before_ms, key=area.key, keep=area.keep)
+                for workspace, before_ms, area in (*told, *own)
+            ],
+        )
+    for record in removed:
+        _forget(record["OldImage"])
 
 
-def _removals(image: Raw, experiment: Raw | None, before_ms: int) -> Iterator[Removal]:
+def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:
+    """The folders of an item that is gone."""
     kind, experiment_id = image["type"]["S"], image["experiment_id"]["S"]
     if kind == "experiment":
-        workspace, location = image["workspace"]["S"], image["artifact_location"]["S"]
-        # Others may share a location that somebody chose.
-        if location.rstrip("/").endswith(f"/{experiment_id}"):
-            yield Removal(workspace, before_ms, location=location)
-        yield Removal(workspace, before_ms, internal=f"traces/{experiment_id}")
-    elif experiment is None:
-        return
-    elif kind == "run":
-        yield Removal(experiment["workspace"]["S"], before_ms, image["artifact_uri"]["S"])
-    elif kind == "logged_model":
-        yield Removal(experiment["workspace"]["S"], before_ms, image["artifact_location"]["S"])
+        yield file_owners.of_experiment(image)
     elif kind == "trace":
-        yield from _of_trace(image["trace_id"]["S"], experiment, before_ms)
+        # Clients choose ids of traces: below a slash may be another's.
+        if experiment is not None and "/" not in image["trace_id"]["S"]:
+            yield file_owners.of_trace(experiment, image["trace_id"]["S"])
+    else:
+        make = file_owners.of_run if kind == "run" else file_owners.of_logged_model
+        workspace = experiment["workspace"]["S"] if experiment is not None else DEFAULT_WORKSPACE
+        part = make(experiment_id, image, workspace)
+        if experiment is not None:
+            yield part
+            return
+        # Which workspace it was nobody can tell: but only the default one has chosen locations.
+        key = locations.key_of(part.location, part.workspace)
+        above = None if key is None else locations.own_place_above(key)
+        if key is not None and (above is None or above[0] != experiment_id):
+            yield part
 
 
-def _of_trace(trace_id: str, experiment: Raw, before_ms: int) -> Iterator[Removal]:
-    """Clients choose ids of traces, and may set the tag that says where the files are."""
-    if "/" in trace_id:
-        return  # what lies below may be another's
-    workspace, experiment_id = experiment["workspace"]["S"], experiment["experiment_id"]["S"]
-    location = experiment["artifact_location"]["S"].rstrip("/")
-    yield Removal(workspace, before_ms, internal=f"traces/{experiment_id}/{trace_id}")
-    yield Removal(workspace, before_ms, location=f"{location}/traces/{trace_id}")
+def _internal(image: Raw, experiment: Raw | None) -> Iterator[tuple[str, Area]]:
+    """Span files of an experiment or a trace that is gone."""
+    kind, experiment_id = image["type"]["S"], image["experiment_id"]["S"]
+    if kind == "experiment":
+        workspace = image["workspace"]["S"]
+        yield workspace, file_owners.internal(experiment_id, workspace)
+    elif kind == "trace" and experiment is not None and "/" not in image["trace_id"]["S"]:
+        workspace = experiment["workspace"]["S"]
+        yield workspace, file_owners.internal(experiment_id, workspace, image["trace_id"]["S"])
+
+
+def _forget(image: Raw) -> None:
+    if image["type"]["S"] == "experiment":
+        locations.forget(
+            image["experiment_id"]["S"], image["artifact_location"]["S"], image["workspace"]["S"]
+        )
 
 
 def _time_ms(record: Mapping[str, Any]) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from mlcore import queues
 from mlcore.db.expression import Raw
@@ -17,6 +17,9 @@ from mlcore.webhooks import announcement, message
 from mlcore.webhooks.announcement import PROMPT_TEXT, PROMPT_TYPE, Announcement
 from mlcore.webhooks.message import DeliveryMessage
 from mlcore.webhooks.webhook import ACTIVE, Webhook
+
+QUEUE: Final = "WEBHOOK_QUEUE_URL"
+"""Environment."""
 
 
 def announces(record: Mapping[str, Any]) -> bool:
@@ -43,7 +46,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         for wanted in deliveries(said, image, listening[said.workspace])
     ]
     if messages:
-        queues.send(os.environ["WEBHOOK_QUEUE_URL"], messages)
+        queues.send(os.environ[QUEUE], messages)
 
 
 def deliveries(

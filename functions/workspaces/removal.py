@@ -25,6 +25,7 @@ from mlcore.repos import (
     evaluation_datasets,
     evaluation_records,
     experiments,
+    former_locations,
     grants,
     moving,
     purging,
@@ -149,6 +150,7 @@ def _move(name: str, deadline: float) -> None:
 
 
 def _purge(name: str, deadline: float) -> None:
+    former_locations.enter(deadline)
     for _, place in _models(name):
         purging.registered_model(place, deadline)
         remains.check(deadline)

@@ -12,7 +12,7 @@ from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.table import table
 from mlcore.entities import Experiment
 from mlcore.ids import new_ulid
-from mlcore.repos import document, experiment_ids, experiments
+from mlcore.repos import document, experiment_ids, experiments, locations
 from mlcore.repos.experiment_creations import IdTaken, NameTaken
 
 _OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_update_time")
@@ -116,6 +116,7 @@ def _update(experiment_id: str, want: Content) -> None:
     if stage != read.experiment.lifecycle_stage:
         experiments.set_stage(read.experiment, stage)
     if "creation_time" in want:
+        locations.enter(read.experiment, want["artifact_location"])
         put(
             keys.experiment(experiment_id),
             {

@@ -8,7 +8,7 @@ from local.transfer.experiments import put
 from local.transfer.item import Content, Item
 from mlcore.db.expression import number, string
 from mlcore.entities import LoggedModel
-from mlcore.repos import logged_model_points, logged_models
+from mlcore.repos import experiments, locations, logged_model_points, logged_models
 from mlcore.repos.logged_models import Record
 
 
@@ -23,6 +23,8 @@ def item(model: LoggedModel, workspace: str) -> Item:
 
     def write(_: Content, found: Content | None) -> None:
         if found is None:
+            experiment = experiments.get(model.experiment_id).experiment
+            locations.enter(experiment, model.artifact_location)
             logged_models.create(model, workspace)
         read = logged_models.load(model.model_id, workspace)
         known = {_identity(point) for point in logged_models.entity(read).metrics}

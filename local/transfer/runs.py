@@ -11,7 +11,7 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.entities import ACTIVE, Metric, Run
-from mlcore.repos import datasets, experiments, history, run_children, runs
+from mlcore.repos import datasets, experiments, history, locations, run_children, runs
 from mlcore.repos.points import pack
 from mlcore.repos.runs import Record
 from mlcore.search.fields import DATASET_CONTEXT_TAG
@@ -48,7 +48,9 @@ def item(source: Source, run_id: str) -> Item:
         _write_datasets(run)
         if found is None:
             # All of a run is written before the run itself, so a run that is there is whole.
-            runs.create(run, experiments.get(run.experiment_id).experiment)
+            experiment = experiments.get(run.experiment_id).experiment
+            locations.enter(experiment, run.artifact_uri)
+            runs.create(run, experiment)
         else:
             _update(run, source.workspace)
 

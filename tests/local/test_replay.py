@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from indexer import app, expiry, webhook_events
 from local import admin
 from local.replay import FailureQueue
 
@@ -68,18 +70,20 @@ def test_a_failure_names_its_experiments_while_the_stream_has_the_records() -> N
 
 
 @pytest.mark.parametrize(
-    ("batches", "broken", "rebuilt", "left"),
+    ("batches", "broken", "rebuilt", "told", "left"),
     [
-        ([batch(4, 5), batch(5, 7)], "", ["5", "7"], 0),
-        ([batch(4, 5), batch(5, 7)], "7", ["5", "7"], 1),
-        ([batch(4, 5), batch(1, 7)], "", ["1", "2", "5"], 0),
-        ([batch(4, 5), batch(1, 7)], "2", ["1", "2", "5"], 1),
-        ([], "", [], 0),
+        ([batch(4, 5), batch(5, 7)], "", ["5", "7"], ["45", "567"], 0),
+        ([batch(4, 5), batch(5, 7)], "7", ["5", "7"], ["45"], 1),
+        ([batch(4, 5), batch(5, 7)], "45", ["5", "7"], ["45", "567"], 1),
+        ([batch(4, 5), batch(1, 7)], "", ["1", "2", "5"], ["45"], 1),
+        ([batch(4, 5), batch(1, 7)], "2", ["1", "2", "5"], ["45"], 1),
+        ([], "", [], [], 0),
     ],
 )
-def test_a_message_goes_when_its_experiments_are_rebuilt(
-    batches: list[dict[str, Any]], broken: str, rebuilt: list[str], left: int
+def test_a_message_goes_when_its_experiments_are_rebuilt_and_all_is_told(
+    batches: list[dict[str, Any]], broken: str, rebuilt: list[str], told: list[str], left: int
 ) -> None:
+    """One whose records are gone stays: what they had to say nobody knows."""
     sqs = Sqs(*batches)
     seen: list[str] = []
 
@@ -87,7 +91,33 @@ def test_a_message_goes_when_its_experiments_are_rebuilt(
         seen.append(experiment_id)
         return experiment_id != broken
 
-    ended_well = admin.replay(FailureQueue("url", sqs, Streams()), rebuild, lambda: ["1", "2", "5"])
+    said: list[str] = []
+
+    def tell(records: Sequence[dict[str, Any]]) -> bool:
+        said.append("".join(record["dynamodb"]["SequenceNumber"] for record in records))
+        return said[-1] != broken
+
+    queue = FailureQueue("url", sqs, Streams())
+    ended_well = admin.replay(queue, rebuild, lambda: ["1", "2", "5"], tell)
     assert sorted(seen) == rebuilt
-    assert ended_well is not bool(broken)
+    assert said == told
+    assert ended_well is (left == 0)
     assert len(sqs.left) == left
+
+
+def test_records_tell_webhooks_and_the_remover(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = {"type": {"S": "run"}, "event": {"S": "{}"}}
+    said = {"type": {"S": "registered_model"}, "event": {"S": "{}"}}
+    records = [
+        {"dynamodb": {"OldImage": gone}},
+        {"dynamodb": {"NewImage": said}},
+        {"dynamodb": {"NewImage": said, "OldImage": said}},
+        {"dynamodb": {"NewImage": gone | {"type": {"S": "run_tag"}}, "OldImage": gone}},
+    ]
+    told: list[Any] = []
+    monkeypatch.setattr(webhook_events, "project", told.append)
+    monkeypatch.setattr(expiry, "project", told.append)
+    app.tell(records)
+    assert told == [[records[1]["dynamodb"]], [records[0]["dynamodb"]]]
+    assert app.queues_of(records) == ["WEBHOOK_QUEUE_URL", "FILE_REMOVAL_QUEUE_URL"]
+    assert app.queues_of(records[2:]) == []

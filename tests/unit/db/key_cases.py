@@ -92,6 +92,8 @@ CASES = {
     "role_name": (keys.role_name("w#", "r"), "ROLES", "ROLENAME#w$23#r"),
     "role_user": (keys.role_user("7", "u"), "ROLES", "ROLEUSER#7#u"),
     "login": (keys.login("::1", "u"), "LOGIN#::1", "LOGIN#u"),
+    "location": (keys.location("team/a", "5"), "LOCATIONS", "LOCATION#team/a#5"),
+    "location_list": (keys.location_list(), "LOCATIONS", "LISTED"),
     "counter": (keys.counter("user"), "COUNTERS", "COUNTER#user"),
     "id_counter": (keys.id_counter(), "CTR", "CTR"),
     "config": (keys.config("ttl_policy"), "CONFIG", "CFG#ttl_policy"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,10 +11,13 @@ import pytest
 from file_remover import app as remover
 from indexer import file_removals
 from mlcore import artifacts, queues
+from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.file_removal import Removal
+from mlcore.repos import former_locations, locations
+from mlcore.repos.locations import Claim
 
 
 def experiment(workspace: str = "default", location: str = "mlflow-artifacts:/E") -> Raw:
@@ -33,11 +37,21 @@ def item(kind: str, **texts: str) -> Raw:
 
 
 def sent(
-    monkeypatch: pytest.MonkeyPatch, image: Raw, there: Raw | None, **more: Any
+    monkeypatch: pytest.MonkeyPatch,
+    image: Raw,
+    there: Raw | None,
+    claims: Sequence[Claim] = (),
+    **more: Any,
 ) -> list[dict[str, Any]]:
+    """What the remover is told; ``claims`` are of experiments that are there."""
     messages: list[queues.Message] = []
     monkeypatch.setenv(file_removals.QUEUE, "queue")
     monkeypatch.setattr(queues, "send", lambda _, found: messages.extend(found))
+    monkeypatch.setattr(former_locations, "enter", lambda _: True)
+    monkeypatch.setattr(locations, "are_listed", lambda: True)
+    monkeypatch.setattr(locations, "overlapping", lambda _: list(claims))
+    monkeypatch.setattr(locations, "there", lambda found, _: {claim.holder for claim in found})
+    monkeypatch.setattr(locations, "forget", lambda *_: None)
 
     def batch_get(places: list[Key]) -> list[Raw | None]:
         return [there for _ in places]
@@ -48,17 +62,25 @@ def sent(
     return [json.loads(message.body) for message in messages]
 
 
-def places(found: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    return [(one["workspace"], one["location"], one["internal"]) for one in found]
+def places(found: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    return [(one["key"], one["keep"]) for one in found]
 
 
 def test_a_run_and_a_model_lose_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
     found = sent(monkeypatch, run, experiment("w"))
-    assert places(found) == [("w", "mlflow-artifacts:/E/R/artifacts", "")]
+    assert places(found) == [("workspaces/w/E/R/artifacts", [])]
     assert found[0]["before_ms"] == 5000
-    model = item("logged_model", model_id="m", artifact_location="s3://b/m")
-    assert places(sent(monkeypatch, model, experiment())) == [("default", "s3://b/m", "")]
+    monkeypatch.setenv("ARTIFACT_BUCKET", "b")
+    model = item("logged_model", model_id="m", artifact_location="s3://b/x/models/m/artifacts")
+    assert places(sent(monkeypatch, model, experiment())) == [("x/models/m/artifacts", [])]
+    other = item("logged_model", model_id="m", artifact_location="s3://other/models/m/artifacts")
+    assert sent(monkeypatch, other, experiment()) == []
+
+
+def test_what_has_another_name_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/other/artifacts")
+    assert sent(monkeypatch, run, experiment()) == []
 
 
 def test_a_run_that_is_still_there_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,15 +89,18 @@ def test_a_run_that_is_still_there_loses_nothing(monkeypatch: pytest.MonkeyPatch
 
 
 def test_with_an_experiment_its_own_tree_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    spans = ("default", "", "traces/E")
-    assert places(sent(monkeypatch, experiment(), None)) == [
-        ("default", "mlflow-artifacts:/E", ""),
-        spans,
-    ]
+    spans = (".internal/traces/E", [])
+    assert places(sent(monkeypatch, experiment(), None)) == [("E", []), spans]
+    inside = Claim("E/x", keys.experiment("F"), "F")
+    assert places(sent(monkeypatch, experiment(), None, [inside])) == [("E", ["E/x"]), spans]
     chosen = experiment(location="mlflow-artifacts:/shared")
-    assert places(sent(monkeypatch, chosen, None)) == [spans]
+    assert places(sent(monkeypatch, chosen, None)) == [("shared", []), spans]
+    shared = Claim("shared", keys.experiment("F"), "F")
+    assert places(sent(monkeypatch, chosen, None, [shared])) == [spans]
     run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
     assert sent(monkeypatch, run, None) == []
+    run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/shared/R/artifacts")
+    assert places(sent(monkeypatch, run, None, [shared])) == [("shared/R/artifacts", [])]
 
 
 def test_a_trace_says_nothing_about_places(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +109,14 @@ def test_a_trace_says_nothing_about_places(monkeypatch: pytest.MonkeyPatch) -> N
         "tags": {"M": {"mlflow.artifactLocation": {"S": "mlflow-artifacts:/OTHER"}}}
     }
     assert places(sent(monkeypatch, trace, experiment("w"))) == [
-        ("w", "", "traces/E/tr-1"),
-        ("w", "mlflow-artifacts:/E/traces/tr-1", ""),
+        ("workspaces/w/E/traces/tr-1", []),
+        (".internal/workspaces/w/traces/E/tr-1", []),
     ]
     assert sent(monkeypatch, item("trace", trace_id="tr/../1"), experiment()) == []
+    encoded = item("trace", trace_id="tr%2Fother")
+    assert places(sent(monkeypatch, encoded, experiment())) == [
+        (".internal/traces/E/tr%2Fother", [])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +137,7 @@ def test_messages_that_fail_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str, float]] = []
 
     class Store:
-        def delete_older(self, key: str, before: float) -> None:
+        def delete_older(self, key: str, before: float, keep: Sequence[str]) -> None:
             if key.endswith("bad"):
                 raise OSError
             done.append((key, before))

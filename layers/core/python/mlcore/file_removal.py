@@ -11,13 +11,18 @@ from mlcore import queues
 
 
 class Removal(NamedTuple):
-    """Files below a location, or below a path of what only the product reads and writes; what was
-    written after ``before_ms`` belongs to something newer and stays."""
+    """Files below a key of the store (or, of earlier versions, below a location, or below a path of
+    what only the product reads and writes); what was written after ``before_ms`` belongs to
+    something newer and stays, and so does what is at or below ``keep``.
+
+    Whoever sends it has asked :mod:`mlcore.repos.file_owners`."""
 
     workspace: str
     before_ms: int
     location: str = ""
     internal: str = ""
+    key: str = ""
+    keep: Sequence[str] = ()
 
 
 def send(queue_url: str, removals: Sequence[Removal]) -> None:

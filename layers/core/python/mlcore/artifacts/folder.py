@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from mlcore import errors
+from mlcore.artifacts.paths import below, is_kept
 from mlcore.artifacts.port import Entry, Opened, Part
 from mlcore.artifacts.signing import Signer
 
@@ -137,10 +138,14 @@ class Folder:
             path.unlink(missing_ok=True)
             self._drop_empty(path.parent)
 
-    def delete_tree(self, key: str) -> None:
+    def delete_tree(self, key: str, keep: Sequence[str] = ()) -> None:
         path = self._path(key)
         if not path.is_dir():
-            self.delete(key)
+            if not is_kept(key, keep):
+                self.delete(key)
+            return
+        if keep:
+            self.delete_older(key, float("inf"), keep)
             return
         for entry in sorted(path.iterdir()):
             if entry.is_dir() and not entry.is_symlink():
@@ -149,10 +154,13 @@ class Folder:
                 entry.unlink(missing_ok=True)
         self._drop_empty(path)
 
-    def delete_older(self, key: str, before: float) -> None:
+    def delete_older(self, key: str, before: float, keep: Sequence[str] = ()) -> None:
         for parent, _, names in os.walk(self._path(key), topdown=False):
             folder = Path(parent)
+            above = "/".join(folder.relative_to(self.files).parts)
             for name in names:
+                if is_kept(below(above, name), keep):
+                    continue
                 with contextlib.suppress(FileNotFoundError):
                     if (folder / name).lstat().st_mtime <= before:
                         (folder / name).unlink()

@@ -27,19 +27,25 @@ def locate(location: str, workspace: str, path: str = "") -> str:
         InvalidParameterValue: the path is not safe, or the location is none that we keep: another
             bucket, another service, or a folder of whatever machine.
     """
-    parsed = urlparse(location)
-    if parsed.scheme == "mlflow-artifacts":
-        root = parsed.path
-    elif parsed.scheme in PROXIED and _ROUTE in parsed.path:
-        root = parsed.path.split(_ROUTE, 1)[1]
-    elif parsed.scheme == "s3" and parsed.netloc == os.environ.get("ARTIFACT_BUCKET"):
-        root = parsed.path
-    else:
+    root = root_of(location)
+    if root is None:
         raise InvalidParameterValue(
             f"This server keeps no files at '{location}': it reads 'mlflow-artifacts:' locations "
             "and its own bucket. A client with access to the location reaches it directly."
         )
     return below(scoped(safe_path(root.lstrip("/")), workspace), safe_path(path))
+
+
+def root_of(location: str) -> str | None:
+    """The path of a location that we keep, not yet checked; None for any other."""
+    parsed = urlparse(location)
+    if parsed.scheme == "mlflow-artifacts":
+        return parsed.path
+    if parsed.scheme in PROXIED and _ROUTE in parsed.path:
+        return parsed.path.split(_ROUTE, 1)[1]
+    if parsed.scheme == "s3" and parsed.netloc == os.environ.get("ARTIFACT_BUCKET"):
+        return parsed.path
+    return None
 
 
 def internal(workspace: str, path: str) -> str:

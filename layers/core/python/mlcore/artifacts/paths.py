@@ -6,6 +6,7 @@ is what is used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote, urlparse, urlunparse
 
@@ -66,6 +67,16 @@ def names_file(path: str) -> bool:
 def below(root: str, path: str) -> str:
     """The key of a safe path below a key."""
     return f"{root}/{path}" if root and path else root or path
+
+
+def covers(root: str, key: str) -> bool:
+    """Whether a key is another or below it; "" has all below it."""
+    return not root or key == root or key.startswith(f"{root}/")
+
+
+def is_kept(key: str, keep: Sequence[str]) -> bool:
+    """Whether a removal leaves a file, for it lies below one of the keys that are to stay."""
+    return any(covers(root, key) for root in keep)
 
 
 def scoped(path: str, workspace: str) -> str:

@@ -59,14 +59,16 @@ class Store(Protocol):
     def delete(self, key: str) -> None:
         """Removes a file; nothing happens when there is none."""
 
-    def delete_tree(self, key: str) -> None:
-        """Removes a file or a directory with everything below it."""
+    def delete_tree(self, key: str, keep: Sequence[str] = ()) -> None:
+        """Removes a file or a directory with everything below it, but for what is at or below one
+        of the keys ``keep``."""
 
-    def delete_older(self, key: str, before: float) -> None:
+    def delete_older(self, key: str, before: float, keep: Sequence[str] = ()) -> None:
         """Removes everything below a directory that was written at or before a time.
 
         Args:
             before: seconds since 1970.
+            keep: as in :meth:`delete_tree`.
         """
 
     def download_url(

@@ -13,6 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
+from mlcore.artifacts.paths import is_kept
 from mlcore.artifacts.port import Entry, Opened, Part
 from mlcore.aws import forget_stale_connections
 
@@ -110,21 +111,21 @@ class Bucket:
         with _translated():
             self._client.delete_object(Bucket=self._name, Key=key)
 
-    def delete_tree(self, key: str) -> None:
-        if key:
+    def delete_tree(self, key: str, keep: Sequence[str] = ()) -> None:
+        if key and not is_kept(key, keep):
             self.delete(key)
-        self._delete_below(f"{key}/" if key else "", float("inf"))
+        self._delete_below(f"{key}/" if key else "", float("inf"), keep)
 
-    def delete_older(self, key: str, before: float) -> None:
-        self._delete_below(f"{key}/", before)
+    def delete_older(self, key: str, before: float, keep: Sequence[str] = ()) -> None:
+        self._delete_below(f"{key}/", before, keep)
 
-    def _delete_below(self, prefix: str, before: float) -> None:
+    def _delete_below(self, prefix: str, before: float, keep: Sequence[str]) -> None:
         with _translated():
             for page in self._pages(prefix, ""):
                 found = [
                     {"Key": one["Key"]}
                     for one in page.get("Contents", ())
-                    if one["LastModified"].timestamp() <= before
+                    if one["LastModified"].timestamp() <= before and not is_kept(one["Key"], keep)
                 ]
                 if not found:
                     continue

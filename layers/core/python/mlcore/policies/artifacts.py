@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from typing import Any
 
 from mlcore import errors
 from mlcore.artifacts import safe_path
+from mlcore.artifacts.paths import scoped
 from mlcore.auth.permissions import (
     ANY,
     EXPERIMENT,
@@ -17,15 +18,16 @@ from mlcore.auth.permissions import (
     Permission,
 )
 from mlcore.auth.requirements import Requirement
+from mlcore.limits.registry import version_number
+from mlcore.policies import places
 from mlcore.policies.access import Access, absent
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.registry import may_read_version
-from mlcore.policies.requests import Policy, inherited, on_runs
+from mlcore.policies.requests import Policy, inherited, named, on_runs
+from mlcore.repos import logged_models, model_versions, runs
 from mlcore.settings import workspaces_enabled
 
 _FOLDERS = {"models": LOGGED_MODEL, "traces": TRACE}
-EXPERIMENTS = re.compile(r"[0-9A-Z]{26}|[0-9]+")
-RUN_FOLDERS = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{32}")
 
 
 def proxied(action: str, *, tree: bool = False) -> Policy:
@@ -40,21 +42,36 @@ def proxied(action: str, *, tree: bool = False) -> Policy:
             path = safe_path(_path(message))
         except errors.MlflowError:
             return False
-        segments = [segment for segment in path.split("/") if segment]
-        if segments[:1] == ["workspaces"]:
-            segments = segments[2:]
-        if not segments or not EXPERIMENTS.fullmatch(segments[0]):
+        found = _places(path, access.workspace, tree=tree)
+        if not found:
             return bool(getattr(_general(access), f"can_{action}"))
-        experiment_id, *rest = segments
-        kinds = _kinds(rest, tree=tree)
-        if not kinds:
-            return access.allows(Requirement(EXPERIMENT, experiment_id, action))
-        return access.allows(
-            Requirement(EXPERIMENT, experiment_id, "read"),
-            *(inherited(experiment_id, kind, action) for kind in kinds),
+        return all(
+            _allows(access, experiment_id, rest, action, tree=tree) for experiment_id, rest in found
         )
 
     return policy
+
+
+def _places(path: str, workspace: str, *, tree: bool) -> list[tuple[str, list[str]]]:
+    """The experiments in whose places a path lies, each with the segments below its place."""
+    try:
+        key = scoped(path, workspace)
+    except errors.InvalidParameterValue:
+        own = places.own_place(path)  # another workspace's, which is refused later
+        return [] if own is None else [(own.experiment_id, own.rest(path))]
+    return [(one.experiment_id, one.rest(key)) for one in places.around(key, tree=tree)]
+
+
+def _allows(
+    access: Access, experiment_id: str, rest: list[str], action: str, *, tree: bool
+) -> bool:
+    kinds = _kinds(rest, tree=tree)
+    if not kinds:
+        return access.allows(Requirement(EXPERIMENT, experiment_id, action))
+    return access.allows(
+        Requirement(EXPERIMENT, experiment_id, "read"),
+        *(inherited(experiment_id, kind, action) for kind in kinds),
+    )
 
 
 def _kinds(rest: list[str], *, tree: bool) -> tuple[str, ...]:
@@ -63,7 +80,7 @@ def _kinds(rest: list[str], *, tree: bool) -> tuple[str, ...]:
         return (RUN, TRACE, LOGGED_MODEL) if tree else ()
     if rest[0] in _FOLDERS:
         return (_FOLDERS[rest[0]],)
-    if tree or rest[1:2] == ["artifacts"] or RUN_FOLDERS.fullmatch(rest[0]):
+    if tree or rest[1:2] == ["artifacts"] or places.RUN_FOLDERS.fullmatch(rest[0]):
         return (RUN,)
     return ()
 
@@ -89,32 +106,69 @@ def on_run_argument(action: str) -> Policy:
         run_id = arguments.get("run_id") or arguments.get("run_uuid")
         if not run_id:
             raise errors.InvalidParameterValue("Request must specify run_id or run_uuid parameter")
-        return on_runs(access, [run_id], action)
+        return files_of_runs(access, [run_id], action)
 
     return policy
+
+
+def files_of_runs(access: Access, run_ids: Sequence[str], action: str) -> bool:
+    """As :func:`on_runs`, and by what the places allow that their experiments lie in."""
+    return on_runs(access, run_ids, action) and places.may_through(
+        access, filter(None, map(runs.locate, run_ids)), action
+    )
+
+
+def files_of_models(access: Access, model_ids: Sequence[str], action: str) -> bool:
+    """As :func:`files_of_runs`."""
+    found = logged_models.find(model_ids, access.workspace)
+    return on_models(access, model_ids, action) and places.may_through(
+        access, [item["experiment_id"]["S"] for item in found if item is not None], action
+    )
+
+
+def files_of_run(action: str) -> Policy:
+    """The run that a message names, by either of its two names."""
+
+    def policy(access: Access, message: Any) -> bool:
+        run_id = message.run_id or named(message, "run_uuid", "run_id")
+        return files_of_runs(access, [run_id], action)
+
+    return policy
+
+
+def directories_of_model(access: Access, message: Any) -> bool:
+    return files_of_models(access, [message.model_id], "read")
 
 
 def upload_of_run_or_model(access: Access, message: Any) -> bool:
     if bool(message.run_id) == bool(message.model_id):
         raise errors.InvalidParameterValue("Exactly one of run_id and model_id must be provided.")
     if message.model_id:
-        return on_models(access, [message.model_id], "update")
-    return on_runs(access, [message.run_id], "update")
+        return files_of_models(access, [message.model_id], "update")
+    return files_of_runs(access, [message.run_id], "update")
 
 
 def file_of_model(access: Access, message: Any) -> bool:
-    return on_models(access, [message.parameters["model_id"]], "read")
+    return files_of_models(access, [message.parameters["model_id"]], "read")
 
 
 def file_of_version(access: Access, message: Any) -> bool:
     name = message.arguments().get("name")
     if not name:
         raise errors.InvalidParameterValue("Request must specify name parameter")
-    return may_read_version(access, name)
+    if not may_read_version(access, name):
+        return False
+    try:
+        number = version_number(message.arguments().get("version", ""))
+        read = model_versions.get(access.workspace, name, number).version
+    except errors.MlflowError:
+        return True  # the route says what is wrong
+    return places.may_read_source(access, read.storage_location or read.source)
 
 
 read_proxied = proxied("read")
 manage_proxied_tree = proxied("manage", tree=True)
 update_proxied = proxied("update")
-read_files_of_run = on_run_argument("read")
-update_files_of_run = on_run_argument("update")
+read_file_of_run = on_run_argument("read")
+update_file_of_run = on_run_argument("update")
+read_files_of_run = files_of_run("read")

@@ -15,6 +15,7 @@ from mlcore.auth.permissions import (
     TRACE,
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement
+from mlcore.policies import places
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     inherited,
@@ -29,7 +30,11 @@ CONTENTS = (RUN, TRACE, LOGGED_MODEL, ASSESSMENT, "review_queue", SCORER, "score
 
 
 def create(access: Access, message: Any) -> bool:
-    return access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))
+    if not (access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))):
+        return False
+    if message.artifact_location:
+        places.check_choice(access, message.artifact_location)
+    return True
 
 
 def read_by_name(access: Access, message: Any) -> bool:

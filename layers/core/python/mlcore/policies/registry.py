@@ -9,6 +9,7 @@ from mlcore.auth.permissions import ANY, PROMPT, REGISTERED_MODEL, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.model_sources import ModelUri, is_model_uri, model_uri
+from mlcore.policies import places
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.requests import Policy, named, on_runs, version_type
@@ -99,6 +100,8 @@ def create_version(access: Access, message: Any) -> bool:
     tags = {tag.key: tag.value for tag in message.tags}
     asserted = kind_of_tags(tags) if IS_PROMPT in tags else kind
     if asserted != kind and not access.allows(Requirement(version_type(asserted), ANY, NOT_DENIED)):
+        return False
+    if not places.may_read_source(access, message.source):
         return False
     source = _source(message.source)
     if source is not None and source.name:

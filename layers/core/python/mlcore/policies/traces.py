@@ -8,6 +8,8 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.auth.permissions import ANY, ASSESSMENT, EXPERIMENT, LOGGED_MODEL, RUN, TRACE
 from mlcore.auth.requirements import NOT_DENIED, Requirement
+from mlcore.limits.locations import below
+from mlcore.policies import places
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     Policy,
@@ -19,6 +21,9 @@ from mlcore.policies.requests import (
     on_runs,
 )
 from mlcore.repos import traces
+from mlcore.repos.traces import Record
+
+LOCATION_TAG: Final = "mlflow.artifactLocation"
 
 EXPERIMENT_HEADER: Final = "x-mlflow-experiment-id"
 
@@ -32,16 +37,34 @@ _TOLD_BY: Final = {
 
 def experiments_of(access: Access, trace_ids: Sequence[str]) -> list[str] | None:
     """The experiments of traces; None when one of them is missing."""
-    found = traces.find_many(trace_ids, access.workspace)
+    return _experiments(traces.find_many(trace_ids, access.workspace))
+
+
+def _experiments(found: Sequence[Record | None]) -> list[str] | None:
     known = [read.experiment.experiment_id for read in found if read is not None]
-    return known if len(known) == len(trace_ids) else None
+    return known if len(known) == len(found) else None
 
 
 def on_traces(access: Access, trace_ids: Sequence[str], action: str) -> bool:
-    """A missing trace is refused like one of somebody else."""
-    experiment_ids = experiments_of(access, trace_ids)
-    requirements = across(experiment_ids or (), TRACE, action)
-    return requirements is not None and access.allows(*requirements)
+    """A missing trace is refused like one of somebody else. A trace whose files are said to be in
+    another's place is read by who may read there."""
+    found = traces.find_many(trace_ids, access.workspace)
+    requirements = across(_experiments(found) or (), TRACE, action)
+    return (
+        requirements is not None
+        and access.allows(*requirements)
+        and (action != "read" or all(_may_read_files(access, read) for read in found))
+    )
+
+
+def _may_read_files(access: Access, read: Record | None) -> bool:
+    """The tag that says where a trace's files are is the clients' to set."""
+    told = None if read is None else read.document.texts("tags").get(LOCATION_TAG)
+    if read is None or told is None:
+        return True
+    root = read.experiment.artifact_location
+    own = below(root, f"traces/{read.trace_id}/artifacts")
+    return told == own or places.may_read(access, told, own=own)
 
 
 def on_trace(action: str) -> Policy:

@@ -29,7 +29,7 @@ from mlcore.limits.experiments import is_given_out, no_experiment_id
 from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentTag
-from mlcore.repos import document, experiment_ids, text_index, workspaces
+from mlcore.repos import document, experiment_ids, locations, text_index, workspaces
 from mlcore.repos.document import Document
 from mlcore.repos.experiment_creations import (
     IdTaken,
@@ -153,7 +153,10 @@ def create(experiment: Experiment, also: Sequence[Operation] = ()) -> None:
         if there is not None and not is_of(experiment, there):
             raise IdTaken(experiment.experiment_id)
     table.batch_write(children)
-    put(experiment, item, [*workspaces.entering(experiment.workspace), *also])
+    elsewhere = locations.of_experiment(
+        experiment.experiment_id, experiment.artifact_location, experiment.workspace
+    )
+    put(experiment, item, [*workspaces.entering(experiment.workspace), *elsewhere, *also])
 
 
 def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:

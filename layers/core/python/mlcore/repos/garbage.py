@@ -9,7 +9,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.entities import DELETED
-from mlcore.repos import experiments, purging, runs, workspaces
+from mlcore.repos import experiments, former_locations, purging, runs, workspaces
 
 
 class Garbage(NamedTuple):
@@ -27,6 +27,7 @@ def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
     Raises:
         ResourceDoesNotExist: there is no such experiment.
     """
+    former_locations.enter(again=True)
     if experiment_id is not None:
         yield from _of_experiment(experiments.get(experiment_id).document.item, before_ms)
         return
@@ -37,15 +38,15 @@ def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
                 yield from _of_experiment(item, before_ms)
 
 
-def remove(garbage: Garbage) -> None:
-    """Removes it with its files; its name is free then. May be killed and repeated."""
+def remove(garbage: Garbage) -> bool:
+    """Removes it with its files; its name is free then. False if files stay that others can name.
+    May be killed and repeated."""
     kind, experiment_id, item_id, workspace = garbage
     if kind == keys.EXPERIMENT.name:
-        purging.experiment(experiment_id)
-    elif kind == keys.RUN.name:
-        purging.run(experiment_id, item_id, workspace)
-    else:
-        purging.logged_model(experiment_id, item_id, workspace)
+        return purging.experiment(experiment_id)
+    if kind == keys.RUN.name:
+        return purging.run(experiment_id, item_id, workspace)
+    return purging.logged_model(experiment_id, item_id, workspace)
 
 
 def _of_experiment(item: Raw, before_ms: int) -> Iterator[Garbage]:

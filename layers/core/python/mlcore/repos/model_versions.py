@@ -29,7 +29,7 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import ModelVersionTag, RunModelVersion
 from mlcore.prompts import IS_PROMPT
-from mlcore.repos import document, registered_models
+from mlcore.repos import document, locations, registered_models
 from mlcore.repos.document import Document
 from mlcore.repos.registered_models import Record as ModelRecord
 from mlcore.webhooks import announcement
@@ -240,6 +240,13 @@ def creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> lis
     ]
     if version.run_id:
         operations.append(Put(_link(model, version)))
+    operations += locations.of_version(
+        model.home,
+        model.incarnation,
+        version.version,
+        version.storage_location or version.source,
+        model.model.workspace,
+    )
     return [*operations, *(Put(child) for child in children)]
 
 

@@ -9,7 +9,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.experiments import ExperimentNameLock
-from mlcore.repos import experiments, model_names, registered_models
+from mlcore.repos import experiments, locations, model_names, registered_models
 from mlcore.repos import webhooks as webhook_items
 from mlcore.webhooks import sealing
 from mlcore.webhooks.webhook import Webhook
@@ -52,6 +52,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
                 Put(dict(lock.serialize()), absent),
                 Delete(keys.experiment_name_lock(old, name)),
                 Change(place, change),
+                *locations.of_moved(experiment_id, item["artifact_location"]["S"], old),
             ],
             new_ulid(),
         )

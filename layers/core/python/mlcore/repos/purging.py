@@ -7,27 +7,37 @@ time is limited pass a deadline and call again.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
-from mlcore import artifacts, errors
-from mlcore.artifacts.paths import INTERNAL, WORKSPACES
 from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Update, number, string
+from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import Delete, TransactionFailed, table
 from mlcore.entities import DELETED
 from mlcore.ids import new_ulid, now_ms
-from mlcore.repos import grants, registered_models, remains
+from mlcore.repos import (
+    file_owners,
+    former_locations,
+    grants,
+    locations,
+    registered_models,
+    remains,
+)
+from mlcore.repos.file_owners import Part
 
 TOGETHER: Final = 500
 SWEEPS: Final = 20
 """Whoever has read an experiment before it was deleted may still write to it for a moment."""
 
+_TOLD: Final = ("type", "run_id", "artifact_uri", "model_id", "artifact_location", "trace_id")
 
-def experiment(experiment_id: str, deadline: float = float("inf")) -> None:
-    """Deletes an experiment with its runs, traces, logged models and files, then its name.
+
+def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
+    """Deletes an experiment with its runs, traces, logged models and files, then its name; False if
+    its folder stays, for others can name what is in it.
 
     Args:
         deadline: of :func:`time.monotonic`.
@@ -38,16 +48,21 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> None:
     place = keys.experiment(experiment_id)
     item = table.get(place)
     if item is None:
-        return
+        return True
     if item["stage"]["S"] != DELETED:
         _mark_deleted(place)
     workspace = item["workspace"]["S"]
     grants.sweep(workspace, EXPERIMENT, experiment_id)
+    former_locations.enter(deadline)
+    whole = file_owners.of_experiment(item)
+    if file_owners.is_here(whole) and file_owners.areas([whole]) == [None]:
+        # Its folder is not its own; while its items tell what in there is, that goes.
+        _delete_files_of_parts(item, deadline)
     for _ in range(SWEEPS):
         if not remains.of_experiment(experiment_id, deadline):
             break
-    delete_files(item["artifact_location"]["S"], workspace)
-    _delete_internal_files(experiment_id, workspace)
+    went = file_owners.remove([whole])
+    file_owners.remove_areas([file_owners.internal(experiment_id, workspace)])
     mine = Condition()
     mine.require_absent_or_equal("experiment_id", string(experiment_id))
     while item is not None:
@@ -58,28 +73,35 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> None:
             # The lock is another's already: only the experiment is left to go.
             table.delete(place)
         item = table.get(place)
+    locations.forget(experiment_id, whole.location, workspace)
+    return went
 
 
-def run(experiment_id: str, run_id: str, workspace: str) -> None:
-    """Deletes a run, its children and its files; the indexer takes away what it derived."""
+def run(experiment_id: str, run_id: str, workspace: str) -> bool:
+    """Deletes a run, its children and its files; the indexer takes away what it derived. False if
+    files stay."""
     place = keys.run(experiment_id, run_id)
     item = table.get(place)
     if item is None:
-        return
-    delete_files(item["artifact_uri"]["S"], workspace)
+        return True
+    former_locations.enter()
+    went = file_owners.remove([file_owners.of_run(experiment_id, item, workspace)])
     remains.of_run(experiment_id, run_id)
     table.delete(place)
+    return went
 
 
-def logged_model(experiment_id: str, model_id: str, workspace: str) -> None:
-    """Deletes a logged model, what it had no room for, and its files."""
+def logged_model(experiment_id: str, model_id: str, workspace: str) -> bool:
+    """Deletes a logged model, what it had no room for, and its files. False if files stay."""
     place = keys.logged_model(experiment_id, model_id)
     item = table.get(place)
     if item is None:
-        return
-    delete_files(item["artifact_location"]["S"], workspace)
+        return True
+    former_locations.enter()
+    went = file_owners.remove([file_owners.of_logged_model(experiment_id, item, workspace)])
     remains.of_logged_model(experiment_id, model_id)
     table.delete(place)
+    return went
 
 
 def registered_model(place: Key, deadline: float = float("inf")) -> None:
@@ -111,24 +133,30 @@ def registered_model(place: Key, deadline: float = float("inf")) -> None:
     table.delete(place)
 
 
-def delete_files(location: str, workspace: str) -> None:
-    """Deletes what is below a location, if we keep it."""
-    try:
-        key = artifacts.locate(location, workspace)
-    except errors.InvalidParameterValue:
-        return  # another bucket, another service: not ours to delete
-    if key and key not in (WORKSPACES, INTERNAL, f"{WORKSPACES}/{workspace}"):
-        artifacts.store().delete_tree(key)
-
-
 def workspace_files(name: str) -> None:
-    """Deletes what is left below a workspace's own folders."""
-    artifacts.store().delete_tree(f"{WORKSPACES}/{name}")
-    artifacts.store().delete_tree(artifacts.internal(name, "").rstrip("/"))
+    """Deletes what is left below a workspace's own folders, but for what was taken out of it."""
+    file_owners.remove_areas(file_owners.of_workspace(name))
 
 
-def _delete_internal_files(experiment_id: str, workspace: str) -> None:
-    artifacts.store().delete_tree(artifacts.internal(workspace, f"traces/{experiment_id}"))
+def _delete_files_of_parts(experiment: Raw, deadline: float) -> None:
+    workspace = experiment["workspace"]["S"]
+    pk = keys.experiment(experiment["experiment_id"]["S"]).pk
+    listed = table.query_all(pk, attributes=_TOLD)
+    while together := list(islice(listed, TOGETHER)):
+        parts = [part for item in together for part in _part(experiment, item, workspace)]
+        file_owners.remove(parts)
+        remains.check(deadline)
+
+
+def _part(experiment: Raw, item: Raw, workspace: str) -> list[Part]:
+    experiment_id, kind = experiment["experiment_id"]["S"], item["type"]["S"]
+    if kind == keys.RUN.name:
+        return [file_owners.of_run(experiment_id, item, workspace)]
+    if kind == keys.LOGGED_MODEL.name:
+        return [file_owners.of_logged_model(experiment_id, item, workspace)]
+    if kind == keys.TRACE.name:
+        return [file_owners.of_trace(experiment, item["trace_id"]["S"])]
+    return []
 
 
 def _mark_deleted(place: Key) -> None:

@@ -83,6 +83,9 @@ Items: under each partition key its sort keys, and the items' ``type``::
         CTR                                                 id_counter
     CONFIG
         CFG#<key>                                           config
+    LOCATIONS
+        LOCATION#<location>#<holder>                        location
+        LISTED                                              location_list
     WEBHOOKS#<workspace>
         WH#<webhook_id>                                     webhook
     EVALDATASETS#<workspace>
@@ -153,6 +156,8 @@ from mlcore.db.keys.experiments import *  # noqa: F403
 from mlcore.db.keys.experiments import EXPERIMENT_INDEX_PATTERNS, EXPERIMENT_PATTERNS
 from mlcore.db.keys.indexes import *  # noqa: F403
 from mlcore.db.keys.indexes import INDEX_PATTERNS
+from mlcore.db.keys.locations import *  # noqa: F403
+from mlcore.db.keys.locations import LOCATION_PATTERNS
 from mlcore.db.keys.logged_models import *  # noqa: F403
 from mlcore.db.keys.logged_models import LOGGED_MODEL_PATTERNS
 from mlcore.db.keys.pattern import *  # noqa: F403
@@ -177,6 +182,7 @@ PATTERNS: dict[str, Pattern] = {
         *PROJECTION_PATTERNS,
         *REGISTRY_PATTERNS,
         *PLATFORM_PATTERNS,
+        *LOCATION_PATTERNS,
         *WEBHOOK_PATTERNS,
         *EVALUATION_PATTERNS,
     )

@@ -1,0 +1,216 @@
+"""No remover takes a file that something else can name, and what nobody names goes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexer import file_removals
+from mlcore import artifacts as port
+from mlcore import queues
+from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.paths import covers
+from mlcore.entities import Workspace
+from mlcore.repos import former_locations, garbage, locations
+from mlcore.repos import workspaces as repo
+from tests.contract.api import Api
+from tests.contract.conftest import Store, enable_workspaces, examples, forget
+from tests.contract.file_world import SCHEME, World, deliver
+from tests.contract.streams import following
+from workspaces import removal
+
+STEPS = ("own", "place", "announce", "arrive", "run", "run", "model", "version")
+ENDS = ("delete", "delete part", "expire", "expire part", "delete version", "collect")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARTIFACT_FOLDER", str(tmp_path_factory.mktemp("store")))
+        patch.setenv(file_removals.QUEUE, "queue")
+        patch.setattr(queues, "send", deliver)
+        patch.setattr(file_removals, "_time_ms", lambda _: 1 << 53)
+        port.store.cache_clear()
+        made = port.store()
+        assert isinstance(made, Folder)
+        yield made
+        port.store.cache_clear()
+
+
+def _step(world: World, step: str, draw: Any) -> None:
+    there, alive = world.alive()
+    here = [one for one in world.experiments if one.item_id in there]
+    parts = [one for one in world.parts if one.item_id in alive]
+    listed = [one for one in here if one.item_id not in world.gone]
+    usable = [one for one in parts if {one.item_id, one.experiment_id}.isdisjoint(world.gone)]
+    if step == "own":
+        world.experiment(None)
+    elif step == "place":
+        world.experiment(draw(st.sampled_from(world.places())))
+    elif step in ("announce", "arrive", "collect"):
+        getattr(world, step)()
+    elif step in ("run", "model") and listed:
+        getattr(world, step)(draw(st.sampled_from(listed)))
+    elif step == "version" and usable:
+        world.version(draw(st.sampled_from(usable)))
+    elif step == "delete version" and world.versions:
+        world.delete(draw(st.sampled_from(world.versions)))
+    elif step in ("delete", "delete part"):
+        found = listed if step == "delete" else usable
+        if found:
+            one = draw(st.sampled_from(found))
+            world.delete(one)
+            world.gone.add(one.item_id)
+    elif step in ("expire", "expire part"):
+        found = here if step == "expire" else parts
+        if found:
+            world.expire(draw(st.sampled_from(found)))
+
+
+def _check(world: World) -> None:
+    there, alive = world.alive()
+    left = world.remaining()
+    places = {one.folder for one in world.experiments if one.item_id in there}
+    for file, owner in world.files.items():
+        lives = owner.item_id in (there if owner.kind == "experiment" else alive)
+        registered = any(covers(one.folder, file) for one in world.versions)
+        if lives or registered:
+            assert file in left, (file, owner, lives, world.experiments)
+        elif not any(covers(place, file) for place in places):
+            assert file not in left, (file, owner, world.experiments)
+
+
+@examples(8)
+@given(data=st.data())
+def test_files_go_with_the_last_that_names_them(
+    shared_store: Store, files: Folder, data: st.DataObject
+) -> None:
+    """Experiments, runs, models and versions in places that overlap at random, some taken before
+    their owner was there; deleted, collected or expired in any order. Whose item is there has its
+    files. A file that nobody has around it is gone; at the end all are."""
+    forget()
+    locations._complete.clear()
+    with following(shared_store) as stream:
+        stream.fresh()
+        world = World(shared_store, files, stream)
+        made = data.draw(st.lists(st.sampled_from(STEPS), min_size=3, max_size=12))
+        ends = st.lists(st.sampled_from((*ENDS, *STEPS)), max_size=8)
+        for step in ("own", "run", *made, *data.draw(ends)):
+            _step(world, step, data.draw)
+            if step.startswith(("expire", "collect")):
+                _check(world)
+        for version in list(world.versions):
+            world.delete(version)
+        there, _ = world.alive()
+        for one in world.experiments:
+            if one.item_id in there and one.item_id not in world.gone:
+                world.delete(one)
+        world.collect()
+        assert world.remaining() == set()
+        shutil.rmtree(files.files)
+        files.files.mkdir()
+
+
+def test_experiments_that_share_a_place(store: Store, files: Folder) -> None:
+    api = store.api
+    one, other = (api.new_experiment(n, artifact_location=SCHEME + "team") for n in ("a", "b"))
+    runs = {each: api.new_run(each) for each in (one, other)}
+    for run_id in runs.values():
+        files.put(f"team/{run_id}/artifacts/f", b"x")
+    files.put("team/readme", b"x")
+    api.post("experiments/delete", experiment_id=one)
+    (found,) = garbage.find(1 << 53)
+    assert garbage.remove(found) is False
+    assert files.get(f"team/{runs[one]}/artifacts/f") is None
+    assert files.get(f"team/{runs[other]}/artifacts/f") == b"x"
+    assert files.get("team/readme") == b"x"
+    api.post("experiments/delete", experiment_id=other)
+    (found,) = garbage.find(1 << 53)
+    assert garbage.remove(found) is True
+    assert files.list("") == []
+    assert not [item for item in store.items() if item["type"]["S"] == "location"]
+
+
+def test_what_earlier_versions_left_is_listed_first(store: Store, files: Folder) -> None:
+    """Without the list nothing goes; the list is made of what is there."""
+    api = store.api
+    victim = api.new_experiment("victim")
+    run_id = api.new_run(victim)
+    place = f"{victim}/{run_id}/artifacts"
+    files.put(f"{place}/mine", b"x")
+    other = api.new_experiment("other", artifact_location=SCHEME + place)
+    files.put(f"{place}/other", b"x")
+    api.post("registered-models/create", name="m")
+    api.post("model-versions/create", name="m", source=SCHEME + place, run_id=run_id)
+    listed = [item for item in store.items() if item["type"]["S"] == "location"]
+    assert len(listed) == 2
+    for item in listed:
+        key = {"PK": item["PK"], "SK": item["SK"]}
+        store.direct.delete_item(TableName=store.table, Key=key)
+    locations._complete.clear()
+    assert not former_locations.enter(-1.0)
+    with following(store) as stream:
+        stream.fresh()
+        locations._complete.clear()
+        api.post("runs/delete", run_id=run_id)
+        (found,) = garbage.find(1 << 53)
+        assert garbage.remove(found) is False
+        assert {each.name for each in files.list(place)} == {"mine", "other"}
+    again = [item for item in store.items() if item["type"]["S"] == "location"]
+    assert {json.dumps(one["path"]) for one in again} == {json.dumps({"S": place})}
+    assert other
+
+
+def test_a_store_keeps_what_it_is_told(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "a")
+    for key in ("a/b/c", "a/bc", "a/d/e/f", "a/d/e", "x"):
+        if key != "a/d/e":
+            folder.put(key, b"x")
+    folder.delete_tree("a", ["a/b", "a/d/e/f"])
+    assert sorted(entry.name for entry in folder.list("a")) == ["b", "d"]
+    folder.delete_older("", 1 << 40, ["a"])
+    assert [entry.name for entry in folder.list("")] == ["a"]
+    folder.delete_tree("a", ["a"])
+    folder.delete_tree("a")
+    assert folder.list("") == []
+
+
+def test_what_left_a_workspace_keeps_its_files(
+    store: Store, files: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workspace of the same name comes and goes with all that is in it."""
+    enable_workspaces(monkeypatch, "team-w")
+    monkeypatch.setattr(removal, "WORK_SECONDS", 60.0)
+    monkeypatch.setenv("INDEX_LAG_MS", "0")
+    made = Api("team-w").new_experiment("moved")
+    run_id = Api("team-w").new_run(made)
+    kept = {
+        f"workspaces/team-w/{made}/{run_id}/artifacts/f",
+        f".internal/workspaces/team-w/traces/{made}/t/pack",
+        f"workspaces/team-w2/{made}/f",
+    }
+    _end("team-w", "SET_DEFAULT")
+    repo.create(Workspace("team-w", None))
+    second = Api("team-w").new_experiment("second")
+    gone = {f"workspaces/team-w/{second}/f", f".internal/workspaces/team-w/traces/{second}/p"}
+    for path in (*kept, *gone, "workspaces/team-w/loose"):
+        files.put(path, b"x")
+    _end("team-w", "CASCADE")
+    left = {path for path in (*kept, *gone, "workspaces/team-w/loose") if files.get(path)}
+    assert left == kept
+    shutil.rmtree(files.files)
+    files.files.mkdir()
+
+
+def _end(name: str, mode: str) -> None:
+    read = repo.find(name)
+    assert read is not None
+    removal._empty(name, mode, float("inf"))
+    assert repo.delete(repo.find(name) or read)

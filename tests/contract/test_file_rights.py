@@ -1,0 +1,228 @@
+"""Who may choose a place for files; reaching files through another place gives no right."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+import artifacts.app
+import traces.app
+from mlcore import artifacts as port
+from mlcore.artifacts.folder import Folder
+from mlcore.auth.permissions import EXPERIMENT, Grant
+from mlcore.entities import ACTIVE, Experiment
+from mlcore.http import lambda_handler
+from mlcore.repos import experiments, grants, users
+from mlcore.repos.users import User
+from mlcore.settings import AUTHENTICATION
+from tests.contract.api import Answer
+from tests.contract.conftest import Store
+from tests.contract.logins import ADMIN, Logins, named
+
+NUMBERS = itertools.count()
+MLFLOW = "2.0/mlflow"
+BUCKET = "our-bucket"
+
+
+class Callers(Logins):
+    """Also of files and traces; ``plain`` calls any path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(AUTHENTICATION, "basic")
+            files = lambda_handler(artifacts.app.RPCS, artifacts.app.PLAIN_ROUTES)
+            self._handlers |= {"artifacts": files}
+            self._files = files
+            self._traces = lambda_handler(traces.app.RPCS, traces.app.PLAIN_ROUTES)
+
+    def plain(
+        self, caller: dict[str, Any], method: str, path: str, body: str = "", /, **query: str
+    ) -> int:
+        handler = self._traces if "traces" in path or "trace-" in path else self._files
+        event = {
+            "version": "2.0",
+            "rawPath": path,
+            "rawQueryString": urlencode(query),
+            "headers": {"content-type": "application/json", "host": "localhost"},
+            "requestContext": {"http": {"method": method}, "requestId": "t", "authorizer": caller},
+            "isBase64Encoded": False,
+            "body": body,
+        }
+        status: int = handler(event, None)["statusCode"]
+        return status
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("ARTIFACT_BUCKET", BUCKET)
+    port.store.cache_clear()
+    made = port.store()
+    assert isinstance(made, Folder)
+    yield made
+    port.store.cache_clear()
+
+
+def _user() -> tuple[User, dict[str, Any]]:
+    user = users.create(f"u{next(NUMBERS)}", "", is_admin=False)
+    return user, named(user.username)
+
+
+def _create(callers: Callers, caller: dict[str, Any], location: str = "") -> Answer:
+    fields = {"artifact_location": location} if location else {}
+    path = f"{MLFLOW}/experiments/create"
+    return callers.ask(caller, "POST", path, name=f"e{next(NUMBERS)}", **fields)
+
+
+def test_nobody_takes_a_place_that_is_anothers(
+    store: Store, files: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = "MLFLOW_ALLOWED_HOST_ADDRESSED_ARTIFACT_SCHEMES"
+    monkeypatch.setenv(allowed, "http,https,mlflow-artifacts")
+    callers = Callers()
+    (_, victim), (_, attacker) = _user(), _user()
+    one = _create(callers, victim).body["experiment_id"]
+    run_id = store.api.new_run(one)
+    assert _create(callers, victim, "mlflow-artifacts:/team/a").status == 200
+    first = chr(ord(one[0]))
+    taken = [one, f"{one}/", f"{one}/x", f"{one}/{run_id}/artifacts", f"./{one}", f"x/../{one}"]
+    taken += [f"%{ord(first):02x}{one[1:]}", f"{one}?a=b", "", "%2e", "team", "team/a", "team/a/b"]
+    taken += ["6", "6/x", "2024", "workspaces", "workspaces/x", "workspaces/x/6", ".internal"]
+    route = "api/2.0/mlflow-artifacts/artifacts"
+    for path in taken:
+        for root in (
+            "mlflow-artifacts:/",
+            "mlflow-artifacts://host:5000/",
+            f"s3://{BUCKET}/",
+            f"http://host/{route}/",
+            f"https://host:1/x/{route}/",
+        ):
+            refused = _create(callers, attacker, root + path)
+            assert refused.status in (400, 403), (root, path)
+            assert refused.code in ("PERMISSION_DENIED", "INVALID_PARAMETER_VALUE"), refused
+    told = _create(callers, attacker, f"mlflow-artifacts:/{one}")
+    assert (told.status, told.code) == (403, "PERMISSION_DENIED")
+    for free in ("mlflow-artifacts:/mine", "mlflow-artifacts:/team2", f"s3://another/{one}"):
+        assert _create(callers, attacker, free).status == 200, free
+    assert _create(callers, attacker, "mlflow-artifacts:/mine/too").status == 200
+    assert _create(callers, victim, f"mlflow-artifacts:/{one}/x").status == 200
+    users.create("admin", "", is_admin=True)
+    assert _create(callers, ADMIN, "mlflow-artifacts:/6").status == 200
+
+
+def _made_before_login(experiment_id: str, location: str, owner: User) -> None:
+    experiments.create(
+        Experiment(
+            experiment_id=experiment_id,
+            name=f"e{next(NUMBERS)}",
+            artifact_location=location,
+            lifecycle_stage=ACTIVE,
+            creation_time=1,
+            last_update_time=1,
+            tags={},
+            workspace="default",
+        )
+    )
+    grants.put(owner, "default", Grant(EXPERIMENT, experiment_id, "MANAGE"))
+
+
+def _deny(user: User, experiment_id: str) -> None:
+    grants.put(user, "default", Grant(EXPERIMENT, experiment_id, "NO_PERMISSIONS"))
+
+
+ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
+
+
+def test_a_shared_place_gives_no_right(store: Store, files: Folder) -> None:
+    """Both experiments were made when nobody logged in; each owner is denied the other."""
+    callers = Callers()
+    (one, a), (other, b) = _user(), _user()
+    _made_before_login("6", "mlflow-artifacts:/6", one)
+    _made_before_login("7", "mlflow-artifacts:/6", other)
+    _made_before_login("8", "mlflow-artifacts:/team", one)
+    _made_before_login("9", "mlflow-artifacts:/team/sub", other)
+    for user, theirs in ((one, ("7", "9")), (other, ("6", "8"))):
+        for each in theirs:
+            _deny(user, each)
+    mine, its = store.api.new_run("6"), store.api.new_run("7")
+    for path in (
+        f"6/{mine}/artifacts/f",
+        f"6/{its}/artifacts/f",
+        "6/loose",
+        "team/x",
+        "team/sub/x",
+    ):
+        files.put(path, b"x")
+
+    def read(caller: dict[str, Any], path: str) -> int:
+        return callers.plain(caller, "GET", f"{ARTIFACTS}/{path}")
+
+    assert read(a, f"6/{mine}/artifacts/f") == read(b, f"6/{its}/artifacts/f") == 200
+    assert read(b, f"6/{mine}/artifacts/f") == read(a, f"6/{its}/artifacts/f") == 403
+    assert read(a, "6/loose") == read(b, "6/loose") == 403
+    assert read(a, "team/x") == 200
+    assert read(b, "team/x") == 403
+    assert read(a, "team/sub/x") == read(b, "team/sub/x") == 403
+    for caller in (a, b):
+        for path in ("6", "team", "team/sub"):
+            assert callers.plain(caller, "DELETE", f"{ARTIFACTS}/{path}") == 403, path
+        assert callers.plain(caller, "PUT", f"{ARTIFACTS}/team/sub/y", "y") == 403
+    assert callers.plain(a, "PUT", f"{ARTIFACTS}/team/y", "y") == 200
+    assert callers.plain(ADMIN, "DELETE", f"{ARTIFACTS}/team") == 200
+
+
+def test_an_experiment_in_anothers_run_reaches_nothing(store: Store, files: Folder) -> None:
+    callers = Callers()
+    (owner, _), (attacker, b) = _user(), _user()
+    _made_before_login("1", "mlflow-artifacts:/1", owner)
+    _deny(attacker, "1")
+    run_id = store.api.new_run("1")
+    place = f"1/{run_id}/artifacts"
+    _made_before_login("2", f"mlflow-artifacts:/{place}", attacker)
+    inside = store.api.new_run("2")
+    files.put(f"{place}/secret", b"x")
+    upload = "/ajax-api/2.0/mlflow/upload-artifact"
+    query = {"run_uuid": inside, "path": "f"}
+    assert callers.plain(b, "POST", upload, "data", **query) == 403
+    assert callers.plain(b, "GET", "/get-artifact", run_id=inside, path="f") == 403
+    listed = callers.ask(b, "GET", f"{MLFLOW}/artifacts/list", run_id=inside)
+    assert listed.status == 403
+    # A version whose source is our own bucket, which nobody compares with a run.
+    path = f"{MLFLOW}/registered-models/create"
+    assert callers.ask(b, "POST", path, name="m").status == 200
+    source = f"s3://{BUCKET}/{place}"
+    path = f"{MLFLOW}/model-versions/create"
+    assert callers.ask(b, "POST", path, name="m", source=source).status == 403
+    store.api.post("model-versions/create", name="m", source=source)
+    query = {"name": "m", "version": "1", "path": "secret"}
+    assert callers.plain(b, "GET", "/model-versions/get-artifact", **query) == 403
+    assert callers.plain(ADMIN, "GET", "/model-versions/get-artifact", **query) == 200
+
+
+def test_a_trace_may_not_name_anothers_files(store: Store, files: Folder) -> None:
+    callers = Callers()
+    (owner, _), (attacker, b) = _user(), _user()
+    _made_before_login("1", "mlflow-artifacts:/1", owner)
+    _made_before_login("2", "mlflow-artifacts:/2", attacker)
+    _deny(attacker, "1")
+    files.put("1/traces/tr-v/artifacts/traces.json", b'{"spans": []}')
+    files.put("2/traces/tr-1/artifacts/traces.json", b'{"spans": []}')
+    body = {"experiment_id": "2", "timestamp_ms": 1, "tags": [], "request_metadata": []}
+    body["request_id"] = "tr-1"
+    assert callers.plain(b, "POST", "/api/2.0/mlflow/traces", json.dumps(body)) == 200
+    made = next(item for item in store.items() if item["type"]["S"] == "trace")
+    trace_id = made["trace_id"]["S"]
+    get = "/ajax-api/2.0/mlflow/get-trace-artifact"
+    files.put(f"2/traces/{trace_id}/artifacts/traces.json", b'{"spans": []}')
+    assert callers.plain(b, "GET", get, request_id=trace_id) == 200
+    tag = {"key": "mlflow.artifactLocation", "value": "mlflow-artifacts:/1/traces/tr-v/artifacts"}
+    path = f"/api/2.0/mlflow/traces/{trace_id}/tags"
+    assert callers.plain(b, "PATCH", path, json.dumps(tag)) == 200
+    assert callers.plain(b, "GET", get, request_id=trace_id) == 403
