@@ -74,7 +74,7 @@ format: .venv/all.stamp ## Rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .
 
 prices: .venv/all.stamp ## Make the price list of models again, from the installed mlflow; ARGS="FOLDER" or "FILE" names another source
-	$(BIN)/python -m local.price_list $(ARGS)
+	$(BIN)/python -m operate.price_list $(ARGS)
 
 # The cache of `sam build` does not look at the environment, so each architecture has its own.
 build: .tools/sam-$(SAM_VERSION).stamp ## Validate template.yaml and build what `sam deploy` uploads; ARCHITECTURE=x86_64
@@ -92,11 +92,11 @@ deploy: .venv/local.stamp ## Build and deploy a stage of samconfig.toml, in the 
 	@$(NEED_STAGE)
 	@$(MAKE) --no-print-directory build
 	.tools/sam/bin/sam deploy --config-env $(STAGE) --stack-name $(STACK) --no-fail-on-empty-changeset $(ARGS)
-	$(BIN)/python -m local.versions prune $(STACK) --keep $(KEEP)
+	$(BIN)/python -m operate.versions prune $(STACK) --keep $(KEEP)
 
 rollback: .venv/local.stamp ## Let callers reach the deployment before, at once; STAGE=dev
 	@$(NEED_STAGE)
-	$(BIN)/python -m local.versions rollback $(STACK)
+	$(BIN)/python -m operate.versions rollback $(STACK)
 
 sizes: build ## Size of what is built, and the CPU time of each function's import
 	@$(PYTHON313) -m bench.built .aws-sam/build
@@ -114,7 +114,7 @@ deploy-tools: .tools/sam-$(SAM_VERSION).stamp
 
 publish-ui: .venv/local.stamp $(UI) ## Put the web UI into the bucket of a deployed stage; STAGE=dev, or STACK=…
 	@$(NEED_STAGE)
-	$(BIN)/python -m local.ui_bucket $(STACK)
+	$(BIN)/python -m operate.ui_bucket $(STACK)
 
 bench: setup ## Measure the speed of the local runner
 	$(BIN)/python -m bench $(ARGS)
@@ -136,9 +136,9 @@ clean: ## Remove what the other targets made
 	$(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 
 # Where Python is told to write no bytecode, every start would compile our own sources again.
-SOURCES := $(shell find layers/core/python functions local -name '*.py')
+SOURCES := $(shell find layers/core/python functions local operate -name '*.py')
 .cache/compiled.stamp: $(SOURCES) | .venv/local.stamp
-	@$(BIN)/python -m compileall -q layers/core/python functions local
+	@$(BIN)/python -m compileall -q layers/core/python functions local operate
 	@mkdir -p $(@D) && touch $@
 
 # The second environment contains the first, so its stamp renews both and `make local` never removes a test tool.

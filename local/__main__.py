@@ -10,7 +10,7 @@ from typing import Any
 
 from local.cloudformation import TemplateError
 from local.command_line import parse
-from local.engine import EngineFailed
+from local.engine.engine import EngineFailed
 from local.folder import FolderInUse
 from local.runner import CannotStart, Runner
 

@@ -15,8 +15,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from local.access_log import report
-from local.engine_file import EngineFile, is_damage
+from local.engine.file import EngineFile, is_damage
+from local.log import report
 
 _PROBE_BYTES = 1 << 20
 _EXAMINED_SECONDS = 1.0

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, MutableMapping
 from pathlib import Path
 
-from local.access_log import report
+from local.log import report
 from local.template import FunctionDefinition
 
 DEFAULT_TABLE_NAME = "mlflow-serverless"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from local.access_log import report
+from local.log import report
 
 FIRST_ROUND_SECONDS = 5.0
 ROUND_SECONDS = 3600.0

@@ -17,29 +17,30 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local import engine as engines
-from local import environment, folder, table, ttl
-from local.access_log import report
-from local.aws_endpoint import AwsEndpoint
-from local.batch import DeadLetters
-from local.checkpoints import Checkpoints
+from local import environment, folder
+from local.aws.endpoint import AwsEndpoint
+from local.aws.kms import Kms
+from local.aws.sqs import Queues
+from local.aws.storage import Storage
 from local.command_line import Options
-from local.completion import Completion
 from local.condition import Condition, damaged, find_unwritable
-from local.engine import Engine, EngineFailed
-from local.engine_file import EngineFile
+from local.engine import engine as engines
+from local.engine import table, ttl
+from local.engine.engine import Engine, EngineFailed
+from local.engine.file import EngineFile
+from local.events.batch import DeadLetters
+from local.events.checkpoints import Checkpoints
+from local.events.completion import Completion
+from local.events.queue_poller import QueuePoller
+from local.events.stream import StreamPoller, stream_client
 from local.folder import DataFolder
 from local.function import Function, ImportFailed
 from local.housekeeping import Housekeeping
-from local.kms import Kms
-from local.queue_poller import QueuePoller
-from local.routes import Router
-from local.server import Application, Server, is_loopback, listen
-from local.sqs import Queues
-from local.storage import Storage
-from local.stream import StreamPoller, stream_client
+from local.http.routes import Router
+from local.http.server import Application, Server, is_loopback, listen
+from local.http.website import Website
+from local.log import report
 from local.template import Template, read
-from local.website import Website
 from mlcore.errors import MlflowError
 
 HEALTH_SECONDS = 30

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYER = ROOT / "layers/core/python/mlcore"
 FUNCTIONS = ROOT / "functions"
 DOMAINS = tuple(sorted(path.parent.name for path in FUNCTIONS.glob("*/app.py")))
-SOURCE_FOLDERS = ("layers", "functions", "local", "tests", "bench", "examples")
+SOURCE_FOLDERS = ("layers", "functions", "local", "operate", "tests", "bench", "examples")
 
 
 CONSUMERS = {

@@ -35,7 +35,7 @@ def test_files_are_named_by_nouns() -> None:
 def test_only_keys_spells_keys() -> None:
     spelled = {
         path: [f"{_name(path)}:{line}: {text}" for line, text in found]
-        for path in project.sources("layers", "functions", "local")
+        for path in project.sources("layers", "functions", "local", "operate")
         if (found := [item for item in project.literals(path) if KEY.search(item[1])])
     }
     keys = {path for path in spelled if path.is_relative_to(project.LAYER / "db/keys")}
@@ -46,6 +46,6 @@ def test_only_keys_spells_keys() -> None:
 def test_every_module_says_what_it_owns() -> None:
     assert [
         _name(path)
-        for path in project.sources("layers", "functions", "local")
+        for path in project.sources("layers", "functions", "local", "operate")
         if path.stat().st_size and not path.read_text().startswith('"""')
     ] == []

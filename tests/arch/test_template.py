@@ -12,7 +12,7 @@ import pytest
 
 from indexer import app as indexer
 from local.cloudformation import Resolver
-from local.routes import Router
+from local.http.routes import Router
 from local.template import RouteDefinition
 from mlcore.models.base import IndexedItem
 from mlcore.models.by_type import MODELS

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectionClosedError
 
-from local.transfer.experiments import Experiments
-from local.transfer.item import differences
-from local.transfer.journal import Journal
 from mlcore.db import capacity, keys
 from mlcore.db import table as table_module
 from mlcore.db.client import client
 from mlcore.entities import ACTIVE, Experiment
 from mlcore.ids import now_ms
 from mlcore.repos import document, experiment_creations, experiment_ids, experiments
+from operate.transfer.experiments import Experiments
+from operate.transfer.item import differences
+from operate.transfer.journal import Journal
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import EXAMPLES, Store
 from tests.doubles.faulty import Fault

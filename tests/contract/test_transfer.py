@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from local.transfer import accounts, files, spaces, webhooks
-from local.transfer.item import Item, differences
-from local.transfer.rest import Server, SourceFailed
 from mlcore import artifacts
 from mlcore.artifacts.folder import Folder
 from mlcore.auth.permissions import Grant
 from mlcore.repos import grants, users
 from mlcore.repos import webhooks as webhook_items
+from operate.transfer import accounts, files, spaces, webhooks
+from operate.transfer.item import Item, differences
+from operate.transfer.rest import Server, SourceFailed
 from tests.contract.conftest import Store
 
 ROLE = {

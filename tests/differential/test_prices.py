@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from local import price_list as maker
 from mlcore.prices.cost import cost
 from mlcore.prices.price_list import FILE
+from operate import price_list as maker
 from tests.differential.stock import SEED
 
 stock = pytest.importorskip("mlflow.tracing.utils")

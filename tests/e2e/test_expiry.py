@@ -14,7 +14,7 @@ import boto3
 import pytest
 
 from local import environment
-from local.socket_client import URL, through_socket
+from local.engine.client import URL, through_socket
 from mlcore.db.local_socket import socket_path
 from tests.servers import Server, followed, start_product, stopped
 

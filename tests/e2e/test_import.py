@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from local.engine import Engine
+from local.engine.engine import Engine
+from local.engine.table import client
 from local.folder import DataFolder
-from local.table import client
 from tests.e2e import old_server
 from tests.engines import ROOT
 from tests.servers import Server, environment, followed, start_product, start_stock, stopped

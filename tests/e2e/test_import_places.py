@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from local.table import client, ensure
+from local.engine.table import client, ensure
 from local.template import read
 from tests import ministack
 from tests.e2e.clients import OLD_SERVER, python

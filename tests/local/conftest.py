@@ -17,11 +17,11 @@ import pytest
 from botocore.config import Config
 
 from local.cloudformation import Resolver, load
-from local.engine import Engine, EngineFailed, executable
-from local.engine_file import EngineFile
+from local.engine.client import URL, through_socket
+from local.engine.engine import Engine, EngineFailed, executable
+from local.engine.file import EngineFile
+from local.engine.table import ensure
 from local.folder import DataFolder
-from local.socket_client import URL, through_socket
-from local.table import ensure
 from mlcore.db.local_socket import socket_path
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from local.garbage import seconds_of
+from operate.garbage import seconds_of
 
 from .conftest import ROOT, Local, eventually
 

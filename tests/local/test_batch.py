@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import local.batch
-from local.batch import Batch, BatchQueue, DeadLetters
+import local.events.batch
+from local.events.batch import Batch, BatchQueue, DeadLetters
 from local.template import StreamMapping
 
 
 @pytest.fixture(autouse=True)
 def _no_backoff(monkeypatch: Any) -> None:
-    monkeypatch.setattr(local.batch, "FIRST_BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(local.events.batch, "FIRST_BACKOFF_SECONDS", 0.0)
 
 
 def mapping(**changes: Any) -> Any:
@@ -104,7 +104,7 @@ def test_nothing_matched_is_processed_at_once() -> None:
 def test_only_poison_is_given_up_and_order_is_kept(
     count: int, poison: set[int], raises: bool, size: int, retries: int
 ) -> None:
-    local.batch.FIRST_BACKOFF_SECONDS = 0.0
+    local.events.batch.FIRST_BACKOFF_SECONDS = 0.0
     poison = {number for number in poison if number <= count}
     function = Function(poison, raises)
     done, dropped = drain(function, count, batch_size=size, maximum_retry_attempts=retries)
@@ -159,7 +159,7 @@ def test_age_ends_retries_but_never_the_first_try() -> None:
 
 
 def test_backoff_grows(monkeypatch: Any) -> None:
-    monkeypatch.setattr(local.batch, "FIRST_BACKOFF_SECONDS", 0.1)
+    monkeypatch.setattr(local.events.batch, "FIRST_BACKOFF_SECONDS", 0.1)
     monkeypatch.setattr("time.monotonic", lambda: 100.0)
     queue = BatchQueue(mapping(maximum_retry_attempts=-1), Function({1}), print, print)
     queue.add(records(1), "1")

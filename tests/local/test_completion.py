@@ -11,8 +11,8 @@ from typing import Any
 import botocore.session
 import pytest
 
-from local.checkpoints import Checkpoints
-from local.engine import Engine, EngineFailed, executable
+from local.engine.engine import Engine, EngineFailed, executable
+from local.events.checkpoints import Checkpoints
 from local.folder import DataFolder
 
 from .conftest import ROOT, TABLE, Local, RunningEngine, eventually

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from local.engine_file import EngineFile
+from local.engine.file import EngineFile
 
 from .conftest import ROOT, Local, eventually
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from local import engine as engines
-from local import engine_launcher
-from local.engine import Engine
+from local.engine import engine as engines
+from local.engine import launcher as engine_launcher
+from local.engine.engine import Engine
 from local.folder import DataFolder
 from mlcore.db.local_socket import SocketConnection, socket_path
 

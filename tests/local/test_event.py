@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.event import (
+from local.http.event import (
     MAXIMUM_PAYLOAD_BYTES,
     BadAnswer,
     HttpRequest,
@@ -19,7 +19,7 @@ from local.event import (
     is_too_large,
     to_http,
 )
-from local.routes import Match
+from local.http.routes import Match
 
 MATCH = Match("ANY /a/{proxy+}", "F", {"proxy": "b"})
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.cloudformation import TemplateError
-from local.filters import compile_filters
+from local.events.filters import compile_filters
 
 RECORD = {
     "eventName": "MODIFY",

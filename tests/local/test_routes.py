@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.cloudformation import TemplateError
-from local.routes import Router
+from local.http.routes import Router
 from local.template import RouteDefinition
 
 KEYS = [

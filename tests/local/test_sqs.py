@@ -9,10 +9,10 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 
-from local.aws_endpoint import AwsEndpoint
-from local.kms import Kms
-from local.queue_poller import QueuePoller
-from local.sqs import Queues
+from local.aws.endpoint import AwsEndpoint
+from local.aws.kms import Kms
+from local.aws.sqs import Queues
+from local.events.queue_poller import QueuePoller
 from local.template import QueueDefinition, QueueMapping
 
 from .conftest import eventually

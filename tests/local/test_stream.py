@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import local.batch
-from local.batch import DeadLetters
-from local.checkpoints import Checkpoints
-from local.stream import StreamPoller, stream_client
+import local.events.batch
+from local.events.batch import DeadLetters
+from local.events.checkpoints import Checkpoints
+from local.events.stream import StreamPoller, stream_client
 
 from .conftest import TABLE, eventually
 from .test_batch import mapping
@@ -18,7 +18,7 @@ from .test_batch import mapping
 
 @pytest.fixture(autouse=True)
 def _short_backoff(monkeypatch: Any) -> None:
-    monkeypatch.setattr(local.batch, "FIRST_BACKOFF_SECONDS", 0.005)
+    monkeypatch.setattr(local.events.batch, "FIRST_BACKOFF_SECONDS", 0.005)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.cloudformation import NO_VALUE, Resolver, TemplateError, load
-from local.routes import Router
+from local.http.routes import Router
 from local.template import read
 
 FIXTURE = Path(__file__).parent / "fixtures/template.yaml"

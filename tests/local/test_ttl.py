@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from local.engine_file import EngineFile
-from local.table import ttl_attribute
-from local.ttl import sweep
+from local.engine.file import EngineFile
+from local.engine.table import ttl_attribute
+from local.engine.ttl import sweep
 
 from .conftest import TABLE
 

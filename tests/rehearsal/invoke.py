@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from local.aws_endpoint import AwsEndpoint
-from local.kms import Kms
-from local.routes import Router
+from local.aws.endpoint import AwsEndpoint
+from local.aws.kms import Kms
+from local.http.routes import Router
 from local.template import RouteDefinition
 from tests.arch import grants, project
 from tests.arch.rights import TABLE, Right

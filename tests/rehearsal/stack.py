@@ -145,8 +145,8 @@ class Stack:
         return self._run("local.admin", *arguments, text=text, **table)
 
     def versions(self, action: str, *arguments: str) -> str:
-        """What ``python -m local.versions`` prints."""
-        done = self._run("local.versions", action, self.name, *arguments)
+        """What ``python -m operate.versions`` prints."""
+        done = self._run("operate.versions", action, self.name, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

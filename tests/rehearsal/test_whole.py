@@ -114,7 +114,7 @@ def announced(receiver: Receiver) -> set[Any]:
 
 def test_chromium_shows_the_ui(stack: Stack) -> None:
     published = subprocess.run(
-        [sys.executable, "-m", "local.ui_bucket", NAME],
+        [sys.executable, "-m", "operate.ui_bucket", NAME],
         cwd=ROOT,
         env=stack.environment,
         capture_output=True,

@@ -1,0 +1,105 @@
+"""Answers for the AWS services that functions call besides DynamoDB, over AWS's JSON protocols.
+
+Functions talk to it with the same botocore clients as in AWS. It knows no service: operations are
+given to it by name. Only this machine reaches it, and only who knows its address, which holds a
+secret of this start.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from local.log import report
+
+Operation = Callable[[dict[str, Any]], dict[str, Any]]
+
+MAXIMUM_REQUEST_BYTES = 4 * 1024 * 1024
+
+
+class ServiceError(Exception):
+    """An operation refuses, with the code that AWS gives."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class AwsEndpoint:
+    """Serves operations, named as the header X-Amz-Target does, on a free port of the loopback."""
+
+    def __init__(self, operations: Mapping[str, Operation]) -> None:
+        self._path = f"/{secrets.token_urlsafe(24)}"
+
+        class Handler(_Handler):
+            """Bound to these operations."""
+
+            served = operations
+            secret = self._path
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.5,), name="aws-endpoint", daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        """For ``AWS_ENDPOINT_URL_<SERVICE>``."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
+
+    def start(self) -> None:
+        """Starts answering."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answers what it has begun and closes the port."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    served: Mapping[str, Operation] = {}
+    secret = ""
+
+    def do_POST(self) -> None:
+        """One operation. Browsers cannot send its header to another origin unasked."""
+        length = int(self.headers.get("Content-Length") or 0)
+        if length > MAXIMUM_REQUEST_BYTES:
+            self.close_connection = True
+            self._answer(413, {"__type": "RequestEntityTooLarge"})
+            return
+        body = self.rfile.read(length)
+        if not hmac.compare_digest(self.path.rstrip("/").encode(), self.secret.encode()):
+            self._answer(403, {"__type": "AccessDeniedException"})
+            return
+        operation = self.served.get(self.headers.get("X-Amz-Target") or "")
+        if operation is None:
+            self._answer(400, {"__type": "UnknownOperationException"})
+            return
+        try:
+            self._answer(200, operation(json.loads(body or b"{}")))
+        except ServiceError as error:
+            self._answer(400, {"__type": error.code, "message": str(error)})
+        except Exception as error:
+            report(f"{self.headers['X-Amz-Target']} failed", error)
+            self._answer(500, {"__type": "InternalFailure", "message": "see the runner's output"})
+
+    def _answer(self, status: int, content: Mapping[str, Any]) -> None:
+        text = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing: requests of functions are theirs to log."""

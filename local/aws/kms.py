@@ -1,0 +1,70 @@
+"""KMS on this machine: one key, in a file that only its owner may read.
+
+Text is sealed with AES-256 in GCM; the encryption context is authenticated with it, as in AWS.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from local.aws.endpoint import Operation, ServiceError
+
+_NONCE_BYTES = 12
+_KEY_BYTES = 32
+
+
+class Kms:
+    """The operations Encrypt and Decrypt. The key is made at its first use."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def operations(self) -> dict[str, Operation]:
+        """By the names of the protocol."""
+        return {"TrentService.Encrypt": self.encrypt, "TrentService.Decrypt": self.decrypt}
+
+    def encrypt(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Plaintext to CiphertextBlob."""
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        plain = base64.b64decode(request["Plaintext"])
+        sealed = nonce + AESGCM(self._key()).encrypt(nonce, plain, _context(request))
+        return {"CiphertextBlob": base64.b64encode(sealed).decode(), "KeyId": request["KeyId"]}
+
+    def decrypt(self, request: dict[str, Any]) -> dict[str, Any]:
+        """CiphertextBlob to Plaintext."""
+        sealed = base64.b64decode(request["CiphertextBlob"])
+        nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+        try:
+            plain = AESGCM(self._key()).decrypt(nonce, rest, _context(request))
+        except (InvalidTag, ValueError):
+            raise ServiceError(
+                "InvalidCiphertextException", f"sealed with another key than {self._path}"
+            ) from None
+        return {"Plaintext": base64.b64encode(plain).decode(), "KeyId": request.get("KeyId", "")}
+
+    def _key(self) -> bytes:
+        if not self._path.exists():
+            made = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
+            with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+                new.write(secrets.token_bytes(_KEY_BYTES))
+                new.flush()
+                os.fsync(new.fileno())
+            try:
+                os.link(made, self._path)
+            except FileExistsError:
+                pass  # another thread was first
+            finally:
+                made.unlink()
+        return self._path.read_bytes()
+
+
+def _context(request: dict[str, Any]) -> bytes:
+    return json.dumps(request.get("EncryptionContext", {}), sort_keys=True).encode()

@@ -1,0 +1,194 @@
+"""SQS on this machine: durable queues in one SQLite file, with visibility timeouts, receive counts
+and dead-letter queues. It calls no function.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterable
+from hashlib import md5
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from local.aws.endpoint import Operation, ServiceError
+from local.template import QueueDefinition
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS messages (
+    id TEXT PRIMARY KEY,
+    queue TEXT NOT NULL,
+    body TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    sent REAL NOT NULL,
+    visible REAL NOT NULL,
+    receives INTEGER NOT NULL DEFAULT 0,
+    first_received REAL,
+    handle TEXT
+);
+CREATE INDEX IF NOT EXISTS by_visibility ON messages (queue, visible);
+"""
+
+_NEXT = """
+SELECT id, body, sent, receives, first_received FROM messages AS waiting
+WHERE queue = :queue AND visible <= :now
+ORDER BY (
+    SELECT count(*) FROM messages AS held
+    WHERE held.queue = waiting.queue AND held.owner = waiting.owner
+        AND held.handle IS NOT NULL AND held.visible > :now
+), visible
+LIMIT :number
+"""
+"""First come those whose message group has the fewest messages in work: fair queues."""
+
+
+class Message(NamedTuple):
+    """A message as it was received."""
+
+    message_id: str
+    handle: str
+    body: str
+    sent: float
+    receives: int
+    first_received: float
+
+
+class Queues:
+    """The queues of a template."""
+
+    def __init__(self, path: Path, definitions: Iterable[QueueDefinition]) -> None:
+        self._definitions = {definition.name: definition for definition in definitions}
+        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.executescript(_SCHEMA)
+        # What another run had received and did not finish, nobody works on any more.
+        self._database.execute(
+            "UPDATE messages SET visible = min(visible, ?), handle = NULL", (time.time(),)
+        )
+        self._changed = threading.Condition()
+
+    def close(self) -> None:
+        """Messages that wait go on waiting in the file."""
+        with self._changed:
+            self._database.close()
+
+    def operations(self) -> dict[str, Operation]:
+        """By the names of the protocol."""
+        return {
+            "AmazonSQS.SendMessage": self._send_message,
+            "AmazonSQS.SendMessageBatch": self._send_message_batch,
+            "AmazonSQS.ChangeMessageVisibility": self._change_message_visibility,
+        }
+
+    def send(self, queue: str, body: str, owner: str = "", delay: float | None = None) -> str:
+        """Answers the message's id."""
+        definition = self._definition(queue)
+        message_id, now = str(uuid.uuid4()), time.time()
+        visible = now + (definition.delay_seconds if delay is None else delay)
+        with self._changed:
+            self._database.execute(
+                "INSERT INTO messages (id, queue, body, owner, sent, visible)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (message_id, queue, body, owner or message_id, now, visible),
+            )
+            self._changed.notify_all()
+        return message_id
+
+    def receive(self, queue: str, number: int) -> list[Message]:
+        """Messages that nobody works on, out of sight for the visibility timeout. Those that were
+        received often enough go to the dead-letter queue instead."""
+        definition, now = self._definition(queue), time.time()
+        received = []
+        with self._changed:
+            self._expire(definition, now)
+            rows = self._database.execute(
+                _NEXT, {"queue": queue, "now": now, "number": number}
+            ).fetchall()
+            for message_id, body, sent, receives, first in rows:
+                if definition.dead_letter and receives >= definition.maximum_receives:
+                    self._database.execute(
+                        "UPDATE messages SET queue = ?, visible = ?, handle = NULL WHERE id = ?",
+                        (definition.dead_letter, now, message_id),
+                    )
+                    continue
+                handle, earliest = str(uuid.uuid4()), first or now
+                self._database.execute(
+                    "UPDATE messages SET visible = ?, receives = receives + 1, handle = ?,"
+                    " first_received = ? WHERE id = ?",
+                    (now + definition.visibility_seconds, handle, earliest, message_id),
+                )
+                received.append(Message(message_id, handle, body, sent, receives + 1, earliest))
+        return received
+
+    def delete(self, handle: str) -> None:
+        """A message that was received is done with."""
+        with self._changed:
+            self._database.execute("DELETE FROM messages WHERE handle = ?", (handle,))
+
+    def bodies(self, queue: str) -> list[str]:
+        """Of all messages in a queue, in work or not."""
+        with self._changed:
+            rows = self._database.execute(
+                "SELECT body FROM messages WHERE queue = ? ORDER BY sent", (queue,)
+            ).fetchall()
+        return [body for (body,) in rows]
+
+    def wait(self, queue: str, seconds: float) -> None:
+        """Until a message of the queue may be received, something changes, or the time is over."""
+        with self._changed:
+            (first,) = self._database.execute(
+                "SELECT min(visible) FROM messages WHERE queue = ?", (queue,)
+            ).fetchone()
+            until = seconds if first is None else min(seconds, first - time.time())
+            if until > 0:
+                self._changed.wait(until)
+
+    def wake(self) -> None:
+        """Ends every :meth:`wait`."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _expire(self, definition: QueueDefinition, now: float) -> None:
+        self._database.execute(
+            "DELETE FROM messages WHERE queue = ? AND sent < ?",
+            (definition.name, now - definition.retention_seconds),
+        )
+
+    def _definition(self, queue: str) -> QueueDefinition:
+        try:
+            return self._definitions[queue.rpartition("/")[2]]
+        except KeyError:
+            raise ServiceError(
+                "com.amazonaws.sqs#QueueDoesNotExist", f"there is no queue {queue!r}"
+            ) from None
+
+    def _send_message(self, request: dict[str, Any]) -> dict[str, Any]:
+        queue = self._definition(request["QueueUrl"]).name
+        body: str = request["MessageBody"]
+        message_id = self.send(
+            queue, body, request.get("MessageGroupId", ""), request.get("DelaySeconds")
+        )
+        return {"MessageId": message_id, "MD5OfMessageBody": checksum(body)}
+
+    def _send_message_batch(self, request: dict[str, Any]) -> dict[str, Any]:
+        sent = [
+            {"Id": entry["Id"], **self._send_message({**entry, "QueueUrl": request["QueueUrl"]})}
+            for entry in request["Entries"]
+        ]
+        return {"Successful": sent, "Failed": []}
+
+    def _change_message_visibility(self, request: dict[str, Any]) -> dict[str, Any]:
+        with self._changed:
+            self._database.execute(
+                "UPDATE messages SET visible = ? WHERE handle = ?",
+                (time.time() + request["VisibilityTimeout"], request["ReceiptHandle"]),
+            )
+            self._changed.notify_all()
+        return {}
+
+
+def checksum(body: str) -> str:
+    """The MD5 that SQS tells of a body."""
+    return md5(body.encode(), usedforsecurity=False).hexdigest()

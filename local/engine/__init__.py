@@ -1,0 +1,1 @@
+"""The DynamoDB engine of a laptop, its file and its table."""

@@ -1,0 +1,1 @@
+"""The stream and the queues, as event source mappings read them."""

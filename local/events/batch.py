@@ -1,0 +1,215 @@
+"""Lambda's handling of one batch of stream records: invoke, retry, bisect, give up.
+
+It reads no stream.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from local.log import report
+from local.template import StreamMapping
+
+Record = dict[str, Any]
+
+FIRST_BACKOFF_SECONDS = 0.1
+LONGEST_BACKOFF_SECONDS = 10.0
+
+
+class Batch:
+    """Records to be processed together.
+
+    ``end`` is the sequence number that is processed once they are.
+    """
+
+    __slots__ = ("attempts", "end", "records")
+
+    def __init__(self, records: list[Record], end: str, attempts: int = 0) -> None:
+        self.records = records
+        self.end = end
+        self.attempts = attempts
+
+
+def sequence_number(record: Record) -> str:
+    """The record's place in its shard."""
+    number: str = record["dynamodb"]["SequenceNumber"]
+    return number
+
+
+class DeadLetters:
+    """The file for batches that were given up.
+
+    Like Lambda's destination it holds where they are, not what.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(
+        self, mapping: StreamMapping, stream: str, shard: str, batch: Batch, condition: str
+    ) -> None:
+        """Appends one batch as one JSON object."""
+        times = [
+            float(record["dynamodb"].get("ApproximateCreationDateTime", 0))
+            for record in (batch.records[0], batch.records[-1])
+        ]
+        letter = {
+            "requestContext": {
+                "requestId": str(uuid.uuid4()),
+                "functionArn": f"arn:aws:lambda:us-east-1:000000000000:function:{mapping.function}",
+                "condition": condition,
+                "approximateInvokeCount": batch.attempts,
+            },
+            "version": "1.0",
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "DDBStreamBatchInfo": {
+                "shardId": shard,
+                "startSequenceNumber": sequence_number(batch.records[0]),
+                "endSequenceNumber": sequence_number(batch.records[-1]),
+                "approximateArrivalOfFirstRecord": times[0],
+                "approximateArrivalOfLastRecord": times[1],
+                "batchSize": len(batch.records),
+                "streamArn": stream,
+            },
+        }
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(letter) + "\n")
+        report(
+            f"{mapping.name}: gave up {len(batch.records)} records from "
+            f"{sequence_number(batch.records[0])} ({condition}), see {self._path}"
+        )
+
+
+class BatchQueue:
+    """The batches of one shard, strictly in order.
+
+    The second waits until the first is done or given up.
+    """
+
+    def __init__(
+        self,
+        mapping: StreamMapping,
+        invoke: Callable[[dict[str, Any]], Any],
+        done: Callable[[str], None],
+        give_up: Callable[[Batch, str], None],
+    ) -> None:
+        """``done`` is told each sequence number up to which all is processed or given up."""
+        self._mapping = mapping
+        self._invoke = invoke
+        self._done = done
+        self._give_up = give_up
+        self._batches: deque[Batch] = deque()
+        self._failures = 0
+        self._not_before = 0.0
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def add(self, records: list[Record], end: str) -> None:
+        """Queues filtered records in batches of the mapping's size.
+
+        ``end`` is the last record read, filtered or not.
+        """
+        size = self._mapping.batch_size
+        for start in range(0, len(records), size):
+            part = records[start : start + size]
+            last = start + size >= len(records)
+            self._batches.append(Batch(part, end if last else sequence_number(part[-1])))
+        if not records:
+            self._done(end)
+
+    def waits(self, now: float) -> float:
+        """Seconds until the first batch may be tried again."""
+        return max(0.0, self._not_before - now)
+
+    def step(self) -> bool:
+        """Invokes the function with the first batch.
+
+        True when something was processed or given up.
+        """
+        batch = self._batches.popleft()
+        if batch.attempts and self._too_old(batch):
+            self._drop(batch, "RecordAgeExceeded")
+            return True
+        batch.attempts += 1
+        failed, single = self._failed_position(batch)
+        if failed is None:
+            self._failures, self._not_before = 0, 0.0
+            self._done(batch.end)
+            return True
+        if failed > 0:
+            # What came before the failed record is processed; the failed one has been tried once.
+            self._done(sequence_number(batch.records[failed - 1]))
+            self._batches.appendleft(Batch(batch.records[failed:], batch.end, attempts=1))
+            self._failures = 0
+            self._back_off()
+            return True
+        if len(batch.records) > 1 and self._mapping.bisect:
+            # A reported failure names the culprit, an exception leaves it to be found. A split is
+            # not a retry.
+            middle = 1 if single else len(batch.records) // 2
+            head, tail = batch.records[:middle], batch.records[middle:]
+            self._batches.appendleft(Batch(tail, batch.end))
+            self._batches.appendleft(Batch(head, sequence_number(head[-1]), int(single)))
+            self._back_off()
+            return False
+        limit = self._mapping.maximum_retry_attempts
+        if 0 <= limit < batch.attempts:
+            self._drop(batch, "RetryAttemptsExhausted")
+            return True
+        self._batches.appendleft(batch)
+        self._back_off()
+        return False
+
+    def _drop(self, batch: Batch, condition: str) -> None:
+        self._give_up(batch, condition)
+        self._done(batch.end)
+        self._failures, self._not_before = 0, 0.0
+
+    def _back_off(self) -> None:
+        delay = FIRST_BACKOFF_SECONDS * 2**self._failures
+        self._not_before = time.monotonic() + min(delay, LONGEST_BACKOFF_SECONDS)
+        self._failures = min(self._failures + 1, 16)
+
+    def _too_old(self, batch: Batch) -> bool:
+        """Whether retries may end by age.
+
+        A first try is made at any age: this machine may have slept for days.
+        """
+        limit = self._mapping.maximum_record_age_seconds
+        if limit < 0:
+            return False
+        created = float(batch.records[0]["dynamodb"].get("ApproximateCreationDateTime", 0))
+        return time.time() - created > limit
+
+    def _failed_position(self, batch: Batch) -> tuple[int | None, bool]:
+        """The first failed record's position, None for success.
+
+        And whether the function named that record.
+        """
+        try:
+            answer = self._invoke({"Records": batch.records})
+        except Exception as error:
+            report(f"{self._mapping.name}: attempt {batch.attempts} failed", error)
+            return 0, False
+        if not self._mapping.report_batch_item_failures or not answer:
+            return None, False
+        try:
+            failures = [entry["itemIdentifier"] for entry in answer["batchItemFailures"] or ()]
+        except (TypeError, KeyError):
+            failures = [""] if not isinstance(answer, dict) or "batchItemFailures" in answer else []
+        if not failures:
+            return None, False
+        positions = {sequence_number(record): at for at, record in enumerate(batch.records)}
+        known = [positions.get(identifier, -1) for identifier in failures]
+        if min(known) < 0:
+            report(f"{self._mapping.name}: {failures!r} are not all sequence numbers of the batch")
+            return 0, False
+        report(f"{self._mapping.name}: record {failures[0]} failed, attempt {batch.attempts}")
+        return min(known), True

@@ -1,0 +1,74 @@
+"""How far each shard has been processed.
+
+Kept in a file so that a restart goes on where the last run stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+from local.log import report
+
+_WRITE_SECONDS = 0.5
+
+
+class Checkpoints:
+    """Sequence numbers by stream, mapping and shard.
+
+    They reach the file at most twice a second: after a kill the records of the last half second
+    come again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._dirty = False
+        self._failing = False
+        self._written = 0.0
+        self._values: dict[str, str] = {}
+        try:
+            self._values = {str(k): str(v) for k, v in json.loads(path.read_text()).items()}
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, AttributeError) as error:
+            report(f"{path}: {error}; the stream is read from its beginning")
+
+    def get(self, stream: str, mapping: str, shard: str) -> str | None:
+        """The last processed sequence number."""
+        return self._values.get(f"{stream} {mapping} {shard}")
+
+    def lowest(self, mapping: str) -> int:
+        """Up to where a mapping has processed every shard that it knows; 0 where it knows none."""
+        return min(
+            (int(value) for key, value in self._values.items() if key.split()[1] == mapping),
+            default=0,
+        )
+
+    def set(self, stream: str, mapping: str, shard: str, sequence_number: str) -> None:
+        """Everything up to this record is processed."""
+        with self._lock:
+            self._values[f"{stream} {mapping} {shard}"] = sequence_number
+            self._dirty = True
+        self.flush(force=False)
+
+    def flush(self, *, force: bool = True) -> None:
+        """Writes the file if something is new, and soon enough since the last time or forced."""
+        now = time.monotonic()
+        with self._lock:
+            if not self._dirty or (not force and now - self._written < _WRITE_SECONDS):
+                return
+            self._written = now
+            temporary = self._path.with_suffix(".new")
+            try:
+                temporary.write_text(json.dumps(self._values, indent=1, sort_keys=True))
+                temporary.replace(self._path)
+            except OSError as error:
+                # Nothing is lost: the records since the last time come again.
+                if not self._failing:
+                    report(f"{self._path} cannot be written: {error.strerror}")
+                self._failing = True
+                return
+            self._dirty = self._failing = False

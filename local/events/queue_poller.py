@@ -1,0 +1,104 @@
+"""Drives a function from a queue as Lambda's event-source mapping does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from local.aws.sqs import Message, Queues, checksum
+from local.log import report
+from local.template import QueueMapping
+
+LOOK_SECONDS = 5.0
+STOP_SECONDS = 3.0
+
+
+class QueuePoller:
+    """One event-source mapping. ``invoke`` calls the function with an event."""
+
+    def __init__(
+        self,
+        mapping: QueueMapping,
+        *,
+        queues: Queues,
+        invoke: Callable[[dict[str, Any]], Any],
+        region: str = "us-east-1",
+    ) -> None:
+        self._mapping = mapping
+        self._queues = queues
+        self._invoke = invoke
+        self._region = region
+        self._stop = threading.Event()
+        self._free = threading.Semaphore(mapping.concurrency)
+        self._pool = ThreadPoolExecutor(mapping.concurrency, thread_name_prefix=mapping.name)
+        self._thread = threading.Thread(target=self._run, name=mapping.name, daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Receives no more. What is in work may finish; the rest comes again in the next run."""
+        self._stop.set()
+        self._queues.wake()
+        if self._thread.is_alive():
+            self._thread.join(STOP_SECONDS)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self) -> None:
+        mapping = self._mapping
+        while not self._stop.is_set():
+            if not self._free.acquire(timeout=LOOK_SECONDS):
+                continue
+            batch: list[Message] = []
+            try:
+                batch = self._queues.receive(mapping.queue, mapping.batch_size)
+                if not batch:
+                    self._queues.wait(mapping.queue, LOOK_SECONDS)
+            except Exception as error:
+                report(f"{mapping.name}: cannot go on, trying again", error)
+                self._stop.wait(1.0)
+            if batch:
+                self._pool.submit(self._work, batch)
+            else:
+                self._free.release()
+
+    def _work(self, batch: list[Message]) -> None:
+        try:
+            failed = self._failed(batch)
+            for message in batch:
+                if message.message_id not in failed:
+                    self._queues.delete(message.handle)
+        except Exception as error:
+            # All come again once their visibility timeout has passed.
+            report(f"{self._mapping.name}: a batch failed", error)
+        finally:
+            self._free.release()
+            self._queues.wake()
+
+    def _failed(self, batch: list[Message]) -> set[str]:
+        answer = self._invoke({"Records": [self._record(message) for message in batch]})
+        if not self._mapping.report_batch_item_failures or not answer:
+            return set()
+        return {failure["itemIdentifier"] for failure in answer["batchItemFailures"] or ()}
+
+    def _record(self, message: Message) -> dict[str, Any]:
+        """In Lambda's spelling."""
+        return {
+            "messageId": message.message_id,
+            "receiptHandle": message.handle,
+            "body": message.body,
+            "attributes": {
+                "ApproximateReceiveCount": str(message.receives),
+                "SentTimestamp": str(int(message.sent * 1000)),
+                "SenderId": "local",
+                "ApproximateFirstReceiveTimestamp": str(int(message.first_received * 1000)),
+            },
+            "messageAttributes": {},
+            "md5OfBody": checksum(message.body),
+            "eventSource": "aws:sqs",
+            "eventSourceARN": f"arn:aws:sqs:{self._region}:000000000000:{self._mapping.queue}",
+            "awsRegion": self._region,
+        }

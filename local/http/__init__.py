@@ -1,0 +1,1 @@
+"""HTTP in, API Gateway events on, answers out."""

@@ -1,0 +1,109 @@
+"""The command line of ``python -m local.admin``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from local.command_line import default_data_folder
+from operate import garbage
+
+TRANSFERS = {
+    "import": "bring over what another MLflow server has; resumes, and repeats without a change",
+    "compare": "print what another MLflow server has and this one has not; change nothing",
+}
+PARTS = ("runs", "models", "traces", "artifacts", "webhooks", "users")
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m local.admin", description="Look after a table from outside."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, does in (
+        ("verify", "list derived items that are missing, stale or too many; change nothing"),
+        ("reindex", "write derived items anew from their sources, while everything runs"),
+    ):
+        command = commands.add_parser(name, help=does, description=does)
+        which = command.add_mutually_exclusive_group()
+        which.add_argument("--experiment", metavar="ID", help="one experiment")
+        which.add_argument("--all", action="store_true", help="every experiment (default)")
+        command.add_argument(
+            "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+        )
+    does = "rebuild the experiments whose stream records the indexer gave up (in AWS)"
+    command = commands.add_parser("replay", help=does, description=does)
+    command.add_argument(
+        "--queue", metavar="URL", required=True, help="the stack's output IndexerFailureQueueUrl"
+    )
+    command.set_defaults(data=None)
+    does = "make the first administrator; asks for the password, or reads a line of standard input"
+    command = commands.add_parser("create-admin", help=does, description=does)
+    command.add_argument("--name", default="admin", help="user name (admin)")
+    command.add_argument(
+        "--replace", action="store_true", help="give an existing user this password and the rights"
+    )
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
+    for name, does in TRANSFERS.items():
+        command = commands.add_parser(name, help=does, description=does)
+        command.add_argument(
+            "--from", dest="source", metavar="URL", required=True, help="the other MLflow server"
+        )
+        command.add_argument(
+            "--experiment", action="append", default=[], metavar="NAME", help="only this one"
+        )
+        command.add_argument(
+            "--with",
+            dest="parts",
+            default=",".join(PARTS),
+            metavar="PART,…",
+            help="what besides experiments (%(default)s)",
+        )
+        command.add_argument(
+            "--journal", type=Path, metavar="FILE", help="what was brought over (in --data)"
+        )
+        command.add_argument(
+            "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+        )
+    _add_config(commands)
+    _add_gc(commands)
+    return parser.parse_args(arguments)
+
+
+def _add_config(commands: Any) -> None:
+    does = "read and write settings: ttl_policy, fts_fields, llm_prices"
+    actions = commands.add_parser("config", help=does, description=does).add_subparsers(
+        dest="action", required=True
+    )
+    for action, words in (
+        ("list", ()),
+        ("get", ("key",)),
+        ("set", ("key", "value")),
+        ("unset", ("key",)),
+    ):
+        one = actions.add_parser(action)
+        for word in words:
+            one.add_argument(word, metavar=word.upper() if word == "key" else "JSON")
+        one.add_argument("--data", type=Path, metavar="DIR", help="data folder")
+        one.set_defaults(**{word: None for word in ("key", "value") if word not in words})
+
+
+def _add_gc(commands: Any) -> None:
+    does = "remove deleted experiments, runs and logged models for good, with their files"
+    command = commands.add_parser("gc", help=does, description=does)
+    command.add_argument("--older-than", type=_duration, default=0, metavar="30d")
+    command.add_argument("--experiment", metavar="ID", help="one experiment, or what is in it")
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
+
+
+def _duration(text: str) -> int:
+    try:
+        return garbage.seconds_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

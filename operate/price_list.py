@@ -1,0 +1,144 @@
+"""``python -m operate.price_list [PATH]``: makes the price list of models that ships in the layer.
+
+PATH is a folder of files ``<provider>.json`` in the form of MLflow's model catalogue (by default
+the one in the installed ``mlflow``), or a file in the form of LiteLLM's
+``model_prices_and_context_window.json``. Prices are taken as they stand; models without a price
+stay in the list, since MLflow's server says that they cost nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from mlcore.prices.price_list import FILE
+from mlcore.prices.setting import FIELDS
+
+Prices = dict[str, dict[str, list[float | None]]]
+"""By provider, then by model: the parts of a price in their order."""
+
+LITELLM_FIELDS: Final = (
+    "input_cost_per_token",
+    "output_cost_per_token",
+    "cache_read_input_token_cost",
+    "cache_creation_input_token_cost",
+    "cache_creation_input_token_cost_above_1hr",
+)
+_EXAMPLE: Final = "sample_spec"
+"""The entry of LiteLLM's file that explains the others."""
+
+
+class NoPriceList(Exception):
+    """The message says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 when the list was written, 1 when what it is made of cannot be read."""
+    parser = argparse.ArgumentParser(prog="python -m operate.price_list", description=__doc__)
+    parser.add_argument("path", type=Path, nargs="?", help="a folder or a file")
+    parser.add_argument("--output", type=Path, default=FILE, help="default: %(default)s")
+    asked = parser.parse_args(arguments)
+    try:
+        found = of_path(asked.path) if asked.path else of_installed()
+        source = asked.path.name if asked.path else installed_source()
+    except NoPriceList as error:
+        print(f"operate.price_list: {error}", file=sys.stderr)
+        return 1
+    asked.output.write_text(text(source, found), encoding="utf-8")
+    print(f"{asked.output}: {sum(map(len, found.values()))} models of {len(found)} providers")
+    return 0
+
+
+def of_installed() -> Prices:
+    """The prices in the installed MLflow."""
+    mlflow = importlib.util.find_spec("mlflow")
+    if mlflow is None or not mlflow.submodule_search_locations:
+        raise NoPriceList("mlflow is not installed; name a folder or a file")
+    return of_path(Path(mlflow.submodule_search_locations[0]) / "utils" / "model_catalog")
+
+
+def installed_source() -> str:
+    version = importlib.metadata.version("mlflow")
+    return (
+        f"the model catalogue of MLflow {version} (Apache License 2.0), whose prices go back to "
+        "LiteLLM's table (MIT License)"
+    )
+
+
+def of_path(path: Path) -> Prices:
+    """Raises NoPriceList."""
+    try:
+        if not path.is_dir():
+            return of_litellm(json.loads(path.read_bytes()))
+        files = sorted(path.glob("*.json"), key=lambda file: file.stem)
+        found = {file.stem: _of_catalogue(json.loads(file.read_bytes())) for file in files}
+    except (OSError, AttributeError, TypeError, ValueError, ArithmeticError) as error:
+        raise NoPriceList(f"{path} holds no prices: {error!r}") from error
+    if not found:
+        raise NoPriceList(f"{path} holds no files of prices")
+    return found
+
+
+def of_litellm(entries: Mapping[str, Mapping[str, Any]]) -> Prices:
+    """Names lose their provider in front; prices of a token become those of a million."""
+    found: Prices = {}
+    for name, entry in sorted(entries.items()):
+        provider = entry.get("litellm_provider")
+        if name == _EXAMPLE or not isinstance(provider, str):
+            continue
+        parts = [_of_a_million(entry.get(field)) for field in LITELLM_FIELDS]
+        found.setdefault(provider, {}).setdefault(name.removeprefix(f"{provider}/"), _short(parts))
+    return dict(sorted(found.items()))
+
+
+def text(source: str, prices: Prices) -> str:
+    """JSON with a line for each model, so that a change shows what changed."""
+    lines = [f'{{"source":{_compact(source)},', '"providers":{']
+    for provider, models in prices.items():
+        named = [f"{_compact(name)}:{_compact(parts)}" for name, parts in models.items()]
+        lines.append(f"{_compact(provider)}:{{")
+        lines += [f"{line}," for line in named[:-1]] + named[-1:]
+        lines.append("},")
+    if prices:
+        lines[-1] = "}"
+    return "\n".join([*lines, "}}", ""])
+
+
+def _of_catalogue(file: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    found = {}
+    for name, entry in file["models"].items():
+        pricing = entry.get("pricing") or {}
+        found[name] = _short([_number(pricing.get(field)) for field in FIELDS])
+    return found
+
+
+def _of_a_million(of_one: Any) -> float | None:
+    number = _number(of_one)
+    return None if number is None else float(Decimal(str(number)) * 1_000_000)
+
+
+def _number(value: Any) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise TypeError(f"{value!r} is no price")
+    return value
+
+
+def _short(parts: list[float | None]) -> list[float | None]:
+    while parts and parts[-1] is None:
+        parts.pop()
+    return parts
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""Users, their grants and roles, from the server to the table, without the passwords, which no
+server tells. What a user or a role has in the table alone stays."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+from mlcore.auth.permissions import EXPERIMENT, Grant
+from mlcore.repos import grants, roles, users
+from mlcore.repos.roles import Role
+from mlcore.repos.users import Profile
+from operate.transfer.item import Content, Item
+from operate.transfer.rest import Json, Server, SourceFailed
+from operate.transfer.source import API
+
+_API_3: Final = "api/3.0/mlflow"
+_OWN_ROLE: Final = re.compile(r"__user_\d+__")
+"""How a server names the role that holds a user's own grants."""
+
+Target = Callable[[str], str]
+"""The product's id of an experiment of the server."""
+
+Place = tuple[str, str, str]
+"""Workspace, type of resource, pattern."""
+
+
+class Accounts(NamedTuple):
+    """Roles come before the users that have them."""
+
+    roles: list[Item]
+    users: list[Item]
+
+
+def read(server: Server, target_of: Target) -> Accounts:
+    """Nothing of a server without a login, before 3.17, or that lets only administrators ask."""
+    try:
+        found = server.get(f"{API}/users/list")["users"]
+        listed = server.get(f"{_API_3}/roles/list")["roles"]
+    except SourceFailed as failed:
+        if failed.unknown or failed.forbidden:
+            return Accounts([], [])
+        raise
+    return Accounts(
+        [_role(one, target_of) for one in listed if not _OWN_ROLE.fullmatch(one["name"])],
+        [_user(one, target_of) for one in found],
+    )
+
+
+def _user(told: Json, target_of: Target) -> Item:
+    name = told["username"]
+    own: dict[Place, str] = {}
+    assigned = []
+    for role in told.get("roles", ()):
+        if _OWN_ROLE.fullmatch(role["name"]):
+            own.update(_granted(role, target_of))
+        else:
+            assigned.append((role["workspace"], role["name"]))
+    is_admin = bool(told["is_admin"])
+    want = {
+        "is_admin": is_admin,
+        "grants": {_text(place): level for place, level in own.items()},
+        "roles": sorted(map(list, assigned)),
+    }
+
+    def have() -> Content | None:
+        profile = users.find_profile(name)
+        if profile is None:
+            return None
+        held = {place: level for place, level in _held(profile).items() if place in own}
+        named = {(role.workspace, role.name) for role in roles.find_many(profile.role_ids)}
+        return {
+            # Whoever is an administrator in the table stays one.
+            "is_admin": profile.user.is_admin and is_admin,
+            "grants": {_text(place): level for place, level in held.items()},
+            "roles": sorted(list(one) for one in named if one in assigned),
+        }
+
+    def write(_: Content, found: Content | None) -> None:
+        if found is None:
+            # No password fits an empty hash, so nobody logs in before an administrator set one.
+            users.create(name, "", is_admin=is_admin)
+        elif is_admin and not found["is_admin"]:
+            users.update(name, is_admin=True)
+        user = users.get(name)
+        for (workspace, kind, pattern), level in own.items():
+            users.own_role_id(user, workspace)
+            grants.put(user, workspace, Grant(kind, pattern, level))
+        ids = {(role.workspace, role.name): role.role_id for role in roles.find_all()}
+        for one in assigned:
+            if one in ids:
+                with contextlib.suppress(roles.AlreadyAssigned):
+                    roles.assign(user, ids[one])
+
+    return Item("user", name, lambda: want, have, write)
+
+
+def _role(told: Json, target_of: Target) -> Item:
+    workspace, name = told["workspace"], told["name"]
+    description: str | None = told.get("description")
+    own = _granted(told, target_of)
+    want = {
+        "description": description,
+        "grants": {_text(place): level for place, level in own.items()},
+    }
+
+    def find() -> Role | None:
+        named = (one for one in roles.find_all() if (one.workspace, one.name) == (workspace, name))
+        return next(named, None)
+
+    def have() -> Content | None:
+        role = find()
+        if role is None:
+            return None
+        held = {(workspace, *one.grant[:2]): one.grant.permission for one in role.permissions}
+        return {
+            "description": role.description,
+            "grants": {_text(place): level for place, level in held.items() if place in own},
+        }
+
+    def write(_: Content, __: Content | None) -> None:
+        role = find() or roles.create(name, workspace, description)
+        if role.description != description:
+            roles.update(role.role_id, None, description)
+        known = {one.grant[:2]: one for one in role.permissions}
+        for (_workspace, *place), level in own.items():
+            held = known.get((place[0], place[1]))
+            if held is None:
+                roles.add_permission(role.role_id, Grant(place[0], place[1], level))
+            elif held.grant.permission != level:
+                roles.replace_permission(held.permission_id, level)
+
+    return Item("role", f"{workspace}/{name}", lambda: want, have, write)
+
+
+def _granted(role: Json, target_of: Target) -> dict[Place, str]:
+    permissions: Iterable[Any] = role.get("permissions", ())
+    return {
+        (
+            role["workspace"],
+            one["resource_type"],
+            target_of(one["resource_pattern"])
+            if one["resource_type"] == EXPERIMENT
+            else one["resource_pattern"],
+        ): one["permission"]
+        for one in permissions
+    }
+
+
+def _held(profile: Profile) -> dict[Place, str]:
+    return {
+        (held.workspace, held.grant.resource_type, held.grant.resource_pattern): (
+            held.grant.permission
+        )
+        for held in profile.grants
+    }
+
+
+def _text(place: Place) -> str:
+    return " ".join(place)

@@ -1,0 +1,137 @@
+"""Experiments: which one of the table stands for one of the server, and how it becomes equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Raw, Update, number, string
+from mlcore.db.table import table
+from mlcore.entities import Experiment
+from mlcore.ids import new_ulid
+from mlcore.repos import document, experiment_ids, experiments, locations
+from mlcore.repos.experiment_creations import IdTaken, NameTaken
+from operate.transfer.item import Content, Item
+from operate.transfer.journal import Journal
+
+_OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_update_time")
+
+
+class Experiments:
+    """The server's experiments in the table.
+
+    An experiment keeps its id where that is free. Where the table has another one under the name,
+    the runs go there, and only tags are added to it; else it gets a new number (``write``), or,
+    where two are only compared, an id that nobody has.
+    """
+
+    def __init__(self, journal: Journal, *, write: bool) -> None:
+        self._journal = journal
+        self._write = write
+        self._ids: dict[str, str] = {}
+
+    def target_of(self, source_id: str) -> str:
+        return self._ids.get(source_id, source_id)
+
+    def item(self, source: Experiment) -> Item:
+        target_id = self._resolved(source)
+        self._ids[source.experiment_id] = target_id
+        if self._write:
+            # Under another id its files still lie where this number's would.
+            experiment_ids.pass_over(source.experiment_id)
+        mine = target_id == source.experiment_id or self._journal.made(target_id)
+
+        def have() -> Content | None:
+            item = table.get(keys.experiment(target_id))
+            return None if item is None else _content(experiments.record(item).experiment, mine)
+
+        def write(want: Content, found: Content | None) -> None:
+            if found is None:
+                self._journal.map(source.experiment_id, target_id)
+                location = source.artifact_location or experiments.default_location(
+                    target_id, source.workspace
+                )
+                experiment_ids.begin_before(source.creation_time)
+                try:
+                    experiments.create(
+                        source._replace(experiment_id=target_id, artifact_location=location)
+                    )
+                except (IdTaken, NameTaken) as taken:
+                    raise errors.ResourceAlreadyExists(
+                        "Somebody made it at the target meanwhile: import again."
+                    ) from taken
+            else:
+                _update(target_id, want)
+
+        return Item(
+            "experiment",
+            f"{source.name!r} ({target_id})",
+            lambda: _content(source, mine),
+            have,
+            write,
+            identity=target_id,
+        )
+
+    def _resolved(self, source: Experiment) -> str:
+        known = self._journal.target_of(source.experiment_id)
+        if known is not None:
+            return known
+        same = table.get(keys.experiment(source.experiment_id))
+        if same is not None and _named(same) == (source.workspace, source.name):
+            return source.experiment_id
+        if same is None and source.experiment_id == "0":
+            return source.experiment_id
+        named = experiments.find_by_name(source.workspace, source.name)
+        if named is not None:
+            return named.experiment_id
+        return source.experiment_id if same is None else self._new_id()
+
+    def _new_id(self) -> str:
+        if not self._write:
+            return new_ulid()
+        numbers = experiment_ids.free()
+        return next(one for one in numbers if table.get(keys.experiment(one)) is None)
+
+
+def _named(item: Raw) -> tuple[str, str]:
+    return item["workspace"]["S"], item["name"]["S"]
+
+
+def _content(experiment: Experiment, mine: bool) -> Content:
+    own: dict[str, Any] = {name: getattr(experiment, name) for name in _OWN} if mine else {}
+    return {**own, "tags": experiment.tags}
+
+
+def _update(experiment_id: str, want: Content) -> None:
+    read = experiments.get(experiment_id)
+    if want.get("name", read.experiment.name) != read.experiment.name:
+        experiments.rename(read.experiment, want["name"])
+        read = experiments.get(experiment_id)
+    for key, value in want["tags"].items():
+        if read.experiment.tags.get(key) != value:
+            experiments.set_tag(read, key, value)
+            read = experiments.get(experiment_id)
+    stage = want.get("lifecycle_stage", read.experiment.lifecycle_stage)
+    if stage != read.experiment.lifecycle_stage:
+        experiments.set_stage(read.experiment, stage)
+    if "creation_time" in want:
+        locations.enter(read.experiment, want["artifact_location"])
+        put(
+            keys.experiment(experiment_id),
+            {
+                "artifact_location": string(want["artifact_location"]),
+                "creation_time": number(want["creation_time"]),
+                "last_update_time": number(want["last_update_time"]),
+            },
+        )
+
+
+def put(place: keys.Key, attributes: Raw) -> None:
+    """Sets attributes of an item that is there."""
+    update = Update()
+    document.touch(update)
+    for name, value in attributes.items():
+        update.set(name, value)
+    update.require_exists("PK")
+    table.update(place, update)

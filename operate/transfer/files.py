@@ -1,0 +1,120 @@
+"""Files that the server's proxy keeps, streamed to the product's store under the same paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import urllib3
+
+from mlcore import artifacts, errors
+from mlcore.artifacts import Part
+from mlcore.artifacts.folder import Folder
+from operate.transfer.item import Content, Item
+from operate.transfer.rest import Server, SourceFailed
+
+_ROUTE: Final = "api/2.0/mlflow-artifacts/artifacts"
+PART_BYTES: Final = 32 * 1024 * 1024
+PART_SECONDS: Final = 3600
+
+
+def item(server: Server, path: str) -> Item:
+    """The files below a path; equal if they have the same names and sizes."""
+
+    def have() -> Content:
+        return dict(_kept(server.workspace, path, ""))
+
+    def write(want: Content, found: Content | None) -> None:
+        for name, size in want.items():
+            if (found or {}).get(name) != size:
+                _copy(server, path, name)
+
+    return Item("files", path, lambda: dict(_offered(server, path, "")), have, write)
+
+
+def _offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]:
+    """(path, size) of each file on the server."""
+    place = f"{root}/{below}" if below else root
+    try:
+        entries = server.get(_ROUTE, path=place).get("files", [])
+    except SourceFailed as failed:
+        if failed.absent:
+            return  # some stores of artifacts say so of an empty directory
+        raise
+    for entry in entries:
+        name = entry["path"].rstrip("/").rpartition("/")[2]
+        path = f"{below}/{name}" if below else name
+        if entry.get("is_dir"):
+            yield from _offered(server, root, path)
+        else:
+            yield path, int(entry.get("file_size", 0))
+
+
+def _kept(workspace: str, root: str, below: str) -> Iterator[tuple[str, int]]:
+    key = _key(workspace, root, below)
+    for entry in artifacts.store().list(key):
+        path = f"{below}/{entry.name}" if below else entry.name
+        if entry.size is None:
+            yield from _kept(workspace, root, path)
+        else:
+            yield path, entry.size
+
+
+def _key(workspace: str, root: str, below: str) -> str:
+    return artifacts.locate(f"mlflow-artifacts:/{root}", workspace, below)
+
+
+def _copy(server: Server, root: str, below: str) -> None:
+    store, key = artifacts.store(), _key(server.workspace, root, below)
+    data = server.stream(f"{_ROUTE}/{root}/{below}")
+    if isinstance(store, Folder):
+        incoming = store.receive(key)
+        try:
+            for chunk in data:
+                incoming.write(chunk)
+            incoming.commit()
+        except BaseException:
+            incoming.discard()
+            raise
+        return
+    pieces = _pieces(data)
+    first = next(pieces, b"")
+    second = next(pieces, None)
+    if second is None:
+        store.put(key, first)
+        return
+    _copy_in_parts(store, key, _chained(first, second, pieces))
+
+
+def _copy_in_parts(store: Any, key: str, pieces: Iterator[bytes]) -> None:
+    upload = store.create_upload(key)
+    parts = []
+    try:
+        for number, piece in enumerate(pieces, start=1):
+            url = store.part_url(key, upload, number, seconds=PART_SECONDS, origin="")
+            answer = urllib3.request("PUT", url, body=piece)
+            if answer.status != 200:
+                raise errors.TemporarilyUnavailable(f"The bucket answered {answer.status}.")
+            parts.append(Part(number, answer.headers["etag"]))
+        store.complete_upload(key, upload, parts)
+    except BaseException:
+        store.abort_upload(key, upload)
+        raise
+
+
+def _pieces(data: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of :data:`PART_BYTES`."""
+    waiting = bytearray()
+    for chunk in data:
+        waiting += chunk
+        while len(waiting) >= PART_BYTES:
+            yield bytes(waiting[:PART_BYTES])
+            del waiting[:PART_BYTES]
+    if waiting:
+        yield bytes(waiting)
+
+
+def _chained(first: bytes, second: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield second
+    yield from rest

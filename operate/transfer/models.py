@@ -1,0 +1,77 @@
+"""Logged models with their metrics, from the server to the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore.db.expression import number, string
+from mlcore.entities import LoggedModel
+from mlcore.repos import experiments, locations, logged_model_points, logged_models
+from mlcore.repos.logged_models import Record
+from operate.transfer.experiments import put
+from operate.transfer.item import Content, Item
+
+
+def item(model: LoggedModel, workspace: str) -> Item:
+    def find() -> Record | None:
+        (found,) = logged_models.find([model.model_id], workspace)
+        return None if found is None else logged_models.record(found)
+
+    def have() -> Content | None:
+        found = find()
+        return None if found is None else _content(logged_models.entity(found))
+
+    def write(_: Content, found: Content | None) -> None:
+        if found is None:
+            experiment = experiments.get(model.experiment_id).experiment
+            locations.enter(experiment, model.artifact_location)
+            logged_models.create(model, workspace)
+        read = logged_models.load(model.model_id, workspace)
+        known = {_identity(point) for point in logged_models.entity(read).metrics}
+        new = [point for point in model.metrics if _identity(point) not in known]
+        if new:
+            logged_model_points.write(read.document.item, new)
+        if found is not None:
+            _update(model, workspace)
+
+    return Item(
+        "logged model",
+        model.model_id,
+        lambda: _content(model),
+        have,
+        write,
+        there=lambda: find() is not None,
+    )
+
+
+def _identity(point: Any) -> tuple[Any, ...]:
+    return point.key, point.timestamp, point.step, point.run_id
+
+
+def _content(model: LoggedModel) -> Content:
+    return {**model._asdict(), "metrics": sorted(map(_plain, model.metrics), key=repr)}
+
+
+def _plain(point: Any) -> list[Any]:
+    return [0.0 if field != field else field for field in point]  # noqa: PLR0124 -- NaN is 0 here
+
+
+def _update(model: LoggedModel, workspace: str) -> None:
+    read = logged_models.load(model.model_id, workspace)
+
+    def decide(current: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        sets = {}
+        for name, wanted in (("tags", model.tags), ("params", model.params)):
+            present = current.document.texts(name)
+            sets[name] = {key: text for key, text in wanted.items() if present.get(key) != text}
+        return sets, ()
+
+    logged_models.write(read, decide)
+    put(
+        read.document.key,
+        {
+            "status": string(model.status),
+            "last_update_time": number(model.last_update_time),
+            "artifact_location": string(model.artifact_location),
+        },
+    )

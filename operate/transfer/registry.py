@@ -1,0 +1,215 @@
+"""Registered models and prompts with their versions and aliases, from the server to the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from mlcore import errors
+from mlcore.db.expression import Raw, number, string
+from mlcore.db.table import Put, table
+from mlcore.entities import ModelVersion, RegisteredModel
+from mlcore.ids import DEFAULT_WORKSPACE, new_ulid
+from mlcore.repos import model_names, model_stages, model_versions, registered_models
+from mlcore.webhooks import announcement
+from operate.transfer.experiments import put
+from operate.transfer.item import Content, Item
+from operate.transfer.rest import Json, Server, SourceFailed
+from operate.transfer.source import API, moved, texts
+
+_PROMPT: Final = "tags.`mlflow.prompt.is_prompt` = 'true'"
+_LOGGED: Final = re.compile(r"models:/(m-[0-9a-f]{32})")
+_SETTLED: Final = ("creation_timestamp", "last_updated_timestamp")
+_TEXTS: Final = (
+    *("description", "user_id", "source", "storage_location", "run_id", "run_link"),
+    *("status", "status_message"),
+)
+
+
+def names(server: Server) -> list[str]:
+    """Of all models and prompts: a server of today lists prompts only when they are asked for."""
+    found: dict[str, None] = {}
+    for condition in ({}, {"filter": _PROMPT}):
+        try:
+            for model in server.pages(
+                "GET",
+                f"{API}/registered-models/search",
+                "registered_models",
+                max_results=100,
+                **condition,
+            ):
+                found[model["name"]] = None
+        except SourceFailed as failed:
+            if not condition or failed.status != 400:
+                raise  # an old server has no prompts, and may not know such filters
+    return list(found)
+
+
+def item(server: Server, name: str) -> Item:
+    workspace = server.workspace
+
+    def want() -> Content:
+        told = server.get(f"{API}/registered-models/get", name=name)["registered_model"]
+        versions = {one.version: one for one in _versions(server, name)}
+        return {
+            **{field: int(told[field]) for field in _SETTLED},
+            "description": told.get("description", ""),
+            "tags": texts(told.get("tags")),
+            "aliases": {one["alias"]: int(one["version"]) for one in told.get("aliases", ())},
+            "versions": {number: _content(one) for number, one in sorted(versions.items())},
+        }
+
+    def have() -> Content | None:
+        read = registered_models.find(workspace, name)
+        if read is None:
+            return None
+        versions = model_versions.all_of(read)
+        return {
+            **{field: getattr(read.model, field) for field in _SETTLED},
+            "description": read.model.description,
+            "tags": read.model.tags,
+            "aliases": read.model.aliases,
+            "versions": {one.version.version: _content(one.version) for one in versions},
+        }
+
+    def write(want: Content, found: Content | None) -> None:
+        if found is None:
+            _create(workspace, name, want)
+        _complete(workspace, name, want)
+
+    return Item("registered model", name, want, have, write, identity=identity(workspace, name))
+
+
+def identity(workspace: str, name: str) -> str:
+    return name if workspace == DEFAULT_WORKSPACE else f"{workspace}/{name}"
+
+
+def _versions(server: Server, name: str) -> Iterator[ModelVersion]:
+    quote = '"' if "'" in name else "'"
+    seen: set[int] = set()
+    for condition in (f"name={quote}{name}{quote}", f"name={quote}{name}{quote} AND {_PROMPT}"):
+        try:
+            for told in server.pages(
+                "GET",
+                f"{API}/model-versions/search",
+                "model_versions",
+                filter=condition,
+                max_results=1000,
+            ):
+                if int(told["version"]) not in seen:
+                    seen.add(int(told["version"]))
+                    yield _version(server, told)
+        except SourceFailed as failed:
+            if _PROMPT not in condition or failed.status != 400:
+                raise
+
+
+def _version(server: Server, told: Json) -> ModelVersion:
+    source = moved(told.get("source", ""))
+    location = source
+    if source.startswith("models:/"):
+        location = moved(
+            server.get(
+                f"{API}/model-versions/get-download-uri",
+                name=told["name"],
+                version=told["version"],
+            ).get("artifact_uri", "")
+        )
+    logged = _LOGGED.fullmatch(source)
+    return ModelVersion(
+        name=told["name"],
+        version=int(told["version"]),
+        creation_timestamp=int(told["creation_timestamp"]),
+        last_updated_timestamp=int(told["last_updated_timestamp"]),
+        description=told.get("description"),
+        user_id=told.get("user_id"),
+        current_stage=told.get("current_stage", model_versions.NO_STAGE),
+        source=source,
+        storage_location=location,
+        run_id=told.get("run_id"),
+        run_link=told.get("run_link", ""),
+        status=told.get("status", model_versions.READY),
+        status_message=told.get("status_message"),
+        tags=texts(told.get("tags")),
+        model_id=logged.group(1) if logged else None,
+    )
+
+
+def _content(version: ModelVersion) -> Content:
+    fields = version._asdict()
+    del fields["name"], fields["version"]
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _create(workspace: str, name: str, want: Content) -> None:
+    model = RegisteredModel(
+        name=name,
+        workspace=workspace,
+        creation_timestamp=want["creation_timestamp"],
+        last_updated_timestamp=want["last_updated_timestamp"],
+        description=want["description"],
+        tags=want["tags"],
+        aliases={},
+        latest={},
+    )
+    model_names.create(model, announced=False)
+
+
+def _complete(workspace: str, name: str, want: Content) -> None:
+    """Adds what the table's model lacks; times come last, because writes move them."""
+    read = registered_models.get(workspace, name)
+    present = {one.version.version: one for one in model_versions.all_of(read)}
+    for version, content in want["versions"].items():
+        if version not in present:
+            _add(workspace, name, version, content)
+        elif _content(present[version].version) != content:
+            _change(workspace, name, version, content)
+    read = registered_models.get(workspace, name)
+    tags = {key: text for key, text in want["tags"].items() if read.model.tags.get(key) != text}
+    if tags:
+        registered_models.write(read, {"tags": tags}, ())
+    for alias, version in want["aliases"].items():
+        if read.model.aliases.get(alias) != version:
+            registered_models.set_alias(read, alias, version, [], announced=False)
+    put(
+        read.document.key,
+        {
+            "description": string(want["description"]),
+            "creation_time": number(want["creation_timestamp"]),
+            "last_update_time": number(want["last_updated_timestamp"]),
+        },
+    )
+
+
+def _add(workspace: str, name: str, version: int, content: Content) -> None:
+    """A version under its own number, which may leave a gap behind the last one."""
+    read = registered_models.get(workspace, name)
+    if version <= read.last_version:
+        raise errors.ResourceConflict(
+            f"Model {name!r} has given the number {version} to another version, now deleted."
+        )
+    absent = dict.fromkeys(("description", "user_id", "run_id", "status_message"))
+    made = ModelVersion(**{**absent, **content, "name": name, "version": version})
+    operations = model_versions.creation(read, made, new_ulid())
+    for operation in operations:
+        if isinstance(operation, Put):
+            operation.item.pop(announcement.ATTRIBUTE, None)
+    table.transact(operations, token=new_ulid())
+
+
+def _change(workspace: str, name: str, version: int, content: Content) -> None:
+    read = model_versions.get(workspace, name, version)
+    if read.version.current_stage != content["current_stage"]:
+        read = model_stages.transition(read, content["current_stage"], archive_existing=False)
+    tags = {
+        key: text for key, text in content["tags"].items() if read.version.tags.get(key) != text
+    }
+    if tags:
+        model_versions.write(read, {"tags": tags}, ())
+    attributes: Raw = {
+        "creation_time": number(content["creation_timestamp"]),
+        "last_update_time": number(content["last_updated_timestamp"]),
+    }
+    attributes.update({field: string(content[field]) for field in _TEXTS if field in content})
+    put(read.document.key, attributes)

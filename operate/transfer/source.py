@@ -1,0 +1,209 @@
+"""Experiments, runs and logged models of an MLflow server as entities; writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+from urllib.parse import urlparse
+
+from mlcore.entities import (
+    ACTIVE,
+    Dataset,
+    DatasetInput,
+    Experiment,
+    LoggedModel,
+    Metric,
+    ModelMetric,
+    ModelOutput,
+    Run,
+    Tag,
+    stored_value,
+)
+from mlcore.repos import history
+from operate.transfer.rest import Json, Server, SourceFailed
+
+API: Final = "api/2.0/mlflow"
+_ROUTE: Final = "/api/2.0/mlflow-artifacts/artifacts/"
+POINTS: Final = 25_000
+"""Of a page of history; what MLflow's server allows."""
+
+
+def proxied(location: str) -> str | None:
+    """The path below which the server's proxy keeps what is at a location; None if it is not
+    proxied."""
+    parsed = urlparse(location)
+    if parsed.scheme == "mlflow-artifacts":
+        return parsed.path.lstrip("/")
+    if parsed.scheme in ("http", "https") and _ROUTE in parsed.path:
+        return parsed.path.split(_ROUTE, 1)[1]
+    return None
+
+
+def moved(location: str) -> str:
+    """A location as the product names it: proxied ones lose the old server's name, any other
+    stays."""
+    path = proxied(location)
+    return location if path is None else f"mlflow-artifacts:/{path}"
+
+
+def texts(pairs: list[Json] | None) -> dict[str, str]:
+    return {pair["key"]: pair.get("value", "") for pair in pairs or ()}
+
+
+class Source:
+    """What is read of a server.
+
+    Args:
+        target_of: the product's id of an experiment of the server.
+    """
+
+    def __init__(self, server: Server, target_of: Callable[[str], str]) -> None:
+        self.server = server
+        self.target_of = target_of
+        self.workspace = server.workspace
+
+    def experiments(self, names: list[str]) -> list[Experiment]:
+        """All, or those of some names."""
+        found = [
+            _experiment(one, self.workspace)
+            for one in self.server.pages(
+                "POST",
+                f"{API}/experiments/search",
+                "experiments",
+                view_type="ALL",
+                max_results=1000,
+            )
+        ]
+        chosen = [one for one in found if not names or one.name in names]
+        return sorted(chosen, key=lambda one: (one.creation_time, one.experiment_id))
+
+    def runs(self, experiment_id: str) -> Iterator[tuple[str, str]]:
+        """(id, artifact location) of each run, deleted ones among them."""
+        for run in self.server.pages(
+            "POST",
+            f"{API}/runs/search",
+            "runs",
+            experiment_ids=[experiment_id],
+            run_view_type="ALL",
+            max_results=500,
+        ):
+            info = run["info"]
+            yield info.get("run_id") or info["run_uuid"], info.get("artifact_uri", "")
+
+    def run(self, run_id: str) -> Run:
+        told = self.server.get(f"{API}/runs/get", run_id=run_id)["run"]
+        info, data = told["info"], told.get("data", {})
+        tags = texts(data.get("tags"))
+        return Run(
+            run_id=run_id,
+            experiment_id=self.target_of(info["experiment_id"]),
+            run_name=info.get("run_name") or tags.get("mlflow.runName", ""),
+            user_id=info.get("user_id", ""),
+            status=info.get("status", "RUNNING"),
+            start_time=int(info.get("start_time", 0)),
+            end_time=int(info.get("end_time", 0)) or None,
+            artifact_uri=moved(info.get("artifact_uri", "")),
+            lifecycle_stage=info.get("lifecycle_stage", ACTIVE),
+            metrics={one["key"]: _metric(one["key"], one) for one in data.get("metrics", ())},
+            params=texts(data.get("params")),
+            tags=tags,
+            dataset_inputs=tuple(
+                map(_dataset_input, told.get("inputs", {}).get("dataset_inputs", ()))
+            ),
+            model_inputs=tuple(
+                one["model_id"] for one in told.get("inputs", {}).get("model_inputs", ())
+            ),
+            model_outputs=tuple(
+                ModelOutput(one["model_id"], int(one.get("step", 0)))
+                for one in told.get("outputs", {}).get("model_outputs", ())
+            ),
+        )
+
+    def history(self, run_id: str, key: str) -> list[Metric]:
+        """Every distinct point in the order in which MLflow's server answers them."""
+        path = f"{API}/metrics/get-history"
+        told = {"run_id": run_id, "metric_key": key}
+        try:
+            points = list(self.server.pages("GET", path, "metrics", **told, max_results=POINTS))
+        except SourceFailed as failed:
+            if failed.status != 400:
+                raise
+            points = self.server.get(path, **told).get("metrics", [])  # it knows no pages
+        return history.distinct(_metric(key, one) for one in points)
+
+    def logged_models(self, experiment_id: str) -> Iterator[LoggedModel]:
+        """Those of active stage: no server tells the others. None of a server before 3.0."""
+        try:
+            for told in self.server.pages(
+                "POST",
+                f"{API}/logged-models/search",
+                "models",
+                experiment_ids=[experiment_id],
+                max_results=50,
+            ):
+                yield self._logged_model(told)
+        except SourceFailed as failed:
+            if not failed.unknown:
+                raise
+
+    def _logged_model(self, told: Json) -> LoggedModel:
+        info, data = told["info"], told.get("data", {})
+        return LoggedModel(
+            model_id=info["model_id"],
+            experiment_id=self.target_of(info["experiment_id"]),
+            name=info.get("name", ""),
+            artifact_location=moved(info.get("artifact_uri", "")),
+            creation_time=int(info["creation_timestamp_ms"]),
+            last_update_time=int(info["last_updated_timestamp_ms"]),
+            status=info.get("status", "LOGGED_MODEL_STATUS_UNSPECIFIED"),
+            lifecycle_stage=ACTIVE,
+            model_type=info.get("model_type", ""),
+            source_run_id=info.get("source_run_id", ""),
+            params=texts(data.get("params")),
+            tags=texts(info.get("tags")),
+            metrics=tuple(
+                ModelMetric(
+                    *_metric(one["key"], one),
+                    run_id=one.get("run_id", ""),
+                    dataset_name=one.get("dataset_name"),
+                    dataset_digest=one.get("dataset_digest"),
+                )
+                for one in data.get("metrics", ())
+            ),
+        )
+
+
+def _experiment(told: Json, workspace: str) -> Experiment:
+    created = int(told.get("creation_time", 0))
+    return Experiment(
+        experiment_id=told["experiment_id"],
+        name=told["name"],
+        artifact_location=moved(told.get("artifact_location", "")),
+        lifecycle_stage=told.get("lifecycle_stage", ACTIVE),
+        creation_time=created,
+        last_update_time=int(told.get("last_update_time", created)),
+        tags=texts(told.get("tags")),
+        workspace=workspace,
+    )
+
+
+def _metric(key: str, told: Json) -> Metric:
+    value: Any = told.get("value", 0)
+    return Metric(
+        key, stored_value(float(value)), int(told.get("timestamp", 0)), int(told.get("step", 0))
+    )
+
+
+def _dataset_input(told: Json) -> DatasetInput:
+    dataset = told["dataset"]
+    return DatasetInput(
+        Dataset(
+            dataset["name"],
+            dataset["digest"],
+            dataset.get("source_type", ""),
+            dataset.get("source", ""),
+            dataset.get("schema"),
+            dataset.get("profile"),
+        ),
+        tuple(Tag(tag["key"], tag.get("value", "")) for tag in told.get("tags", ())),
+    )

@@ -1,0 +1,65 @@
+"""Workspaces, from the server to the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlcore import errors
+from mlcore.entities import Workspace
+from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.repos import workspaces
+from operate.transfer.item import Content, Item
+from operate.transfer.rest import Json, Server, SourceFailed
+
+_API = "api/3.0/mlflow"
+
+
+def listed(server: Server) -> list[Json]:
+    """Nothing of a server that has none, or has them switched off."""
+    try:
+        if not server.get(f"{_API}/server-info").get("workspaces_enabled"):
+            return []
+    except SourceFailed as failed:
+        if not failed.unknown:
+            raise
+        return []
+    found: list[Json] = server.get(f"{_API}/workspaces").get("workspaces", [])
+    return found
+
+
+def items(told: list[Json]) -> Iterator[Item]:
+    """The default one is there without being made."""
+    for one in told:
+        if one["name"] != DEFAULT_WORKSPACE:
+            yield _item(one)
+
+
+def _item(told: Json) -> Item:
+    archival = told.get("trace_archival_config", {})
+    workspace = Workspace(
+        told["name"],
+        told.get("description"),
+        told.get("default_artifact_root"),
+        archival.get("location"),
+        archival.get("retention"),
+    )
+
+    def have() -> Content | None:
+        try:
+            return _content(workspaces.get(workspace.name))
+        except errors.ResourceDoesNotExist:
+            return None
+
+    def write(want: Content, found: Content | None) -> None:
+        if found is None:
+            workspaces.create(workspace)
+        else:
+            workspaces.change(workspace.name, {name: want[name] for name in want if name != "name"})
+
+    return Item("workspace", workspace.name, lambda: _content(workspace), have, write)
+
+
+def _content(workspace: Workspace) -> Content:
+    fields: dict[str, Any] = workspace._asdict()
+    return {name: value or "" for name, value in fields.items()}

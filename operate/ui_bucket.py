@@ -1,0 +1,89 @@
+"""``python -m operate.ui_bucket STACK``: puts the web UI's files into a stack's bucket.
+
+Files that are there already stay as they are, and old ones are kept: pages that somebody has open
+still ask for them. The page itself comes last, so that it never names what is not there yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local.http.website import FOLDER, File, files
+
+OUTPUT = "UiBucketName"
+
+
+class CannotPublish(Exception):
+    """The message says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 when the bucket holds all files, 1 when it does not."""
+    parser = argparse.ArgumentParser(prog="python -m operate.ui_bucket", description=__doc__)
+    parser.add_argument("stack", help="name of the CloudFormation stack")
+    stack = parser.parse_args(arguments).stack
+    try:
+        bucket = bucket_of(boto3.client("cloudformation"), stack)
+        sent, kept = publish(boto3.client("s3"), bucket, FOLDER)
+    except (CannotPublish, BotoCoreError, ClientError) as error:
+        print(f"operate.ui_bucket: {error}", file=sys.stderr)
+        return 1
+    print(f"s3://{bucket}: {sent} files sent, {kept} were there")
+    return 0
+
+
+def bucket_of(cloudformation: Any, stack: str) -> str:
+    """The bucket that a stack made for the UI."""
+    described = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
+    for output in described.get("Outputs", ()):
+        if output["OutputKey"] == OUTPUT:
+            return str(output["OutputValue"])
+    raise CannotPublish(f"the stack {stack} has no {OUTPUT}: it was deployed with Ui=false")
+
+
+def publish(s3: Any, bucket: str, folder: Path) -> tuple[int, int]:
+    """Makes the bucket hold the files of a folder; answers how many were sent and how many were
+    there."""
+    wanted = {path or "index.html": file for path, file in files(folder)}
+    if "index.html" not in wanted:
+        raise CannotPublish(f"{folder} holds no UI: run `make setup`")
+    present = _present(s3, bucket)
+    sent = 0
+    for key, file in sorted(wanted.items(), key=lambda entry: entry[0] == "index.html"):
+        content = file.path.read_bytes()
+        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()  # S3's ETag
+        if present.get(key) != digest:
+            _put(s3, bucket, key, file, content)
+            sent += 1
+    return sent, len(wanted) - sent
+
+
+def _present(s3: Any, bucket: str) -> dict[str, str]:
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+    return {
+        entry["Key"]: entry["ETag"].strip('"')
+        for page in pages
+        for entry in page.get("Contents", ())
+    }
+
+
+def _put(s3: Any, bucket: str, key: str, file: File, content: bytes) -> None:
+    s3.put_object(
+        Bucket=bucket,
+        Key=key,
+        Body=content,
+        ContentType=file.content_type,
+        CacheControl=file.cache_control,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""The failure queue names the experiments whose records were given up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from indexer import app, expiry, webhook_events
+from operate.failures import FailureQueue
+from operate.replay import replay
+
+
+class Sqs:
+    def __init__(self, *bodies: dict[str, Any]) -> None:
+        self.left = {f"r{n}": json.dumps(body) for n, body in enumerate(bodies)}
+        self._shown: set[str] = set()
+
+    def receive_message(self, **_: Any) -> dict[str, Any]:
+        fresh = [one for one in self.left if one not in self._shown][:1]
+        self._shown.update(fresh)
+        return {"Messages": [{"ReceiptHandle": one, "Body": self.left[one]} for one in fresh]}
+
+    def delete_message(self, *, QueueUrl: str, ReceiptHandle: str) -> None:  # noqa: N803
+        del self.left[ReceiptHandle]
+
+
+class Streams:
+    """A shard whose records 3 to 8 are still there, two to a page."""
+
+    def get_shard_iterator(self, *, SequenceNumber: str, **_: Any) -> dict[str, str]:  # noqa: N803
+        if int(SequenceNumber) < 3:
+            code = "TrimmedDataAccessException"
+            raise ClientError({"Error": {"Code": code, "Message": ""}}, "GetShardIterator")
+        return {"ShardIterator": SequenceNumber}
+
+    def get_records(self, *, ShardIterator: str) -> dict[str, Any]:  # noqa: N803
+        first = int(ShardIterator)
+        pks = {n: f"EXP#{n}" if n % 2 else f"RUN#{n}" for n in range(first, min(first + 2, 9))}
+        records = [
+            {"dynamodb": {"SequenceNumber": str(n), "Keys": {"PK": {"S": pk}}}}
+            for n, pk in pks.items()
+        ]
+        return {"Records": records, "NextShardIterator": str(first + 2) if first < 7 else None}
+
+
+def batch(start: int, end: int) -> dict[str, Any]:
+    info = {
+        "shardId": "s",
+        "streamArn": "a",
+        "startSequenceNumber": str(start),
+        "endSequenceNumber": str(end),
+    }
+    return {"DDBStreamBatchInfo": info}
+
+
+def test_a_failure_names_its_experiments_while_the_stream_has_the_records() -> None:
+    sqs = Sqs(batch(4, 7), batch(1, 7), batch(8, 8))
+    queue = FailureQueue("url", sqs, Streams())
+    first, second, third = queue.failures()
+    assert first.experiment_ids == frozenset(("5", "7"))
+    assert second.experiment_ids is None
+    assert third.experiment_ids == frozenset()
+    assert len(sqs.left) == 3
+    queue.done(first)
+    assert len(sqs.left) == 2
+
+
+@pytest.mark.parametrize(
+    ("batches", "broken", "rebuilt", "told", "left"),
+    [
+        ([batch(4, 5), batch(5, 7)], "", ["5", "7"], ["45", "567"], 0),
+        ([batch(4, 5), batch(5, 7)], "7", ["5", "7"], ["45"], 1),
+        ([batch(4, 5), batch(5, 7)], "45", ["5", "7"], ["45", "567"], 1),
+        ([batch(4, 5), batch(1, 7)], "", ["1", "2", "5"], ["45"], 1),
+        ([batch(4, 5), batch(1, 7)], "2", ["1", "2", "5"], ["45"], 1),
+        ([], "", [], [], 0),
+    ],
+)
+def test_a_message_goes_when_its_experiments_are_rebuilt_and_all_is_told(
+    batches: list[dict[str, Any]], broken: str, rebuilt: list[str], told: list[str], left: int
+) -> None:
+    """One whose records are gone stays: what they had to say nobody knows."""
+    sqs = Sqs(*batches)
+    seen: list[str] = []
+
+    def rebuild(experiment_id: str) -> bool:
+        seen.append(experiment_id)
+        return experiment_id != broken
+
+    said: list[str] = []
+
+    def tell(records: Sequence[dict[str, Any]]) -> bool:
+        said.append("".join(record["dynamodb"]["SequenceNumber"] for record in records))
+        return said[-1] != broken
+
+    queue = FailureQueue("url", sqs, Streams())
+    ended_well = replay(queue, rebuild, lambda: ["1", "2", "5"], tell)
+    assert sorted(seen) == rebuilt
+    assert said == told
+    assert ended_well is (left == 0)
+    assert len(sqs.left) == left
+
+
+def test_records_tell_webhooks_and_the_remover(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = {"type": {"S": "run"}, "event": {"S": "{}"}}
+    said = {"type": {"S": "registered_model"}, "event": {"S": "{}"}}
+    records = [
+        {"dynamodb": {"OldImage": gone}},
+        {"dynamodb": {"NewImage": said}},
+        {"dynamodb": {"NewImage": said, "OldImage": said}},
+        {"dynamodb": {"NewImage": gone | {"type": {"S": "run_tag"}}, "OldImage": gone}},
+    ]
+    told: list[Any] = []
+    monkeypatch.setattr(webhook_events, "project", told.append)
+    monkeypatch.setattr(expiry, "project", told.append)
+    app.tell(records)
+    assert told == [[records[1]["dynamodb"]], [records[0]["dynamodb"]]]
+    assert app.queues_of(records) == ["WEBHOOK_QUEUE_URL", "FILE_REMOVAL_QUEUE_URL"]
+    assert app.queues_of(records[2:]) == []

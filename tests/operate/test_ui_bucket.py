@@ -1,0 +1,69 @@
+"""What `make publish-ui` puts into the bucket, against a bucket in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.http.website import ASK_EACH_TIME, FOLDER, FOR_A_YEAR
+from operate.ui_bucket import CannotPublish, bucket_of, publish
+
+
+class Bucket:
+    """The three calls of S3 that publishing makes."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.order: list[str] = []
+
+    def put_object(self, Key: str, **more: Any) -> None:  # noqa: N803 - S3's name
+        self.objects[Key] = more
+        self.order.append(Key)
+
+    def get_paginator(self, _operation: str) -> Bucket:
+        return self
+
+    def paginate(self, **_: Any) -> list[dict[str, Any]]:
+        entries = [
+            {"Key": key, "ETag": f'"{hashlib.md5(stored["Body"]).hexdigest()}"'}
+            for key, stored in self.objects.items()
+        ]
+        return [{"Contents": entries[:100]}, {"Contents": entries[100:]}, {}]
+
+
+def test_ui_is_published_once_and_the_page_last() -> None:
+    bucket = Bucket()
+    sent, kept = publish(bucket, "b", FOLDER)
+    assert (sent, kept) == (len(bucket.objects), 0)
+    assert bucket.order[-1] == "index.html"
+    page = bucket.objects["index.html"]
+    assert page["CacheControl"] == ASK_EACH_TIME
+    assert page["ContentType"] == "text/html; charset=utf-8"
+    hashed = next(key for key in bucket.objects if key.startswith("static-files/static/js/main."))
+    assert bucket.objects[hashed]["CacheControl"] == FOR_A_YEAR
+    assert publish(bucket, "b", FOLDER) == (0, sent)
+
+
+def test_only_what_changed_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("one")
+    bucket = Bucket()
+    assert publish(bucket, "b", tmp_path) == (2, 0)
+    (tmp_path / "index.html").write_text("two")
+    (tmp_path / "new.js").write_text("new")
+    assert publish(bucket, "b", tmp_path) == (3, 0)
+    assert bucket.objects["index.html"]["Body"] == b"two"
+
+
+def test_reasons_not_to_publish(tmp_path: Path) -> None:
+    with pytest.raises(CannotPublish, match="make setup"):
+        publish(Bucket(), "b", tmp_path)
+
+    class CloudFormation:
+        def describe_stacks(self, **_: Any) -> Any:
+            return {"Stacks": [{"Outputs": [{"OutputKey": "ApiUrl", "OutputValue": "x"}]}]}
+
+    with pytest.raises(CannotPublish, match="Ui=false"):
+        bucket_of(CloudFormation(), "stack")
