@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 from bench.client import Client
 from mlcore.db.table import table
 from mlcore.entities import Metric
-from mlcore.repos import history
+from mlcore.repos.runs import history
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
 from tests.engines import REGION, create_table, memory_folder, running_dynoxide

@@ -34,7 +34,8 @@ from mlcore.db import capacity, keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import table
 from mlcore.entities import Metric
-from mlcore.repos import experiments, points
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import points
 from mlcore.search.text_fields import Indexed
 from tests.contract.api import Api
 from tests.contract.conftest import pointed

@@ -189,7 +189,7 @@ class Runner:
         authentication."""
         # After the environment is complete:
         from mlcore.auth.passwords import check_password, hash_password  # noqa: PLC0415
-        from mlcore.repos import users  # noqa: PLC0415
+        from mlcore.repos.users import users  # noqa: PLC0415
 
         username, password = environment.administrator()
         user = users.find(username)

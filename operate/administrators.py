@@ -12,7 +12,10 @@ from operate.modules import CannotRun, modules
 def create_admin(name: str, *, replace: bool) -> int:
     """The password never stands in a template, a log, an argument or an environment."""
     modules()
-    passwords, users = import_module("mlcore.auth.passwords"), import_module("mlcore.repos.users")
+    passwords, users = (
+        import_module("mlcore.auth.passwords"),
+        import_module("mlcore.repos.users.users"),
+    )
     errors = import_module("mlcore.errors")
     minimum = import_module("users.service").MINIMUM_PASSWORD_LENGTH
     try:

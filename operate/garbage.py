@@ -32,7 +32,7 @@ def run(older_than: int, experiment_id: str | None) -> int:
             "local.admin: name the files with ARTIFACT_BUCKET or ARTIFACT_FOLDER", file=sys.stderr
         )
         return 1
-    garbage, errors = import_module("mlcore.repos.garbage"), import_module("mlcore.errors")
+    garbage, errors = import_module("mlcore.repos.removal.garbage"), import_module("mlcore.errors")
     before = int((time.time() - older_than) * 1000)
     removed = failed = kept = 0
     try:

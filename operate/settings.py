@@ -10,7 +10,7 @@ from importlib import import_module
 
 def run(action: str, key: str | None, value: str | None) -> int:
     """0 when it could be done. ``value`` is JSON."""
-    config, errors = import_module("mlcore.repos.config"), import_module("mlcore.errors")
+    config, errors = import_module("mlcore.repos.settings.config"), import_module("mlcore.errors")
     try:
         if action == "list":
             for name, found in config.find_all().items():

@@ -6,7 +6,8 @@ from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.model_sources import is_model_uri, model_uri
 from mlcore.queries import artifacts
-from mlcore.repos import logged_models, model_versions
+from mlcore.repos.logged_models import logged_models
+from mlcore.repos.registry import model_versions
 
 _RUNS = "runs:/"
 

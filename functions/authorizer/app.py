@@ -17,7 +17,7 @@ from mlcore.db import capacity, deadline
 from mlcore.errors import MlflowError
 from mlcore.http.request import headers_of
 from mlcore.observability import logger
-from mlcore.repos.users import User
+from mlcore.repos.users.users import User
 from mlcore.settings import AUTHENTICATION, OIDC
 
 Authenticate = Callable[[str, str], User | None]

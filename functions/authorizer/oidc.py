@@ -12,8 +12,8 @@ import jwt
 
 from authorizer.signing_keys import SigningKeys
 from mlcore.observability import logger
-from mlcore.repos import users
-from mlcore.repos.users import User
+from mlcore.repos.users import users
+from mlcore.repos.users.users import User
 
 MAXIMUM_TOKEN: Final = 16_384
 MAXIMUM_NAME: Final = 255

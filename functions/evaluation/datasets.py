@@ -14,7 +14,9 @@ from mlcore.evaluation.dataset import USER_TAG, EvaluationDataset, digest
 from mlcore.http import Request
 from mlcore.limits.experiments import check_searched
 from mlcore.limits.text import check_max_results
-from mlcore.repos import evaluation_datasets, evaluation_records, experiments
+from mlcore.repos.evaluation import datasets as evaluation_datasets
+from mlcore.repos.evaluation import records as evaluation_records
+from mlcore.repos.experiments import experiments
 from mlcore.search import evaluation_fields, grammar, order
 from mlcore.search.match import predicate
 from mlcore.settle import settle

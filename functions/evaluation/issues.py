@@ -12,8 +12,12 @@ from mlcore import errors, ids, paging
 from mlcore.evaluation.issue import PENDING, Issue, check_severity, check_status
 from mlcore.http import Request
 from mlcore.limits.text import check_max_results
-from mlcore.repos import experiments, issues, runs, trace_pages, traces
-from mlcore.repos.experiment_ids import asked_for
+from mlcore.repos.evaluation import issues
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.runs import runs
+from mlcore.repos.traces import pages as trace_pages
+from mlcore.repos.traces import traces
 from mlcore.search import evaluation_fields, grammar
 from mlcore.search.match import predicate
 from mlcore.settle import settle

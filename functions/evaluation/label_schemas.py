@@ -22,8 +22,8 @@ from mlcore.evaluation.label_schema import (
     check_same_kind,
 )
 from mlcore.http import Request
-from mlcore.repos import label_schemas
-from mlcore.repos.label_schemas import NameTaken
+from mlcore.repos.evaluation import label_schemas
+from mlcore.repos.evaluation.label_schemas import NameTaken
 from mlcore.settle import settle
 from mlcore.wire import Message
 

@@ -6,7 +6,7 @@ from mlcore import errors
 from mlcore.entities import ACTIVE, Experiment
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
-from mlcore.repos import experiments
+from mlcore.repos.experiments import experiments
 
 
 def experiment(experiment_id: str, request: Request) -> Experiment:

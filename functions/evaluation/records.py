@@ -21,8 +21,9 @@ from mlcore.evaluation.dataset import (
     schema_with,
 )
 from mlcore.http import Request
-from mlcore.repos import evaluation_datasets, evaluation_records
-from mlcore.repos.evaluation_records import Place
+from mlcore.repos.evaluation import datasets as evaluation_datasets
+from mlcore.repos.evaluation import records as evaluation_records
+from mlcore.repos.evaluation.records import Place
 from mlcore.settle import Conflict, settle
 
 QUERY_RECORDS: Final = 1000

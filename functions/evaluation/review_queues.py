@@ -26,8 +26,10 @@ from mlcore.evaluation.review_queue import (
     users_of,
 )
 from mlcore.http import Request
-from mlcore.repos import label_schemas, review_queues, traces, users
-from mlcore.repos.review_queues import NameTaken
+from mlcore.repos.evaluation import label_schemas, review_queues
+from mlcore.repos.evaluation.review_queues import NameTaken
+from mlcore.repos.traces import traces
+from mlcore.repos.users import users
 from mlcore.settle import Conflict, settle
 
 DEFAULT_MAX_RESULTS: Final = 1000

@@ -12,8 +12,9 @@ from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
 from mlcore.entities import ACTIVE
 from mlcore.evaluation.scorer import ScorerVersion, check_model, check_name, check_payload
 from mlcore.http import Request
-from mlcore.repos import experiments, scorers
-from mlcore.repos.experiment_ids import asked_for
+from mlcore.repos.evaluation import scorers
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments.ids import asked_for
 from mlcore.search import trace_filter
 from mlcore.search.order import identifier
 from mlcore.settle import settle

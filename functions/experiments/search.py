@@ -14,8 +14,9 @@ from mlcore.entities import VIEW_STAGES, Experiment
 from mlcore.http import Request
 from mlcore.limits.text import check_max_results
 from mlcore.queries import datasets
-from mlcore.repos import experiment_names, experiments
-from mlcore.repos.experiment_ids import asked_for
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments import names as experiment_names
+from mlcore.repos.experiments.ids import asked_for
 from mlcore.responses import experiments as responses
 from mlcore.search import fields, grammar, order
 from mlcore.search.fields import ATTRIBUTE

@@ -13,9 +13,10 @@ from mlcore.entities import ACTIVE, DELETED, Experiment, Tag
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.limits.locations import resolved
-from mlcore.repos import experiment_ids, experiments
-from mlcore.repos.experiment_creations import IdTaken, NameTaken
-from mlcore.repos.experiments import Conflict, Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments import ids as experiment_ids
+from mlcore.repos.experiments.creations import IdTaken, NameTaken
+from mlcore.repos.experiments.experiments import Conflict, Record
 from mlcore.responses import experiments as responses
 from mlcore.settings import workspaces_enabled
 

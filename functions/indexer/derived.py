@@ -16,9 +16,10 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.models.index import Pending
-from mlcore.repos import experiments, run_children
 from mlcore.repos.document import Maps, Owner
-from mlcore.repos.run_markers import INDEXED_MAPS, OVERFLOW_WRITE_ID
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs.markers import INDEXED_MAPS, OVERFLOW_WRITE_ID
 from mlcore.search.text_fields import Indexed
 
 MISSING = "missing"

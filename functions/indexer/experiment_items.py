@@ -12,7 +12,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.models.experiments import ExperimentNameRev
-from mlcore.repos import experiments
+from mlcore.repos.experiments import experiments
 from mlcore.search.text_fields import Indexed
 
 _NAMES = Indexed(())

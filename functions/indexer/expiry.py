@@ -21,7 +21,8 @@ from mlcore.db.expression import Condition, Raw, Update, number, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.repos import experiments, remains
+from mlcore.repos.experiments import experiments
+from mlcore.repos.removal import remains
 
 TOGETHER = 400
 SWEEP_SECONDS = 90.0

@@ -1,5 +1,5 @@
 """Tells the remover of files which runs, traces, logged models and experiments are gone, and what
-of their folders nobody else can name (:mod:`mlcore.repos.file_owners`).
+of their folders nobody else can name (:mod:`mlcore.repos.files.owners`).
 
 Of a run or a trace whose experiment is gone as well nothing is said where its files lay in the
 experiment's own place: that goes as a whole.
@@ -18,8 +18,9 @@ from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.file_removal import Removal
 from mlcore.ids import DEFAULT_WORKSPACE
-from mlcore.repos import file_owners, former_locations, locations
-from mlcore.repos.file_owners import Area, Part
+from mlcore.repos.files import former_locations, locations
+from mlcore.repos.files import owners as file_owners
+from mlcore.repos.files.owners import Area, Part
 
 QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 """Environment; where it is not set, files stay."""

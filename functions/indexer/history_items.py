@@ -8,7 +8,7 @@ from typing import Any
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities import Metric
-from mlcore.repos import history
+from mlcore.repos.runs import history
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:

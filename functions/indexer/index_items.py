@@ -13,8 +13,9 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.models.index import DatasetLink, RankMetric, RankParam
-from mlcore.repos import points, run_children
 from mlcore.repos.document import Owner
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import points
 
 
 class Index(NamedTuple):

@@ -15,7 +15,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.repos.document import Owner
-from mlcore.repos.run_markers import OVERFLOW_WRITE_ID
+from mlcore.repos.runs.markers import OVERFLOW_WRITE_ID
 
 ABANDONED_MS = 600_000
 """A request is over long before, and the clocks of two machines differ by less."""

@@ -29,9 +29,14 @@ from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.ids import now_ms
-from mlcore.repos import experiments, points, run_children, text_index, trace_index, workspaces
+from mlcore.repos import text_index
 from mlcore.repos.document import Owner
-from mlcore.repos.run_markers import OVERFLOW_WRITE_ID
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import points
+from mlcore.repos.runs.markers import OVERFLOW_WRITE_ID
+from mlcore.repos.traces import index as trace_index
+from mlcore.repos.workspaces import workspaces
 from mlcore.search.text_fields import CONTENT
 
 PATIENCE_SECONDS = 2.0

@@ -7,7 +7,8 @@ from typing import Final
 from indexer.projections import Writes
 from mlcore.db.expression import Raw
 from mlcore.entities import DELETED, Experiment
-from mlcore.repos import runs, ttl_policy
+from mlcore.repos.runs import runs
+from mlcore.repos.settings import ttl_policy
 
 CHILD_SECONDS: Final = 2 * 86_400
 """What belongs to something expires so much later: DynamoDB promises no order, and what is still

@@ -28,8 +28,9 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.repos import run_children, text_index
+from mlcore.repos import text_index
 from mlcore.repos.document import Owner
+from mlcore.repos.runs import children as run_children
 
 OUTSIDE_MAPS = {"run_metric": "metrics", "run_param": "params", "run_input": "inputs"}
 """The indexed maps by the type of the child items that hold their values outside."""

@@ -17,7 +17,9 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST, Key
 from mlcore.db.table import table
-from mlcore.repos import document, run_children, trace_index
+from mlcore.repos import document
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.traces import index as trace_index
 from mlcore.search.text_fields import CONTENT, Indexed
 
 RUNS_TOGETHER = 64

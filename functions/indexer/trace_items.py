@@ -21,8 +21,10 @@ from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.repos import span_packs, text_index, trace_index
-from mlcore.repos.trace_marks import INDEXED_MAPS
+from mlcore.repos import text_index
+from mlcore.repos.traces import index as trace_index
+from mlcore.repos.traces import span_packs
+from mlcore.repos.traces.marks import INDEXED_MAPS
 from mlcore.search import text_fields, trace_plan
 from mlcore.search.text import LONG, WORD, Token, content_tokens, tokens
 from mlcore.search.text_fields import Indexed

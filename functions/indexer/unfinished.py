@@ -22,10 +22,12 @@ from mlcore.db.expression import Condition
 from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
 from mlcore.entities import Metric, recency
 from mlcore.ids import new_ulid
-from mlcore.repos import experiments, history, points, runs, ttl_policy
 from mlcore.repos.document import Owner
-from mlcore.repos.latest_points import same
-from mlcore.repos.runs import Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import history, points, runs
+from mlcore.repos.runs.latest_points import same
+from mlcore.repos.runs.runs import Record
+from mlcore.repos.settings import ttl_policy
 
 TOGETHER = 90
 """Points that one transaction writes; DynamoDB takes 100 operations."""

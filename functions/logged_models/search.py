@@ -14,8 +14,8 @@ from mlcore.entities import Experiment, LoggedModel
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Request
 from mlcore.limits.experiments import check_searched
-from mlcore.repos import logged_model_search
-from mlcore.repos.experiment_ids import asked_for
+from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.logged_models import search as logged_model_search
 from mlcore.responses import logged_models as responses
 from mlcore.search import logged_models as language
 from mlcore.search.logged_models import Dataset, OrderBy

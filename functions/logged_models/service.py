@@ -13,8 +13,9 @@ from mlcore.http import Request
 from mlcore.limits import logged_models as limits
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.locations import below
-from mlcore.repos import experiments, logged_models
-from mlcore.repos.logged_models import Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.logged_models import logged_models
+from mlcore.repos.logged_models.logged_models import Record
 from mlcore.responses import logged_models as responses
 from mlcore.run_names import generate
 

@@ -12,9 +12,11 @@ from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
 from mlcore.prompts import is_prompt
-from mlcore.repos import model_homes, model_names, model_versions, registered_models
-from mlcore.repos.model_names import NameTaken
-from mlcore.repos.registered_models import Record
+from mlcore.repos.registry import homes as model_homes
+from mlcore.repos.registry import model_versions, registered_models
+from mlcore.repos.registry import names as model_names
+from mlcore.repos.registry.names import NameTaken
+from mlcore.repos.registry.registered_models import Record
 from mlcore.responses import registry as responses
 from registry import messages as m
 from registry import prompts

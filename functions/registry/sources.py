@@ -12,8 +12,10 @@ from mlcore.limits import model_sources as limits
 from mlcore.limits.registry import LATEST, canonical_stage, version_number
 from mlcore.observability import logger
 from mlcore.prompts import is_prompt
-from mlcore.repos import logged_models, model_versions, registered_models, runs
-from mlcore.repos.registered_models import Record
+from mlcore.repos.logged_models import logged_models
+from mlcore.repos.registry import model_versions, registered_models
+from mlcore.repos.registry.registered_models import Record
+from mlcore.repos.runs import runs
 from registry import prompts
 from registry.messages import CreateModelVersion
 

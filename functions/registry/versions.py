@@ -10,8 +10,9 @@ from mlcore.entities import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
-from mlcore.repos import model_stages, model_versions, registered_models
-from mlcore.repos.model_versions import NO_STAGE, READY, Record
+from mlcore.repos.registry import model_versions, registered_models
+from mlcore.repos.registry import stages as model_stages
+from mlcore.repos.registry.model_versions import NO_STAGE, READY, Record
 from mlcore.responses import registry as responses
 from registry import messages as m
 from registry import sources

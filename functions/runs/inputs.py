@@ -7,8 +7,9 @@ from typing import Any
 
 from mlcore.http import Request
 from mlcore.limits.datasets import check_log_inputs
-from mlcore.repos import datasets, run_children, runs
-from mlcore.repos.runs import Record
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import datasets, runs
+from mlcore.repos.runs.runs import Record
 from mlcore.search.fields import DATASET_CONTEXT_TAG
 from runs import messages as m
 

@@ -15,9 +15,9 @@ from mlcore.db.table import table
 from mlcore.entities import Metric, recency, stored_value
 from mlcore.http import Request
 from mlcore.limits import runs as limits
-from mlcore.repos import history, runs
-from mlcore.repos.points import latest_of, latest_text, parse_latest
-from mlcore.repos.runs import Record
+from mlcore.repos.runs import history, runs
+from mlcore.repos.runs.points import latest_of, latest_text, parse_latest
+from mlcore.repos.runs.runs import Record
 from mlcore.search.fields import RUN_NAME_TAG
 from runs import messages as m
 from runs import model_metrics

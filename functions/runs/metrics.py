@@ -11,8 +11,8 @@ from mlcore.entities import Metric
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.queries import metrics
-from mlcore.repos import point_places
-from mlcore.repos.point_places import Order
+from mlcore.repos.runs import point_places
+from mlcore.repos.runs.point_places import Order
 from mlcore.responses import runs as responses
 from runs import messages as m
 

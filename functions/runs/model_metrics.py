@@ -9,9 +9,11 @@ from functools import partial
 from mlcore import errors
 from mlcore.db.expression import Raw
 from mlcore.entities import ModelMetric, stored_value
-from mlcore.repos import logged_model_points, logged_models, runs
-from mlcore.repos.logged_model_points import Conflict
-from mlcore.repos.runs import Record
+from mlcore.repos.logged_models import logged_models
+from mlcore.repos.logged_models import points as logged_model_points
+from mlcore.repos.logged_models.points import Conflict
+from mlcore.repos.runs import runs
+from mlcore.repos.runs.runs import Record
 from runs import messages as m
 
 Metrics = Sequence[m.LogMetric | m.Metric]

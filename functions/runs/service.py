@@ -14,8 +14,9 @@ from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.locations import below
-from mlcore.repos import experiments, runs
-from mlcore.repos.runs import Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import runs
+from mlcore.repos.runs.runs import Record
 from mlcore.responses import runs as responses
 from mlcore.run_names import generate
 from mlcore.search.fields import RUN_NAME_TAG

@@ -12,8 +12,9 @@ from mlcore import errors
 from mlcore.entities import Assessment
 from mlcore.http import Request
 from mlcore.ids import now_ms
-from mlcore.repos import trace_assessments, traces
-from mlcore.repos.traces import Change, Record
+from mlcore.repos.traces import assessments as trace_assessments
+from mlcore.repos.traces import traces
+from mlcore.repos.traces.traces import Change, Record
 from traces import messages as m
 from traces import responses
 from traces.times import parse_point

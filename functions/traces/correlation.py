@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from mlcore.entities import Experiment
 from mlcore.http import Request
-from mlcore.repos import trace_search
-from mlcore.repos.experiment_ids import asked_for
+from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.traces import search as trace_search
 from mlcore.search.trace_filter import Filter, parse_filter
 from traces import messages as m
 

@@ -1,8 +1,8 @@
 """Stores spans that came together, whatever of their traces is there already.
 
-Each trace's spans become packs (:mod:`mlcore.repos.span_packs`), then the trace learns of them: a
-new one is made in one transaction with its first pack, another is written at the version that it
-was read at. A pack is there before its trace tells of it; so whoever writes the trace last has seen
+Each trace's spans become packs (:mod:`mlcore.repos.traces.span_packs`), then the trace learns of
+them: a new one is made in one transaction with its first pack, another is written at the version
+that it was read at. A pack is there before its trace tells of it; so whoever writes the trace last has seen
 the packs of all who wrote it before.
 """
 
@@ -16,9 +16,11 @@ from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities import Experiment
 from mlcore.prices.price_list import Own
-from mlcore.repos import experiments, llm_prices, span_packs, traces
-from mlcore.repos.span_packs import Node, Owner
-from mlcore.repos.traces import Change, Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.settings import llm_prices
+from mlcore.repos.traces import span_packs, traces
+from mlcore.repos.traces.span_packs import Node, Owner
+from mlcore.repos.traces.traces import Change, Record
 from mlcore.search.text_fields import CONTENT
 from traces import costs, facts, otlp, spans, state, usage
 from traces.facts import Facts

@@ -9,8 +9,8 @@ from uuid import uuid4
 from mlcore import errors
 from mlcore.http import Request
 from mlcore.limits.traces import check_trace_name
-from mlcore.repos import traces
-from mlcore.repos.traces import Change, Record
+from mlcore.repos.traces import traces
+from mlcore.repos.traces.traces import Change, Record
 from traces import messages as m
 from traces import responses, service, state
 from traces.names import TRACE_NAME_TAG

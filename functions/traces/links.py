@@ -8,8 +8,11 @@ from typing import Any
 from mlcore import errors
 from mlcore.http import Request
 from mlcore.limits.traces import check_links
-from mlcore.repos import experiments, runs, trace_links, traces
-from mlcore.repos.traces import Change, Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import runs
+from mlcore.repos.traces import links as trace_links
+from mlcore.repos.traces import traces
+from mlcore.repos.traces.traces import Change, Record
 from mlcore.settings import workspaces_enabled
 from mlcore.wire import invalid_value
 from traces import messages as m

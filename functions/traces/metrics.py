@@ -13,10 +13,13 @@ from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities import Experiment, Trace
 from mlcore.http import Request
-from mlcore.repos import experiments, span_packs, trace_links, trace_pages, traces
-from mlcore.repos.experiment_ids import asked_for
-from mlcore.repos.trace_pages import Window
-from mlcore.repos.traces import Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.traces import links as trace_links
+from mlcore.repos.traces import pages as trace_pages
+from mlcore.repos.traces import span_packs, traces
+from mlcore.repos.traces.pages import Window
+from mlcore.repos.traces.traces import Record
 from mlcore.search import trace_match
 from mlcore.search import trace_metrics as language
 from mlcore.search.trace_metrics import Filter, Query, Row

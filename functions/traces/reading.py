@@ -16,10 +16,10 @@ from mlcore.db.table import table
 from mlcore.entities import Trace
 from mlcore.http import Request, Response
 from mlcore.http.compression import fitted
-from mlcore.repos import span_packs, traces
-from mlcore.repos.experiment_ids import asked_for
-from mlcore.repos.span_packs import Owner
-from mlcore.repos.traces import Record
+from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.traces import span_packs, traces
+from mlcore.repos.traces.span_packs import Owner
+from mlcore.repos.traces.traces import Record
 from traces import completeness, responses, span_responses
 from traces import messages as m
 from traces.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG

@@ -9,8 +9,8 @@ from mlcore import errors, paging
 from mlcore.entities import Experiment, Trace
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
-from mlcore.repos import trace_search
-from mlcore.repos.experiment_ids import asked_for
+from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.traces import search as trace_search
 from mlcore.search import trace_match
 from mlcore.search.trace_filter import parse_filter, parse_order_by
 from traces import messages as m

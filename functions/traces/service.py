@@ -18,10 +18,13 @@ from mlcore.limits.traces import (
     check_tag,
     check_trace_name,
 )
-from mlcore.repos import experiments, span_packs, trace_assessments, trace_pages, traces
-from mlcore.repos.experiment_ids import asked_for
-from mlcore.repos.span_packs import Owner
-from mlcore.repos.traces import Change, Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.traces import assessments as trace_assessments
+from mlcore.repos.traces import pages as trace_pages
+from mlcore.repos.traces import span_packs, traces
+from mlcore.repos.traces.span_packs import Owner
+from mlcore.repos.traces.traces import Change, Record
 from mlcore.settings import workspaces_enabled
 from traces import assessments, completeness, facts, responses, state, usage
 from traces import messages as m

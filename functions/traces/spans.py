@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any, Final
 
-from mlcore.repos.span_packs import Node
+from mlcore.repos.traces.span_packs import Node
 from traces import otlp
 from traces.names import (
     SPAN_COST,

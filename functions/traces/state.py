@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from mlcore.entities import Experiment
-from mlcore.repos.traces import Change, Info, Record
+from mlcore.repos.traces.traces import Change, Info, Record
 from traces import facts
 from traces.facts import Facts
 from traces.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG

@@ -13,7 +13,8 @@ from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
 from mlcore.queries import artifacts, datasets, metrics, model_versions
 from mlcore.queries import runs as run_queries
-from mlcore.repos import experiments, runs
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import runs
 from mlcore.responses import experiments as experiment_responses
 from mlcore.responses import runs as run_responses
 from ui import rights

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from mlcore import errors
 from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant, check_permission
 from mlcore.http import Request
-from mlcore.repos import grants, users
-from mlcore.repos.grants import GrantExists, GrantMissing
-from mlcore.repos.users import HeldGrant, User
+from mlcore.repos.users import grants, users
+from mlcore.repos.users.grants import GrantExists, GrantMissing
+from mlcore.repos.users.users import HeldGrant, User
 from mlcore.wire.parameters import text
 from users import messages as m
 from users import responses

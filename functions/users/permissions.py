@@ -10,9 +10,9 @@ from mlcore.auth.permissions import Grant
 from mlcore.http import Request
 from mlcore.policies.access import administrated, grants_of
 from mlcore.policies.resources import workspace_of
-from mlcore.repos import grants, roles, users
-from mlcore.repos.grants import GrantExists, GrantMissing
-from mlcore.repos.users import Profile
+from mlcore.repos.users import grants, roles, users
+from mlcore.repos.users.grants import GrantExists, GrantMissing
+from mlcore.repos.users.users import Profile
 from mlcore.wire.parameters import text
 from users import messages as m
 from users import responses

@@ -7,8 +7,8 @@ from typing import Any
 
 from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL
 from mlcore.ids import DEFAULT_WORKSPACE
-from mlcore.repos.roles import Assignment, Role, RolePermission
-from mlcore.repos.users import HeldGrant, Profile, User
+from mlcore.repos.users.roles import Assignment, Role, RolePermission
+from mlcore.repos.users.users import HeldGrant, Profile, User
 
 
 def user(made: User) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
 from mlcore.http import Request
 from mlcore.policies.access import administrated
-from mlcore.repos import roles, users
-from mlcore.repos.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
+from mlcore.repos.users import roles, users
+from mlcore.repos.users.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
 from mlcore.wire.parameters import given, integer, text
 from users import messages as m
 from users import responses

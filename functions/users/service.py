@@ -8,8 +8,8 @@ from mlcore import errors
 from mlcore.auth.passwords import NOBODY, check_password, hash_password
 from mlcore.http import Request
 from mlcore.policies import access as policy
-from mlcore.repos import roles, users
-from mlcore.repos.users import UserExists
+from mlcore.repos.users import roles, users
+from mlcore.repos.users.users import UserExists
 from mlcore.wire.parameters import given, text
 from users import messages as m
 from users import responses

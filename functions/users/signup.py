@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 from mlcore import errors
 from mlcore.auth.passwords import hash_password
 from mlcore.http import Request, Response
-from mlcore.repos import users
-from mlcore.repos.users import UserExists
+from mlcore.repos.users import users
+from mlcore.repos.users.users import UserExists
 from users.service import checked_password
 
 _HTML: Final = "text/html; charset=utf-8"

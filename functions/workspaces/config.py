@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore.http import Request
-from mlcore.repos import config
+from mlcore.repos.settings import config
 from workspaces import messages as m
 
 

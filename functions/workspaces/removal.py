@@ -21,24 +21,18 @@ from mlcore.db.table import table
 from mlcore.http import Request
 from mlcore.ids import DEFAULT_WORKSPACE, now_ms
 from mlcore.limits import workspaces as limits
-from mlcore.repos import (
-    evaluation_datasets,
-    evaluation_records,
-    experiments,
-    former_locations,
-    grants,
-    moving,
-    purging,
-    registered_models,
-    remains,
-    roles,
-    users,
-    webhooks,
-    workspaces,
-)
-from mlcore.repos.experiments import Conflict
-from mlcore.repos.moving import NameTaken
-from mlcore.repos.remains import OutOfTime
+from mlcore.repos import webhooks
+from mlcore.repos.evaluation import datasets as evaluation_datasets
+from mlcore.repos.evaluation import records as evaluation_records
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments.experiments import Conflict
+from mlcore.repos.files import former_locations
+from mlcore.repos.registry import registered_models
+from mlcore.repos.removal import purging, remains
+from mlcore.repos.removal.remains import OutOfTime
+from mlcore.repos.users import grants, roles, users
+from mlcore.repos.workspaces import moving, workspaces
+from mlcore.repos.workspaces.moving import NameTaken
 from workspaces import messages as m
 from workspaces.service import check_enabled
 

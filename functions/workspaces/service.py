@@ -14,8 +14,9 @@ from mlcore.http.gate import Refused
 from mlcore.http.response import Response
 from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.limits import workspaces as limits
-from mlcore.repos import roles, workspaces
-from mlcore.repos.roles import PermissionExists, RoleNameTaken
+from mlcore.repos.users import roles
+from mlcore.repos.users.roles import PermissionExists, RoleNameTaken
+from mlcore.repos.workspaces import workspaces
 from mlcore.settings import workspaces_enabled
 from workspaces import messages as m
 

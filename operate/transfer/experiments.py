@@ -10,8 +10,11 @@ from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.table import table
 from mlcore.entities import Experiment
 from mlcore.ids import new_ulid
-from mlcore.repos import document, experiment_ids, experiments, locations
-from mlcore.repos.experiment_creations import IdTaken, NameTaken
+from mlcore.repos import document
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments import ids as experiment_ids
+from mlcore.repos.experiments.creations import IdTaken, NameTaken
+from mlcore.repos.files import locations
 from operate.transfer.item import Content, Item
 from operate.transfer.journal import Journal
 

@@ -6,8 +6,11 @@ from typing import Any
 
 from mlcore.db.expression import number, string
 from mlcore.entities import LoggedModel
-from mlcore.repos import experiments, locations, logged_model_points, logged_models
-from mlcore.repos.logged_models import Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.files import locations
+from mlcore.repos.logged_models import logged_models
+from mlcore.repos.logged_models import points as logged_model_points
+from mlcore.repos.logged_models.logged_models import Record
 from operate.transfer.experiments import put
 from operate.transfer.item import Content, Item
 

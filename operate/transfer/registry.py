@@ -11,7 +11,9 @@ from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import Put, table
 from mlcore.entities import ModelVersion, RegisteredModel
 from mlcore.ids import DEFAULT_WORKSPACE, new_ulid
-from mlcore.repos import model_names, model_stages, model_versions, registered_models
+from mlcore.repos.registry import model_versions, registered_models
+from mlcore.repos.registry import names as model_names
+from mlcore.repos.registry import stages as model_stages
 from mlcore.webhooks import announcement
 from operate.transfer.experiments import put
 from operate.transfer.item import Content, Item

@@ -8,9 +8,12 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.entities import ACTIVE, Metric, Run
-from mlcore.repos import datasets, experiments, history, locations, run_children, runs
-from mlcore.repos.points import pack
-from mlcore.repos.runs import Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.files import locations
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import datasets, history, runs
+from mlcore.repos.runs.points import pack
+from mlcore.repos.runs.runs import Record
 from mlcore.search.fields import DATASET_CONTEXT_TAG
 from operate.transfer.experiments import put
 from operate.transfer.item import Content, Item

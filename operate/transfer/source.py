@@ -19,7 +19,7 @@ from mlcore.entities import (
     Tag,
     stored_value,
 )
-from mlcore.repos import history
+from mlcore.repos.runs import history
 from operate.transfer.rest import Json, Server, SourceFailed
 
 API: Final = "api/2.0/mlflow"

@@ -8,7 +8,7 @@ from typing import Any
 from mlcore import errors
 from mlcore.entities import Workspace
 from mlcore.ids import DEFAULT_WORKSPACE
-from mlcore.repos import workspaces
+from mlcore.repos.workspaces import workspaces
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities import ACTIVE
-from mlcore.repos import experiments, registered_models
+from mlcore.repos.experiments import experiments
+from mlcore.repos.registry import registered_models
 
 
 def experiment_ids(workspace: str) -> Iterator[str]:

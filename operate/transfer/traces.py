@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mlcore.entities import Assessment, Trace
-from mlcore.repos import experiments, span_packs, trace_assessments, traces
-from mlcore.repos.span_packs import Owner, Pack
-from mlcore.repos.traces import Change, Info, Record
+from mlcore.repos.experiments import experiments
+from mlcore.repos.traces import assessments as trace_assessments
+from mlcore.repos.traces import span_packs, traces
+from mlcore.repos.traces.span_packs import Owner, Pack
+from mlcore.repos.traces.traces import Change, Info, Record
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 from operate.transfer.source import API, Source, moved, texts

@@ -59,7 +59,7 @@ STORE_ACTIONS = {
     "delete_tree": (_REMOVE, _LIST),
     "delete_older": (_REMOVE, _LIST),
 }
-INTERNAL_FILES = ("mlcore.repos.span_packs", "mlcore.repos.traces")
+INTERNAL_FILES = ("mlcore.repos.traces.span_packs", "mlcore.repos.traces.traces")
 """Modules that read and write below ``.internal`` alone."""
 
 SERVICES = {

@@ -14,17 +14,12 @@ from experiments import attempts
 from mlcore.db.client import client as product_client
 from mlcore.entities import Workspace
 from mlcore.observability import logger
-from mlcore.repos import (
-    datasets,
-    history_pages,
-    llm_prices,
-    logged_models,
-    runs,
-    text_index,
-    traces,
-    ttl_policy,
-    workspaces,
-)
+from mlcore.repos import text_index
+from mlcore.repos.logged_models import logged_models
+from mlcore.repos.runs import datasets, history_pages, runs
+from mlcore.repos.settings import llm_prices, ttl_policy
+from mlcore.repos.traces import traces
+from mlcore.repos.workspaces import workspaces
 from mlcore.settings import settings as product_settings
 from tests.contract.api import Api
 from tests.doubles import proxy

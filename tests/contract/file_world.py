@@ -12,7 +12,8 @@ from file_remover import app as remover
 from mlcore.artifacts.folder import Folder
 from mlcore.entities import ACTIVE, Experiment
 from mlcore.ids import new_ulid
-from mlcore.repos import experiments, garbage
+from mlcore.repos.experiments import experiments
+from mlcore.repos.removal import garbage
 from tests.contract.conftest import Store
 from tests.contract.streams import Stream
 

@@ -13,7 +13,7 @@ import indexer.app
 from mlcore.db import keys
 from mlcore.db.table import Table
 from mlcore.observability import logger
-from mlcore.repos import runs
+from mlcore.repos.runs import runs
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.streams import Record

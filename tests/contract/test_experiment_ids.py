@@ -14,7 +14,10 @@ from mlcore.db import table as table_module
 from mlcore.db.client import client
 from mlcore.entities import ACTIVE, Experiment
 from mlcore.ids import now_ms
-from mlcore.repos import document, experiment_creations, experiment_ids, experiments
+from mlcore.repos import document
+from mlcore.repos.experiments import creations as experiment_creations
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments import ids as experiment_ids
 from operate.transfer.experiments import Experiments
 from operate.transfer.item import differences
 from operate.transfer.journal import Journal

@@ -16,7 +16,8 @@ from mlcore import artifacts as port
 from mlcore import errors
 from mlcore.artifacts.folder import Folder
 from mlcore.db import keys
-from mlcore.repos import config, garbage
+from mlcore.repos.removal import garbage
+from mlcore.repos.settings import config
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.streams import following
 

@@ -18,8 +18,9 @@ from mlcore import queues
 from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.paths import covers
 from mlcore.entities import Workspace
-from mlcore.repos import former_locations, garbage, locations
-from mlcore.repos import workspaces as repo
+from mlcore.repos.files import former_locations, locations
+from mlcore.repos.removal import garbage
+from mlcore.repos.workspaces import workspaces as repo
 from tests.contract.api import Api
 from tests.contract.conftest import Store, enable_workspaces, examples, forget
 from tests.contract.file_world import SCHEME, World, deliver

@@ -18,8 +18,9 @@ from mlcore.artifacts.folder import Folder
 from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.entities import ACTIVE, Experiment
 from mlcore.http import lambda_handler
-from mlcore.repos import experiments, grants, users
-from mlcore.repos.users import User
+from mlcore.repos.experiments import experiments
+from mlcore.repos.users import grants, users
+from mlcore.repos.users.users import User
 from mlcore.settings import AUTHENTICATION
 from tests.contract.api import Answer
 from tests.contract.conftest import Store

@@ -20,9 +20,9 @@ from mlcore.db import keys
 from mlcore.db.keys import Key
 from mlcore.db.table import Table, table
 from mlcore.entities import Metric
-from mlcore.repos import history, history_pages, point_places
-from mlcore.repos import points as encoded
-from mlcore.repos.point_places import Order
+from mlcore.repos.runs import history, history_pages, point_places
+from mlcore.repos.runs import points as encoded
+from mlcore.repos.runs.point_places import Order
 from tests.contract.api import Api
 from tests.contract.conftest import Store, forget
 

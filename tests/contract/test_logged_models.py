@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore.repos import logged_model_points, logged_model_search
+from mlcore.repos.logged_models import points as logged_model_points
+from mlcore.repos.logged_models import search as logged_model_search
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, enable_workspaces, examples, forget
 from tests.contract.test_concurrency import at_once

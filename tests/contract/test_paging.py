@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore import paging
-from mlcore.repos import run_index, run_search
+from mlcore.repos.runs import index as run_index
+from mlcore.repos.runs import search as run_search
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 

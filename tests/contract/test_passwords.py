@@ -11,7 +11,7 @@ import pytest
 from authorizer import basic
 from mlcore.auth import passwords
 from mlcore.auth.passwords import check_password, hash_password
-from mlcore.repos import logins, users
+from mlcore.repos.users import logins, users
 from tests.contract.conftest import Store
 from tests.contract.logins import proves
 

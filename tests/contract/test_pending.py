@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from mlcore import ids
-from mlcore.repos import document, run_markers, runs
+from mlcore.repos import document
+from mlcore.repos.runs import markers as run_markers
+from mlcore.repos.runs import runs
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from mlcore.repos import document, model_homes, model_stages
+from mlcore.repos import document
+from mlcore.repos.registry import homes as model_homes
+from mlcore.repos.registry import stages as model_stages
 from tests.contract.api import Answer, Api, pairs
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.test_concurrency import at_once

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from mlcore.entities import Run
-from mlcore.repos import experiments, run_index, run_search, runs
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import index as run_index
+from mlcore.repos.runs import runs
+from mlcore.repos.runs import search as run_search
 from mlcore.search import fields, grammar, order
 from mlcore.search.match import predicate
 from tests.contract.conftest import EXAMPLES, Store

@@ -10,7 +10,7 @@ import pytest
 
 from mlcore import errors
 from mlcore.db import capacity
-from mlcore.repos import config, llm_prices
+from mlcore.repos.settings import config, llm_prices
 from tests.contract.conftest import Store
 from tests.contract.trace_calls import Fields, export, info, span, start, tell, whole
 from tests.contract.trace_story import new_trace

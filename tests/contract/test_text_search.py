@@ -10,7 +10,9 @@ import pytest
 
 from indexer import rebuild
 from mlcore.db import keys
-from mlcore.repos import document, run_index, run_search, text_index
+from mlcore.repos import document, text_index
+from mlcore.repos.runs import index as run_index
+from mlcore.repos.runs import search as run_search
 from mlcore.search import text_fields
 from tests.contract.api import pairs
 from tests.contract.conftest import EXAMPLES, Store

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore import artifacts
-from mlcore.repos import traces
+from mlcore.repos.traces import traces
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.trace_calls import Fields, ask, export, span_ids, start
 from tests.contract.trace_story import TOLD, new_trace, seen, story

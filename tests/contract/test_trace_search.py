@@ -16,7 +16,10 @@ from indexer import rebuild
 from mlcore import artifacts
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.repos import document, run_index, span_packs, trace_search
+from mlcore.repos import document
+from mlcore.repos.runs import index as run_index
+from mlcore.repos.traces import search as trace_search
+from mlcore.repos.traces import span_packs
 from mlcore.search import trace_match
 from mlcore.search.trace_filter import parse_filter, parse_order_by
 from tests.contract.conftest import EXAMPLES, Store

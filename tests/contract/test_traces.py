@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from mlcore import artifacts
 from mlcore.db import capacity
 from mlcore.db import table as table_module
-from mlcore.repos import document, span_packs
+from mlcore.repos import document
+from mlcore.repos.traces import span_packs
 from tests.contract.api import Api
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.test_concurrency import at_once

@@ -11,8 +11,8 @@ import pytest
 from mlcore import artifacts
 from mlcore.artifacts.folder import Folder
 from mlcore.auth.permissions import Grant
-from mlcore.repos import grants, users
 from mlcore.repos import webhooks as webhook_items
+from mlcore.repos.users import grants, users
 from operate.transfer import accounts, files, spaces, webhooks
 from operate.transfer.item import Item, differences
 from operate.transfer.rest import Server, SourceFailed

@@ -18,7 +18,9 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.ids import now_ms
-from mlcore.repos import config, document, history, points, runs
+from mlcore.repos import document
+from mlcore.repos.runs import history, points, runs
+from mlcore.repos.settings import config
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver, pending, ranks_found, ranks_wanted

@@ -10,7 +10,8 @@ import indexer.app
 from mlcore import queues
 from mlcore.entities import Workspace
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.repos import webhooks, workspaces
+from mlcore.repos import webhooks
+from mlcore.repos.workspaces import workspaces
 from mlcore.webhooks import message
 from mlcore.webhooks.message import DeliveryMessage
 from mlcore.webhooks.webhook import ACTIONS, ACTIVE, EventName, Webhook

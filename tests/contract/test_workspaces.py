@@ -21,7 +21,7 @@ import workspaces.app
 from mlcore import artifacts as port
 from mlcore.artifacts.folder import Folder
 from mlcore.entities import Workspace
-from mlcore.repos import workspaces as repo
+from mlcore.repos.workspaces import workspaces as repo
 from mlcore.webhooks.settings import webhook_settings
 from tests.contract.conftest import Store, enable_workspaces
 from workspaces import removal

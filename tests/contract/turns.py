@@ -12,7 +12,9 @@ import pytest
 
 from mlcore.db import table as table_module
 from mlcore.db.table import Table
-from mlcore.repos import experiments, runs, traces
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import runs
+from mlcore.repos.traces import traces
 
 T = TypeVar("T")
 

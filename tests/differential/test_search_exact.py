@@ -21,7 +21,10 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.errors import InvalidParameterValue
 from mlcore.observability import logger
-from mlcore.repos import experiments, run_index, run_search, runs
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import index as run_index
+from mlcore.repos.runs import runs
+from mlcore.repos.runs import search as run_search
 from mlcore.search import fields, grammar, order, plan
 from mlcore.search.match import predicate
 from tests.contract.api import Api

@@ -14,7 +14,10 @@ from mlcore.auth.passwords import hash_password
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities import Run
-from mlcore.repos import experiments, runs, users, webhooks
+from mlcore.repos import webhooks
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import runs
+from mlcore.repos.users import users
 from mlcore.webhooks.webhook import ACTIVE, EventName, Webhook
 from tests.engines import ROOT
 from tests.receiver import Receiver

@@ -13,7 +13,7 @@ import pytest
 from mlcore import errors
 from mlcore.db import deadline
 from mlcore.http import PlainRoute, Request, Response, delete, get, lambda_handler, patch, post, put
-from mlcore.repos import workspaces
+from mlcore.repos.workspaces import workspaces
 from mlcore.wire import Message, required
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from mlcore import errors
-from mlcore.repos import experiments
+from mlcore.repos.experiments import experiments
 from ui.app import handler
 from ui.cost import MAX_TOKENS
 

@@ -16,8 +16,8 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.file_removal import Removal
-from mlcore.repos import former_locations, locations
-from mlcore.repos.locations import Claim
+from mlcore.repos.files import former_locations, locations
+from mlcore.repos.files.locations import Claim
 
 
 def experiment(workspace: str = "default", location: str = "mlflow-artifacts:/E") -> Raw:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from indexer import derived, index_items, markers, run_items, survey
 from mlcore.db import keys
 from mlcore.entities import Metric
-from mlcore.repos import run_children
-from mlcore.repos.points import latest_text
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs.points import latest_text
 
 RUN = ("1", "R")
 KEYS = st.text(min_size=1, max_size=300)

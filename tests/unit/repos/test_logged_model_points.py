@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore.entities import ModelMetric
-from mlcore.repos import logged_model_points as points
+from mlcore.repos.logged_models import points
 
 POINT = st.builds(
     ModelMetric,

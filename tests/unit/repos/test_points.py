@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from mlcore.db import keys
 from mlcore.entities import MAX_DOUBLE, Metric, recency, stored_value
-from mlcore.repos import history, points, run_children
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import history, points
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 VALUES = st.one_of(

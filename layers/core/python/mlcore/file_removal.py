@@ -15,7 +15,7 @@ class Removal(NamedTuple):
     what only the product reads and writes); what was written after ``before_ms`` belongs to
     something newer and stays, and so does what is at or below ``keep``.
 
-    Whoever sends it has asked :mod:`mlcore.repos.file_owners`."""
+    Whoever sends it has asked :mod:`mlcore.repos.files.owners`."""
 
     workspace: str
     before_ms: int

@@ -119,7 +119,7 @@ def check_workspace(name: str) -> None:
     if name == DEFAULT_WORKSPACE:
         return
     from mlcore.limits import workspaces as limits  # noqa: PLC0415 -- few requests name one
-    from mlcore.repos import workspaces  # noqa: PLC0415
+    from mlcore.repos.workspaces import workspaces  # noqa: PLC0415
 
     limits.check_name(name)
     workspaces.check_exists(name)

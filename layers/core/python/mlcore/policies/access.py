@@ -27,9 +27,9 @@ from mlcore.auth.permissions import (
 from mlcore.auth.requirements import NOT_DENIED, Grants, Reader, Requirement, Rung, everything
 from mlcore.db.table import Operation, Put
 from mlcore.ids import DEFAULT_WORKSPACE
-from mlcore.repos import grants, roles, users
-from mlcore.repos.roles import Role
-from mlcore.repos.users import Profile
+from mlcore.repos.users import grants, roles, users
+from mlcore.repos.users.roles import Role
+from mlcore.repos.users.users import Profile
 from mlcore.settings import workspaces_enabled
 
 GRANTS_AT_ONCE: Final = 24

@@ -24,7 +24,9 @@ from mlcore.policies.access import Access, absent
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.registry import may_read_version
 from mlcore.policies.requests import Policy, inherited, named, on_runs
-from mlcore.repos import logged_models, model_versions, runs
+from mlcore.repos.logged_models import logged_models
+from mlcore.repos.registry import model_versions
+from mlcore.repos.runs import runs
 from mlcore.settings import workspaces_enabled
 
 _FOLDERS = {"models": LOGGED_MODEL, "traces": TRACE}

@@ -15,7 +15,8 @@ from mlcore.auth.permissions import (
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.policies.access import Access
 from mlcore.policies.requests import Policy
-from mlcore.repos import evaluation_datasets, grants
+from mlcore.repos.evaluation import datasets as evaluation_datasets
+from mlcore.repos.users import grants
 
 
 def on_experiments(access: Access, experiment_ids: Iterable[str], action: str) -> bool:

@@ -22,7 +22,7 @@ from mlcore.policies.requests import (
     named,
     on_experiment,
 )
-from mlcore.repos import experiments
+from mlcore.repos.experiments import experiments
 from mlcore.wire.parameters import text
 
 CONTENTS = (RUN, TRACE, LOGGED_MODEL, ASSESSMENT, "review_queue", SCORER, "scorer_version")

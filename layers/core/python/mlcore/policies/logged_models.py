@@ -15,7 +15,7 @@ from mlcore.policies.requests import (
     named,
     on_runs,
 )
-from mlcore.repos import logged_models
+from mlcore.repos.logged_models import logged_models
 
 
 def on_models(access: Access, model_ids: Iterable[str], action: str) -> bool:

@@ -16,7 +16,9 @@ from mlcore.artifacts.paths import WORKSPACES, covers
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access
-from mlcore.repos import locations, logged_models, runs
+from mlcore.repos.files import locations
+from mlcore.repos.logged_models import logged_models
+from mlcore.repos.runs import runs
 
 EXPERIMENTS: Final = re.compile(r"[0-9A-Z]{26}|[0-9]+")
 RUN_FOLDERS: Final = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{32}")

@@ -14,7 +14,8 @@ from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.requests import Policy, named, on_runs, version_type
 from mlcore.prompts import IS_PROMPT, is_prompt
-from mlcore.repos import grants, registered_models
+from mlcore.repos.registry import registered_models
+from mlcore.repos.users import grants
 
 
 def kind_of(workspace: str, name: str) -> str | None:

@@ -16,7 +16,8 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.policies.access import Access
-from mlcore.repos import experiments, runs
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import runs
 from mlcore.settings import workspaces_enabled
 
 Policy = Callable[[Access, Any], bool]

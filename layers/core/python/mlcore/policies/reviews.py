@@ -11,7 +11,8 @@ from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.evaluation.review_queue import CUSTOM, ReviewQueue
 from mlcore.policies.access import Access
 from mlcore.policies.requests import Policy, are_here, creating, inside
-from mlcore.repos import entity_refs, experiments, review_queues
+from mlcore.repos.evaluation import entity_refs, review_queues
+from mlcore.repos.experiments import experiments
 
 REVIEW_QUEUE: Final = "review_queue"
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mlcore.policies.access import Access
-from mlcore.repos import users
+from mlcore.repos.users import users
 
 _ASSUMED: Final = re.compile(r"arn:([\w-]+):sts::(\d+):assumed-role/([^/]+)/.+")
 

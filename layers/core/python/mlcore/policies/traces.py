@@ -20,8 +20,8 @@ from mlcore.policies.requests import (
     named,
     on_runs,
 )
-from mlcore.repos import traces
-from mlcore.repos.traces import Record
+from mlcore.repos.traces import traces
+from mlcore.repos.traces.traces import Record
 
 LOCATION_TAG: Final = "mlflow.artifactLocation"
 

@@ -10,7 +10,7 @@ from mlcore.auth.permissions import ANY, REGISTERED_MODEL
 from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access, administrated
 from mlcore.policies.resources import workspace_of
-from mlcore.repos import roles, users
+from mlcore.repos.users import roles, users
 from mlcore.wire.parameters import integer, text
 
 

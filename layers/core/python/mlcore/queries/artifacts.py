@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore.artifacts import Entry, locate, safe_path, store
-from mlcore.repos import runs
+from mlcore.repos.runs import runs
 
 
 def root_of_run(run_id: str, workspace: str) -> str:

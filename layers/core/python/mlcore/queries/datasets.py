@@ -8,8 +8,9 @@ from typing import Any
 
 from mlcore.auth.requirements import Reader
 from mlcore.limits.datasets import check_search_datasets
-from mlcore.repos import datasets, experiments
-from mlcore.repos.experiment_ids import asked_for
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.runs import datasets
 
 MAX_SUMMARIES = 1_000
 

@@ -10,9 +10,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.limits import runs as limits
-from mlcore.repos import experiments, history, history_pages, latest_points, runs
-from mlcore.repos.history_pages import HistoryPage
-from mlcore.repos.point_places import Order
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import history, history_pages, latest_points, runs
+from mlcore.repos.runs.history_pages import HistoryPage
+from mlcore.repos.runs.point_places import Order
 from mlcore.responses import runs as responses
 from mlcore.settings import workspaces_enabled
 
@@ -66,8 +67,8 @@ def _between(series: list[Metric], low: int | None, high: int | None) -> list[Me
 def read_page(
     workspace: str, run_id: str, key: str, after: Order | None, size: int, large: int
 ) -> HistoryPage:
-    """The first points of a run behind one; see :mod:`mlcore.repos.history_pages`. The latest value
-    is read beside them and is one of them.
+    """The first points of a run behind one; see :mod:`mlcore.repos.runs.history_pages`. The
+    latest value is read beside them and is one of them.
 
     Raises:
         ResourceDoesNotExist: where there are workspaces and the run is not there.

@@ -12,9 +12,9 @@ from mlcore import errors, paging
 from mlcore.db.table import table
 from mlcore.limits.text import check_max_results
 from mlcore.queries import registered_models as models
-from mlcore.repos import model_versions
-from mlcore.repos.model_versions import Record
-from mlcore.repos.registered_models import Record as ModelRecord
+from mlcore.repos.registry import model_versions
+from mlcore.repos.registry.model_versions import Record
+from mlcore.repos.registry.registered_models import Record as ModelRecord
 from mlcore.responses import registry as responses
 from mlcore.search import grammar, order
 from mlcore.search.fields import ATTRIBUTE

@@ -12,8 +12,8 @@ from mlcore.db import keys
 from mlcore.entities import ModelVersion, RegisteredModel
 from mlcore.limits.text import check_max_results
 from mlcore.prompts import IS_PROMPT
-from mlcore.repos import model_versions, registered_models
-from mlcore.repos.registered_models import Record
+from mlcore.repos.registry import model_versions, registered_models
+from mlcore.repos.registry.registered_models import Record
 from mlcore.responses import registry as responses
 from mlcore.search import grammar, order
 from mlcore.search.fields import ATTRIBUTE, TAG

@@ -10,8 +10,9 @@ from mlcore.auth.requirements import Reader
 from mlcore.entities import VIEW_STAGES, Experiment, Run
 from mlcore.limits.experiments import check_searched
 from mlcore.limits.text import check_max_results
-from mlcore.repos import run_search, runs
-from mlcore.repos.experiment_ids import asked_for
+from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.runs import runs
+from mlcore.repos.runs import search as run_search
 from mlcore.responses import runs as responses
 from mlcore.search import fields, grammar, order
 
@@ -26,7 +27,7 @@ def search(
     page_token: str,
     readable: Reader,
 ) -> dict[str, Any]:
-    """Two round trips for the newest runs; for others see :mod:`mlcore.repos.run_search`."""
+    """Two round trips for the newest runs; for others see :mod:`mlcore.repos.runs.search`."""
     check_max_results(limit)
     check_searched(wanted)
     comparisons = grammar.parse_filter(filter_string, fields.RUN)

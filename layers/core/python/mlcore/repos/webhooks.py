@@ -12,7 +12,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.webhooks import Webhook as WebhookItem
-from mlcore.repos import workspaces
+from mlcore.repos.workspaces import workspaces
 from mlcore.webhooks.webhook import EventName, Webhook
 
 

@@ -36,7 +36,7 @@ from mlcore.search.trace_filter import (
 
 Test = Callable[[Any], bool]
 Node = list[Any]
-"""As in :mod:`mlcore.repos.span_packs`."""
+"""As in :mod:`mlcore.repos.traces.span_packs`."""
 
 _COLUMNS: Final[dict[str, Callable[[Trace], Any]]] = {
     "request_id": operator.attrgetter("trace_id"),

@@ -148,8 +148,8 @@ def run_metric_history_prefix(run_id: str, key: str) -> str:
 def lsi2_metric_history(
     run_id: str, key: str, span: int, first: str, last: str, number: int, value: float
 ) -> str:
-    """Places of the first and the last point, as :mod:`mlcore.repos.point_places` writes them, how
-    many points there are, and the value of the first."""
+    """Places of the first and the last point, as :mod:`mlcore.repos.runs.point_places` writes
+    them, how many points there are, and the value of the first."""
     return LSI2_METRIC_HISTORY.sk.build(run_id, key, f"{span:02d}", first, last, number, value)
 
 

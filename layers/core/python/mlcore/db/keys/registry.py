@@ -2,7 +2,8 @@
 
 A name is unique without a lock, being the partition key. Models of other workspaces than the
 default one, and the versions of a model whose name holds the versions of another (see
-:mod:`mlcore.repos.registered_models`), are under names that MLflow refuses: they begin with ``:``.
+:mod:`mlcore.repos.registry.registered_models`), are under names that MLflow refuses: they begin
+with ``:``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,101 @@
+"""Evaluation datasets: one item each, all of a workspace in one partition, read strongly
+consistently."""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.evaluation.dataset import EvaluationDataset
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.evaluation import EvaluationDataset as DatasetItem
+from mlcore.repos.workspaces import workspaces
+from mlcore.settle import Conflict
+
+
+def create(dataset: EvaluationDataset) -> None:
+    """A dataset whose id is new; it makes its workspace one that is not empty."""
+    entered = workspaces.entering(dataset.workspace)
+    if not entered:
+        table.put(_item(dataset))
+        return
+    try:
+        table.transact([Put(_item(dataset)), *entered], new_ulid())
+    except TransactionFailed as failed:
+        raise workspaces.missing(dataset.workspace) from failed
+
+
+def find(workspace: str, dataset_id: str) -> EvaluationDataset | None:
+    """One consistent GetItem; a dataset of another workspace is not found."""
+    item = table.get(keys.evaluation_dataset(workspace, dataset_id))
+    return None if item is None else _dataset(workspace, item)
+
+
+def of_workspace(workspace: str) -> list[EvaluationDataset]:
+    """All of a workspace; one Query for each MB."""
+    pk = keys.evaluation_dataset(workspace, "").pk
+    found = table.query_all(pk, prefix=keys.evaluation_dataset_prefix())
+    return [_dataset(workspace, item) for item in found]
+
+
+def replace(dataset: EvaluationDataset) -> None:
+    """Writes a dataset that was read and then changed. Raises Conflict."""
+    unchanged = Condition()
+    unchanged.require_equal(DatasetItem.version, dataset.version)
+    try:
+        table.put(_item(dataset), unchanged)
+    except ConditionFailed as failed:
+        raise Conflict from failed
+
+
+def delete(dataset: EvaluationDataset) -> None:
+    """Without its records; may be repeated."""
+    table.delete(keys.evaluation_dataset(dataset.workspace, dataset.dataset_id))
+
+
+def move(dataset: EvaluationDataset, workspace: str) -> None:
+    """To another workspace; its records are found by its id. May be repeated."""
+    table.put(_item(dataset._replace(workspace=workspace)))
+    delete(dataset)
+
+
+def _item(dataset: EvaluationDataset) -> Raw:
+    place = keys.evaluation_dataset(dataset.workspace, dataset.dataset_id)
+    item = DatasetItem(
+        PK=place.pk,
+        SK=place.sk,
+        dataset_id=dataset.dataset_id,
+        name=dataset.name,
+        digest=dataset.digest,
+        tags=dataset.tags,
+        schema=dataset.schema,
+        profile=dataset.profile,
+        created_time=dataset.created_time,
+        last_update_time=dataset.last_update_time,
+        created_by=dataset.created_by,
+        last_updated_by=dataset.last_updated_by,
+        experiment_ids=" ".join(dataset.experiment_ids) or None,
+        version=dataset.version + 1,
+        updated_at=now_ms(),
+    )
+    return dict(item.serialize())
+
+
+def _dataset(workspace: str, raw: Raw) -> EvaluationDataset:
+    item = DatasetItem.of(raw)
+    return EvaluationDataset(
+        dataset_id=item.dataset_id,
+        workspace=workspace,
+        name=item.name,
+        digest=item.digest,
+        tags=dict(item.tags),
+        schema=item.schema,
+        profile=item.profile,
+        created_time=item.created_time,
+        last_update_time=item.last_update_time,
+        created_by=item.created_by,
+        last_updated_by=item.last_updated_by,
+        experiment_ids=tuple((item.experiment_ids or "").split()),
+        version=item.version,
+    )

@@ -1,0 +1,100 @@
+"""Records of evaluation datasets: a partition for each dataset, ordered by LSI2."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.evaluation.dataset import EvaluationRecord
+from mlcore.ids import now_ms
+from mlcore.models.base import KEY
+from mlcore.models.evaluation import EvaluationRecord as RecordItem
+from mlcore.repos.removal import remains
+
+Place = tuple[int, int, str]
+"""Of a record in its dataset: creation time, number, id."""
+
+
+def find_many(dataset_id: str, record_ids: Sequence[str]) -> dict[str, EvaluationRecord]:
+    """Those that are there; one BatchGetItem for each hundred."""
+    items = table.batch_get([keys.evaluation_record(dataset_id, each) for each in record_ids])
+    found = [_record(dataset_id, item) for item in items if item is not None]
+    return {record.record_id: record for record in found}
+
+
+def write(records: Sequence[EvaluationRecord]) -> set[str]:
+    """Writes records, each unless it changed after it was read; the ids of those that did."""
+    conflicts = table.parallel([partial(_write, record) for record in records])
+    return {record_id for record_id in conflicts if record_id is not None}
+
+
+def in_order(dataset_id: str, after: Place | None, most: int) -> Iterator[EvaluationRecord]:
+    """Oldest first, behind a place; queries pages of ``most`` at once."""
+    pk = keys.evaluation_record(dataset_id, "").pk
+    between = keys.lsi2_evaluation_records_after(*(after or (0, -1, "")))
+    for item in table.query_all(pk, index="LSI2", between=between, limit=most):
+        yield _record(dataset_id, item)
+
+
+def place_of(record: EvaluationRecord) -> Place:
+    return record.created_time, record.number, record.record_id
+
+
+def count(dataset_id: str) -> int:
+    """Reads no more than the index."""
+    pk = keys.evaluation_record(dataset_id, "").pk
+    return sum(1 for _ in table.query_all(pk, index="LSI2", attributes=[RecordItem.SK]))
+
+
+def delete(dataset_id: str, record_ids: Sequence[str]) -> None:
+    table.batch_write(deletes=[keys.evaluation_record(dataset_id, each) for each in record_ids])
+
+
+def delete_all(dataset_id: str) -> None:
+    """May be repeated."""
+    pk = keys.evaluation_record(dataset_id, "").pk
+    prefix = keys.evaluation_record_prefix()
+    remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
+
+
+def _write(record: EvaluationRecord) -> str | None:
+    place = keys.evaluation_record(record.dataset_id, record.record_id)
+    item = RecordItem(
+        PK=place.pk,
+        SK=place.sk,
+        lsi2sk=keys.lsi2_evaluation_record(record.created_time, record.number, record.record_id),
+        record_id=record.record_id,
+        created_time=record.created_time,
+        number=record.number,
+        data=zlib.compress(json.dumps(record.content, separators=(",", ":")).encode()),
+        version=record.version + 1,
+        updated_at=now_ms(),
+    )
+    unchanged = Condition()
+    if record.version:
+        unchanged.require_equal(RecordItem.version, record.version)
+    else:
+        unchanged.require_absent(RecordItem.PK)
+    try:
+        table.put(dict(item.serialize()), unchanged)
+    except ConditionFailed:
+        return record.record_id
+    return None
+
+
+def _record(dataset_id: str, raw: Raw) -> EvaluationRecord:
+    item = RecordItem.of(raw)
+    return EvaluationRecord(
+        record_id=item.record_id,
+        dataset_id=dataset_id,
+        created_time=item.created_time,
+        number=item.number,
+        content=json.loads(zlib.decompress(item.data)),
+        version=item.version,
+    )

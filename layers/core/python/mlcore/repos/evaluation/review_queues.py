@@ -1,0 +1,235 @@
+"""Review queues: one item each in the partition of their experiment, one that holds the name, and
+one for each trace that is in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
+from mlcore.evaluation.review_queue import QueueItem, ReviewQueue
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import KEY
+from mlcore.models.evaluation import ReviewQueue as QueueModel
+from mlcore.models.evaluation import ReviewQueueItem, ReviewQueueName
+from mlcore.repos.evaluation import entity_refs
+from mlcore.repos.removal import remains
+from mlcore.settle import Conflict
+
+
+class NameTaken(Exception):
+    """Another queue of the experiment has the name."""
+
+
+def create(queue: ReviewQueue) -> None:
+    """One transaction: the queue, whose id is new, its name and its place. Raises NameTaken."""
+    place = entity_refs.made(queue.queue_id, queue.experiment_id)
+    try:
+        table.transact([_named(queue), Put(_item(queue)), place], new_ulid())
+    except TransactionFailed as failed:
+        raise NameTaken from failed
+
+
+def find(queue_id: str) -> ReviewQueue | None:
+    """Two consistent GetItem."""
+    experiment_id = entity_refs.experiment_of(queue_id)
+    if experiment_id is None:
+        return None
+    item = table.get(keys.review_queue(experiment_id, queue_id))
+    return None if item is None else _queue(item)
+
+
+def find_by_name(experiment_id: str, name: str) -> ReviewQueue | None:
+    """Two consistent GetItem; case does not count."""
+    holder = table.get(keys.review_queue_name(experiment_id, name))
+    if holder is None:
+        return None
+    item = table.get(keys.review_queue(experiment_id, ReviewQueueName.of(holder).queue_id))
+    return None if item is None else _queue(item)
+
+
+def of_experiment(experiment_id: str) -> list[ReviewQueue]:
+    """One consistent Query for each MB."""
+    pk = keys.experiment(experiment_id).pk
+    return [_queue(item) for item in table.query_all(pk, prefix=keys.review_queue_prefix())]
+
+
+def replace(before: ReviewQueue, after: ReviewQueue) -> None:
+    """Writes a queue that was read and then changed. Raises Conflict, NameTaken."""
+    unchanged = Condition()
+    unchanged.require_equal(QueueModel.version, before.version)
+    operations: list[Operation] = [Put(_item(after), unchanged)]
+    old = keys.review_queue_name(before.experiment_id, before.name)
+    if keys.review_queue_name(after.experiment_id, after.name) != old:
+        operations += [_named(after), Delete(old)]
+    try:
+        table.transact(operations, new_ulid())
+    except TransactionFailed as failed:
+        raise (Conflict if 0 in failed.items else NameTaken) from failed
+
+
+def delete(queue: ReviewQueue) -> None:
+    """What is in it first. May be repeated. Raises Conflict."""
+    pk = keys.experiment(queue.experiment_id).pk
+    prefix = keys.review_queue_item_prefix(queue.queue_id)
+    remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
+    mine = Condition()
+    mine.require_absent_or_equal(ReviewQueueName.queue_id, queue.queue_id)
+    place = keys.review_queue(queue.experiment_id, queue.queue_id)
+    name = keys.review_queue_name(queue.experiment_id, queue.name)
+    try:
+        table.transact(
+            [Delete(place), Delete(name, mine), entity_refs.gone(queue.queue_id)], new_ulid()
+        )
+    except TransactionFailed as failed:
+        raise Conflict from failed
+
+
+def add(queue: ReviewQueue, items: Sequence[QueueItem]) -> None:
+    """Puts those that are not there yet. Whoever changes the queue at the same time notices.
+    Raises Conflict."""
+    touched = Update()
+    touched.require_exists(QueueModel.PK)
+    touched.add(QueueModel.version, 1)
+    try:
+        table.update(keys.review_queue(queue.experiment_id, queue.queue_id), touched)
+    except ConditionFailed as failed:
+        raise Conflict from failed
+    table.parallel([partial(_add, queue.experiment_id, item) for item in items])
+
+
+def items(queue: ReviewQueue) -> list[QueueItem]:
+    """One consistent Query for each MB."""
+    pk = keys.experiment(queue.experiment_id).pk
+    prefix = keys.review_queue_item_prefix(queue.queue_id)
+    return [_queue_item(item) for item in table.query_all(pk, prefix=prefix)]
+
+
+def has_items(queue: ReviewQueue) -> bool:
+    pk = keys.experiment(queue.experiment_id).pk
+    prefix = keys.review_queue_item_prefix(queue.queue_id)
+    return bool(table.query(pk, prefix=prefix, limit=1, attributes=KEY).items)
+
+
+def find_items(queue: ReviewQueue, item_ids: Sequence[str]) -> list[QueueItem]:
+    """Those that are there, in the order of the ids."""
+    places = [_place_of(queue.experiment_id, queue.queue_id, each) for each in item_ids]
+    return [_queue_item(item) for item in table.batch_get(places) if item is not None]
+
+
+def with_item(queues: Sequence[ReviewQueue], item_id: str) -> list[ReviewQueue]:
+    """Those of the queues that have an item."""
+    places = [_place_of(queue.experiment_id, queue.queue_id, item_id) for queue in queues]
+    found = table.batch_get(places)
+    return [queue for queue, item in zip(queues, found, strict=True) if item is not None]
+
+
+def remove(queue: ReviewQueue, item_ids: Iterable[str]) -> None:
+    """May be repeated."""
+    places = [_place_of(queue.experiment_id, queue.queue_id, each) for each in item_ids]
+    table.batch_write(deletes=places)
+
+
+def replace_item(queue: ReviewQueue, item: QueueItem) -> None:
+    """Writes an item that was read and then changed. Raises Conflict."""
+    unchanged = Condition()
+    unchanged.require_equal(ReviewQueueItem.version, item.version)
+    try:
+        table.put(_raw_item(queue.experiment_id, item), unchanged)
+    except ConditionFailed as failed:
+        raise Conflict from failed
+
+
+def _place_of(experiment_id: str, queue_id: str, item_id: str) -> keys.Key:
+    return keys.review_queue_item(experiment_id, queue_id, item_id)
+
+
+def _add(experiment_id: str, item: QueueItem) -> None:
+    absent = Condition()
+    absent.require_absent(ReviewQueueItem.PK)
+    try:
+        table.put(_raw_item(experiment_id, item), absent)
+    except ConditionFailed:
+        return
+
+
+def _named(queue: ReviewQueue) -> Put:
+    place = keys.review_queue_name(queue.experiment_id, queue.name)
+    item = ReviewQueueName(PK=place.pk, SK=place.sk, queue_id=queue.queue_id, updated_at=now_ms())
+    free = Condition()
+    free.require_absent_or_equal(ReviewQueueName.queue_id, queue.queue_id)
+    return Put(dict(item.serialize()), free)
+
+
+def _item(queue: ReviewQueue) -> Raw:
+    place = keys.review_queue(queue.experiment_id, queue.queue_id)
+    item = QueueModel(
+        PK=place.pk,
+        SK=place.sk,
+        entity_id=queue.queue_id,
+        experiment_id=queue.experiment_id,
+        name=queue.name,
+        queue_type=queue.queue_type,
+        users=json.dumps(queue.users),
+        schema_ids=json.dumps(queue.schema_ids),
+        created_by=queue.created_by,
+        created_time=queue.created_time,
+        last_update_time=queue.last_update_time,
+        version=queue.version + 1,
+        updated_at=now_ms(),
+    )
+    return dict(item.serialize())
+
+
+def _raw_item(experiment_id: str, item: QueueItem) -> Raw:
+    place = _place_of(experiment_id, item.queue_id, item.item_id)
+    model = ReviewQueueItem(
+        PK=place.pk,
+        SK=place.sk,
+        queue_id=item.queue_id,
+        item_id=item.item_id,
+        item_type=item.item_type,
+        status=item.status,
+        completed_by=item.completed_by,
+        completed_time=item.completed_time,
+        created_time=item.created_time,
+        last_update_time=item.last_update_time,
+        version=item.version + 1,
+        updated_at=now_ms(),
+    )
+    return dict(model.serialize())
+
+
+def _queue(raw: Raw) -> ReviewQueue:
+    item = QueueModel.of(raw)
+    return ReviewQueue(
+        queue_id=item.entity_id,
+        experiment_id=item.experiment_id,
+        name=item.name,
+        queue_type=item.queue_type,
+        users=tuple(json.loads(item.users)),
+        schema_ids=tuple(json.loads(item.schema_ids)),
+        created_by=item.created_by,
+        created_time=item.created_time,
+        last_update_time=item.last_update_time,
+        version=item.version,
+    )
+
+
+def _queue_item(raw: Raw) -> QueueItem:
+    item = ReviewQueueItem.of(raw)
+    return QueueItem(
+        queue_id=item.queue_id,
+        item_id=item.item_id,
+        item_type=item.item_type,
+        status=item.status,
+        completed_by=item.completed_by,
+        completed_time=item.completed_time,
+        created_time=item.created_time,
+        last_update_time=item.last_update_time,
+        version=item.version,
+    )

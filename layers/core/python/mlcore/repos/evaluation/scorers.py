@@ -1,0 +1,91 @@
+"""Versions of scorers: one item each in the partition of their experiment."""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.evaluation.scorer import ScorerVersion
+from mlcore.ids import now_ms
+from mlcore.models.base import KEY
+from mlcore.models.evaluation import ScorerVersion as ScorerItem
+from mlcore.repos.removal import remains
+from mlcore.settle import Conflict
+
+
+def create(version: ScorerVersion) -> None:
+    """Raises Conflict: the version is there already."""
+    place = keys.scorer_version(version.experiment_id, version.name, version.version)
+    item = ScorerItem(
+        PK=place.pk,
+        SK=place.sk,
+        name=version.name,
+        number=version.version,
+        scorer_id=version.scorer_id,
+        experiment_id=version.experiment_id,
+        serialized_scorer=version.serialized_scorer,
+        creation_time=version.creation_time,
+        version=1,
+        updated_at=now_ms(),
+    )
+    absent = Condition()
+    absent.require_absent(ScorerItem.PK)
+    try:
+        table.put(dict(item.serialize()), absent)
+    except ConditionFailed as failed:
+        raise Conflict from failed
+
+
+def find(experiment_id: str, name: str, version: int) -> ScorerVersion | None:
+    """One consistent GetItem."""
+    item = table.get(keys.scorer_version(experiment_id, name, version))
+    return None if item is None else _version(item)
+
+
+def latest(experiment_id: str, name: str) -> ScorerVersion | None:
+    """One consistent Query."""
+    pk = keys.experiment(experiment_id).pk
+    page = table.query(pk, prefix=keys.scorer_version_prefix(name), descending=True, limit=1)
+    return _version(page.items[0]) if page.items else None
+
+
+def versions(experiment_id: str, name: str) -> list[ScorerVersion]:
+    """Oldest first; one consistent Query."""
+    pk = keys.experiment(experiment_id).pk
+    found = table.query_all(pk, prefix=keys.scorer_version_prefix(name))
+    return [_version(item) for item in found]
+
+
+def latest_of_experiment(experiment_id: str) -> list[ScorerVersion]:
+    """The latest version of each scorer, by name; one consistent Query of all versions."""
+    pk = keys.experiment(experiment_id).pk
+    found: dict[str, ScorerVersion] = {}
+    for item in table.query_all(pk, prefix=keys.scorer_version_prefix()):
+        version = _version(item)
+        found[version.name] = version
+    return [version for _, version in sorted(found.items())]
+
+
+def delete(experiment_id: str, name: str, version: int) -> bool:
+    """Whether it was there."""
+    return table.delete(keys.scorer_version(experiment_id, name, version)) is not None
+
+
+def delete_all(experiment_id: str, name: str) -> None:
+    """May be repeated."""
+    pk = keys.experiment(experiment_id).pk
+    prefix = keys.scorer_version_prefix(name)
+    remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
+
+
+def _version(raw: Raw) -> ScorerVersion:
+    item = ScorerItem.of(raw)
+    return ScorerVersion(
+        experiment_id=item.experiment_id,
+        name=item.name,
+        version=item.number,
+        scorer_id=item.scorer_id,
+        serialized_scorer=item.serialized_scorer,
+        creation_time=item.creation_time,
+    )

@@ -1,0 +1,1 @@
+"""Experiments, their names and ids."""

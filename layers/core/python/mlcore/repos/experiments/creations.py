@@ -1,0 +1,87 @@
+"""The transaction that makes an experiment: its item and the lock item that makes its name unique;
+says what became of it, and never decides what an experiment is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from mlcore import errors
+from mlcore.db import failures, keys
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.table import Operation, Put, TransactionFailed, back_off, table
+from mlcore.entities import Experiment
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.experiments import ExperimentNameLock
+from mlcore.repos.workspaces import workspaces
+
+ATTEMPTS: Final = 4
+SECONDS: Final = 10.0
+"""After so long a creation is not sent once more: 29 s are all that API Gateway waits for."""
+
+
+class NameTaken(Exception):
+    """Another experiment, active or deleted, holds the name."""
+
+
+class IdTaken(Exception):
+    """Another experiment has the id."""
+
+
+def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
+    """Raises what :func:`mlcore.repos.experiments.experiments.create` does.
+
+    Whoever hears that it failed asks again, and the name would be taken then, by nobody else: so
+    a transaction whose answer is lost is sent until one says what has become of it.
+    """
+    absent = Condition()
+    absent.require_absent("PK")
+    lock = lock_of(experiment.workspace, experiment.name, experiment.experiment_id)
+    token = new_ulid()
+    end = time.monotonic() + SECONDS
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            table.transact([Put(lock, absent), Put(item, absent), *also], token)
+        except TransactionFailed as failed:
+            _check_own(experiment, failed)
+        except (errors.TemporarilyUnavailable, errors.RequestLimitExceeded):
+            if attempt == ATTEMPTS or time.monotonic() > end:
+                raise
+            back_off(attempt)
+            continue
+        return
+
+
+def _check_own(experiment: Experiment, failed: TransactionFailed) -> None:
+    """Nothing if the transaction failed because it had gone through before; else raises."""
+    lock, item = failed.items.get(0), failed.items.get(1)
+    if lock is not None:
+        mine = holder_in(lock) == experiment.experiment_id
+        if mine and item is not None and is_of(experiment, item):
+            return
+        raise NameTaken(experiment.name) from failed
+    if item is not None:
+        raise IdTaken(experiment.experiment_id) from failed
+    if 2 in failed.items:
+        raise workspaces.missing(experiment.workspace) from failed
+    raise failures.busy() from failed
+
+
+def is_of(experiment: Experiment, item: Raw) -> bool:
+    """Whether an item is of this creation, and not of another that has taken the same id."""
+    return int(item["creation_time"]["N"]) == experiment.creation_time
+
+
+def lock_of(workspace: str, name: str, experiment_id: str) -> Raw:
+    place = keys.experiment_name_lock(workspace, name)
+    lock = ExperimentNameLock(
+        PK=place.pk, SK=place.sk, experiment_id=experiment_id, updated_at=now_ms(), version=1
+    )
+    return dict(lock.serialize())
+
+
+def holder_in(lock: Raw) -> str:
+    holder: str = lock["experiment_id"]["S"]
+    return holder

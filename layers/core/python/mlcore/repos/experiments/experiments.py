@@ -1,0 +1,387 @@
+"""Experiments: the ``E#META`` document with its tags, and the lock item that makes its name unique.
+
+Deleting or restoring an experiment changes only ``E#META``: its ``epoch`` goes up by one and
+decides the stage of every run that was not itself deleted or restored since (see
+:func:`mlcore.repos.runs.runs.stage`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from mlcore import errors
+from mlcore.artifacts.paths import WORKSPACES
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.failures import ConditionFailed, TooLarge
+from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, back_off, table
+from mlcore.entities import ACTIVE, Experiment
+from mlcore.ids import (
+    DEFAULT_EXPERIMENT_ID,
+    DEFAULT_EXPERIMENT_NAME,
+    DEFAULT_WORKSPACE,
+    new_ulid,
+    now_ms,
+)
+from mlcore.limits.experiments import is_given_out, no_experiment_id
+from mlcore.limits.locations import below
+from mlcore.models.experiments import Experiment as ExperimentItem
+from mlcore.models.experiments import ExperimentTag
+from mlcore.repos import document, text_index
+from mlcore.repos.document import Document
+from mlcore.repos.experiments import ids as experiment_ids
+from mlcore.repos.experiments.creations import (
+    IdTaken,
+    NameTaken,
+    holder_in,
+    is_of,
+    lock_of,
+    put,
+)
+from mlcore.repos.files import locations
+from mlcore.repos.workspaces import workspaces
+from mlcore.settings import settings, workspaces_enabled
+
+WRITE_ATTEMPTS = 60
+
+
+class Conflict(Exception):
+    """The experiment changed between the read and the write."""
+
+
+class Record(NamedTuple):
+    """An experiment as it was read."""
+
+    experiment: Experiment
+    document: Document
+
+
+def get(experiment_id: str) -> Record:
+    """One consistent GetItem (a second request when its tags overflowed). Raises what
+    :func:`missing` gives."""
+    item = table.get(keys.experiment(experiment_id))
+    if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
+        item = _default_item()
+    if item is None:
+        raise missing(experiment_id)
+    return record(item)
+
+
+def missing(experiment_id: str) -> errors.MlflowError:
+    """ResourceDoesNotExist; InvalidParameterValue where the id has a form that none has by
+    itself."""
+    if not is_given_out(experiment_id):
+        return no_experiment_id(experiment_id)
+    return errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id} exists")
+
+
+def find_many(experiment_ids: Sequence[str]) -> list[Experiment | None]:
+    """In the order of the ids; one BatchGetItem for each hundred."""
+    items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
+    return [
+        found(experiment_id, item)
+        for experiment_id, item in zip(experiment_ids, items, strict=True)
+    ]
+
+
+def are_in(workspace: str, experiment_ids: Sequence[str]) -> bool:
+    """Whether all are there and in a workspace; one BatchGetItem for each hundred."""
+    items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
+    for experiment_id, item in zip(experiment_ids, items, strict=True):
+        owner = item["workspace"]["S"] if item is not None else None
+        if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
+            owner = DEFAULT_WORKSPACE  # there before it has an item
+        if owner != workspace:
+            return False
+    return True
+
+
+def find_by_name(workspace: str, name: str) -> Experiment | None:
+    """Two consistent GetItem: the name's lock, then the experiment. No index is asked, so nothing
+    lags."""
+    place = keys.experiment_name_lock(workspace, name)
+    lock = table.get(place)
+    if lock is None and (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):
+        _ensure_default()
+        lock = table.get(place)
+    while lock is not None:
+        item = table.get(keys.experiment(holder_in(lock)))
+        if item is not None and item["name"]["S"] == name:
+            return record(item).experiment
+        # It was renamed between the two reads: the lock is another's now, or gone.
+        lock = table.get(place)
+    return None
+
+
+def ids_of_workspace(workspace: str) -> Iterator[str]:
+    """Every experiment of a workspace through GSI2, which may lag behind by seconds."""
+    pk = keys.gsi2_experiment(workspace, "")[0]
+    has_default = workspace != DEFAULT_WORKSPACE
+    for item in table.query_all(pk, index="GSI2", attributes=["PK"]):
+        experiment_id = keys.experiment_id_of(item["PK"]["S"])
+        has_default = has_default or experiment_id == DEFAULT_EXPERIMENT_ID
+        yield experiment_id
+    if not has_default:
+        yield DEFAULT_EXPERIMENT_ID
+
+
+def default_location(experiment_id: str, workspace: str = DEFAULT_WORKSPACE) -> str:
+    """Where an experiment's artifacts are kept unless it says otherwise. Experiment 0 keeps its
+    place whether or not there are workspaces."""
+    root = settings().artifact_root
+    in_workspace = workspace != DEFAULT_WORKSPACE or workspaces_enabled()
+    if in_workspace and experiment_id != DEFAULT_EXPERIMENT_ID:
+        own = workspaces.get(workspace).artifact_root
+        root = own or below(root, f"{WORKSPACES}/{workspace}")
+        return below(root, experiment_id)
+    return f"{root}{experiment_id}" if root.endswith("/") else f"{root}/{experiment_id}"
+
+
+def create(experiment: Experiment, also: Sequence[Operation] = ()) -> None:
+    """One transaction: the name's lock and the experiment, and ``also`` what belongs to it. A
+    creation that had gone through succeeds again.
+
+    Raises:
+        NameTaken: the name is held by another experiment.
+        IdTaken: another experiment has the id, and nobody the name.
+        TemporarilyUnavailable, RequestLimitExceeded: it may have gone through, or may yet.
+    """
+    _before_naming(experiment, experiment.name)
+    item, children = _items(experiment)
+    if children:
+        # They must not land in the partition of another experiment.
+        there = table.get(keys.experiment(experiment.experiment_id))
+        if there is not None and not is_of(experiment, there):
+            raise IdTaken(experiment.experiment_id)
+    table.batch_write(children)
+    elsewhere = locations.of_experiment(
+        experiment.experiment_id, experiment.artifact_location, experiment.workspace
+    )
+    put(experiment, item, [*workspaces.entering(experiment.workspace), *elsewhere, *also])
+
+
+def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
+    """The experiment's own item, and those that must be written before it."""
+    place = keys.experiment(experiment.experiment_id)
+    attributes, children = document.initial(
+        (experiment.experiment_id,), MAPS, {"tags": experiment.tags}
+    )
+    gsi2pk, gsi2sk = keys.gsi2_experiment(experiment.workspace, experiment.experiment_id)
+    gsi3pk, gsi3sk = keys.gsi3_experiment(experiment.name, experiment.experiment_id)
+    gsi5pk, gsi5sk = keys.gsi5_experiment(experiment.workspace, experiment.name)
+    model = ExperimentItem(
+        PK=place.pk,
+        SK=place.sk,
+        gsi2pk=gsi2pk,
+        gsi2sk=gsi2sk,
+        gsi3pk=gsi3pk,
+        gsi3sk=gsi3sk,
+        gsi5pk=gsi5pk,
+        gsi5sk=gsi5sk,
+        experiment_id=experiment.experiment_id,
+        name=experiment.name,
+        workspace=experiment.workspace,
+        artifact_location=experiment.artifact_location,
+        stage=experiment.lifecycle_stage,
+        epoch=experiment.epoch,
+        creation_time=experiment.creation_time,
+        last_update_time=experiment.last_update_time,
+        fts=text_index.wanted().encode(),
+        updated_at=now_ms(),
+        version=1,
+    )
+    return {**model.serialize(), **attributes}, children
+
+
+def rename(experiment: Experiment, new_name: str) -> None:
+    """One transaction: take the new name, free the old one, write the experiment.
+
+    Raises:
+        NameTaken: the new name is held by another experiment.
+        Conflict: the experiment changed meanwhile.
+    """
+    _before_naming(experiment, new_name)
+    absent = Condition()
+    absent.require_absent("PK")
+    mine = Condition()
+    mine.require_equal("experiment_id", string(experiment.experiment_id))
+    change = Update()
+    document.touch(change)
+    change.set("name", string(new_name))
+    change.set("last_update_time", number(now_ms()))
+    gsi3pk, gsi3sk = keys.gsi3_experiment(new_name, experiment.experiment_id)
+    gsi5pk, gsi5sk = keys.gsi5_experiment(experiment.workspace, new_name)
+    index_keys = {"gsi3pk": gsi3pk, "gsi3sk": gsi3sk, "gsi5pk": gsi5pk, "gsi5sk": gsi5sk}
+    for attribute, value in index_keys.items():
+        change.set(attribute, string(value))
+    change.require_equal("name", string(experiment.name))
+    change.require_equal("stage", string(ACTIVE))
+    try:
+        table.transact(
+            [
+                Put(lock_of(experiment.workspace, new_name, experiment.experiment_id), absent),
+                Delete(keys.experiment_name_lock(experiment.workspace, experiment.name), mine),
+                Change(keys.experiment(experiment.experiment_id), change),
+            ],
+            token=new_ulid(),
+        )
+    except TransactionFailed as failed:
+        lock_found = failed.items.get(0)
+        if lock_found is None:
+            raise Conflict(experiment.experiment_id) from failed
+        if holder_in(lock_found) != experiment.experiment_id:
+            raise NameTaken(new_name) from failed
+        # else it holds the new name already: the transaction had gone through before
+
+
+def touch(experiment: Experiment) -> None:
+    """Renames an experiment to the name it has: only its last update time moves. Raises
+    Conflict."""
+    change = Update()
+    document.touch(change)
+    change.set("last_update_time", number(now_ms()))
+    change.require_equal("name", string(experiment.name))
+    try:
+        table.update(keys.experiment(experiment.experiment_id), change)
+    except ConditionFailed as failed:
+        raise Conflict(experiment.experiment_id) from failed
+
+
+def set_stage(experiment: Experiment, stage: str) -> None:
+    """Deletes or restores the experiment and thereby all its runs.
+
+    Raises:
+        Conflict: it was deleted or restored meanwhile.
+    """
+    change = Update()
+    document.touch(change)
+    change.set("stage", string(stage))
+    change.set("last_update_time", number(now_ms()))
+    if stage == ACTIVE:
+        change.remove("ttl")
+    change.add("epoch", 1)
+    change.require_equal("epoch", number(experiment.epoch))
+    try:
+        table.update(keys.experiment(experiment.experiment_id), change)
+    except ConditionFailed as failed:
+        # The stage may be there already: this call was repeated, or another did the same.
+        if failed.item is None or failed.item["stage"]["S"] != stage:
+            raise Conflict(experiment.experiment_id) from failed
+
+
+def set_tag(read: Record, key: str, value: str) -> None:
+    """Raises Conflict when the experiment is deleted meanwhile."""
+    _write(read, {"tags": {key: value}}, ())
+
+
+def delete_tag(read: Record, key: str) -> None:
+    """Raises Conflict when the experiment is deleted meanwhile."""
+    _write(read, {}, [("tags", key)])
+
+
+def record(item: Raw) -> Record:
+    experiment_id = item["experiment_id"]["S"]
+    loaded = document.load(item, (experiment_id,), MAPS)
+    experiment = Experiment(
+        experiment_id=experiment_id,
+        name=item["name"]["S"],
+        artifact_location=item["artifact_location"]["S"],
+        lifecycle_stage=item["stage"]["S"],
+        creation_time=int(item["creation_time"]["N"]),
+        last_update_time=int(item["last_update_time"]["N"]),
+        tags=loaded.texts("tags"),
+        workspace=item["workspace"]["S"],
+        epoch=int(item["epoch"]["N"]),
+        indexed=text_index.complete(item),
+        followed=text_index.maintained(item),
+    )
+    return Record(experiment, loaded)
+
+
+def _tag(place: keys.Key, key: str, value: str) -> Raw:
+    return dict(ExperimentTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize())
+
+
+MAPS: document.Maps = {
+    "tags": document.Map(
+        "tags",
+        document.REPLACE,
+        lambda _: keys.experiment_tag_prefix(),
+        lambda owner, key: keys.experiment_tag(owner[0], key),
+        _tag,
+    )
+}
+"""The map attributes of ``E#META``; the owner of its children is (experiment id,)."""
+
+
+def found(experiment_id: str, item: Raw | None) -> Experiment | None:
+    if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
+        item = _default_item()
+    return None if item is None else record(item).experiment
+
+
+def _before_naming(experiment: Experiment, name: str) -> None:
+    """The name of the default experiment is taken from the start, also while nobody has looked for
+    it."""
+    named_as_default = (experiment.workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME)
+    if named_as_default and experiment.experiment_id != DEFAULT_EXPERIMENT_ID:
+        _ensure_default()
+
+
+def _ensure_default() -> None:
+    if table.get(keys.experiment(DEFAULT_EXPERIMENT_ID)) is None:
+        _default_item()
+
+
+def _default_item() -> Raw | None:
+    """Creates experiment ``0`` named ``Default``, which exists from the first time that somebody
+    looks for it, and is older than all others."""
+    since = experiment_ids.since()
+    now = now_ms() if since is None else min(now_ms(), since - 1)
+    default = Experiment(
+        experiment_id=DEFAULT_EXPERIMENT_ID,
+        name=DEFAULT_EXPERIMENT_NAME,
+        artifact_location=default_location(DEFAULT_EXPERIMENT_ID),
+        lifecycle_stage=ACTIVE,
+        creation_time=now,
+        last_update_time=now,
+        tags={},
+        workspace=DEFAULT_WORKSPACE,
+    )
+    # Another process may have been faster.
+    with contextlib.suppress(NameTaken, IdTaken):
+        put(default, _items(default)[0], ())
+    return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID))
+
+
+def _write(
+    read: Record,
+    sets: Mapping[str, Mapping[str, str]],
+    removals: Sequence[tuple[str, str]],
+) -> None:
+    current = read
+    for attempt in range(WRITE_ATTEMPTS):
+        if current.experiment.epoch != read.experiment.epoch:
+            raise Conflict(read.experiment.experiment_id)
+
+        def complete(update: Update) -> None:
+            update.require_equal("epoch", number(read.experiment.epoch))
+
+        try:
+            document.write(current.document, sets, removals, complete)
+        except ConditionFailed as failed:
+            if failed.item is None:
+                raise Conflict(read.experiment.experiment_id) from failed
+            current = record(failed.item)
+        except TooLarge:
+            # Others may have filled the item that this writer took for emptier.
+            seen, current = current, get(read.experiment.experiment_id)
+            if current.document.item["version"] == seen.document.item["version"]:
+                raise
+        else:
+            return
+        if attempt:
+            back_off(attempt)
+    raise errors.TemporarilyUnavailable("The experiment is busy with other writes. Try again.")

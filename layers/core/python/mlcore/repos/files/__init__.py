@@ -1,0 +1,1 @@
+"""Who names which files of the store."""

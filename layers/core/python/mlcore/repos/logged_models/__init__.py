@@ -1,0 +1,1 @@
+"""Logged models and their points."""

@@ -1,0 +1,175 @@
+"""The logged models that a search finds: through an index when one holds all matches, else through
+the models of the experiments, newest first.
+
+Everything is read strongly consistently from the models themselves.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import LAST
+from mlcore.db.table import Page, table
+from mlcore.entities import ACTIVE, Experiment, LoggedModel
+from mlcore.repos.experiments import experiments
+from mlcore.repos.logged_models import logged_models
+from mlcore.search import logged_models as language
+from mlcore.search.logged_models import Access, Comparison, Dataset, Ids, MadeBy, Named, OrderBy
+from mlcore.search.order import Key
+
+PAGE_ITEMS = 500
+PAGES_AHEAD = 12
+"""For so many experiments the first page is read before it is known whether they exist."""
+
+
+class Query(NamedTuple):
+    comparisons: Sequence[Comparison]
+    datasets: Sequence[Dataset]
+    ordering: Sequence[OrderBy]
+    after: Key | None
+    """Where the page before ended."""
+    limit: int
+
+    @property
+    def sorted_by_index(self) -> bool:
+        return language.newest_first(self.ordering)
+
+
+Row = tuple[Key, LoggedModel]
+"""A model with its place in the order."""
+
+_Found = tuple[Key, LoggedModel, Raw]
+
+
+def find(
+    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], query: Query
+) -> list[Row]:
+    """The first matches after ``query.after``, at most ``query.limit``. One round trip for the
+    newest models of an experiment."""
+    access = language.access(query.comparisons)
+    if isinstance(access, Ids):
+        streams = [_by_id(experiment_ids, accepts, access)]
+    else:
+        streams = _streams(experiment_ids, accepts, access, query)
+    if query.sorted_by_index:
+        matching = heapq.merge(*(_rows(stream, query) for stream in streams), key=_place)
+        found = list(islice(matching, query.limit))
+    else:
+        matching = (row for stream in streams for row in _rows(stream, query))
+        found = heapq.nsmallest(query.limit, matching, key=_place)
+    models = logged_models.entities([item for _, _, item in found], all_points=True)
+    return [(key, model) for (key, _, _), model in zip(found, models, strict=True)]
+
+
+def _rows(pages: Iterator[list[Raw]], query: Query) -> Iterator[_Found]:
+    holds = language.predicate(query.comparisons, query.datasets)
+    key_of = language.sort_key(query.ordering)
+    all_points = language.reads_points(query.comparisons, query.datasets, query.ordering)
+    for items in pages:
+        active = [item for item in items if item["stage"]["S"] == ACTIVE]
+        models = logged_models.entities(active, all_points=all_points)
+        for model, item in zip(models, active, strict=True):
+            key = key_of(model)
+            if (query.after is None or key > query.after) and holds(model):
+                yield key, model, item
+
+
+def _by_id(
+    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], access: Ids
+) -> Iterator[list[Raw]]:
+    """The models, looked for in each of the experiments; in the order of the index."""
+    places = [
+        keys.logged_model(experiment_id, model_id)
+        for experiment_id in experiment_ids
+        for model_id in dict.fromkeys(access.model_ids)
+    ]
+    found: list[Raw | None] = []
+    known: list[Experiment | None] = []
+    calls: list[Callable[[], None]] = [
+        lambda: found.extend(table.batch_get(places)),
+        lambda: known.extend(experiments.find_many(experiment_ids)),
+    ]
+    table.parallel(calls)
+    accepted = {
+        experiment.experiment_id
+        for experiment in known
+        if experiment is not None and accepts(experiment)
+    }
+    items = [item for item in found if item is not None and item["experiment_id"]["S"] in accepted]
+    yield sorted(items, key=lambda item: (-int(item["creation_time"]["N"]), item["model_id"]["S"]))
+
+
+def _streams(
+    experiment_ids: Sequence[str],
+    accepts: Callable[[Experiment], bool],
+    access: Access | None,
+    query: Query,
+) -> list[Iterator[list[Raw]]]:
+    """One for each experiment that counts; their first pages are read with the experiments."""
+    first: dict[str, Page] = {}
+    known: list[Experiment | None] = []
+
+    def read_experiments() -> None:
+        known.extend(experiments.find_many(experiment_ids))
+
+    def read_page(experiment_id: str) -> None:
+        first[experiment_id] = _page(experiment_id, access, query, None)
+
+    calls: list[Callable[[], None]] = [read_experiments]
+    calls += [partial(read_page, experiment_id) for experiment_id in experiment_ids[:PAGES_AHEAD]]
+    table.parallel(calls)
+    return [
+        _pages(experiment.experiment_id, access, query, first.get(experiment.experiment_id))
+        for experiment in known
+        if experiment is not None and accepts(experiment)
+    ]
+
+
+def _pages(
+    experiment_id: str, access: Access | None, query: Query, first: Page | None
+) -> Iterator[list[Raw]]:
+    page = first or _page(experiment_id, access, query, None)
+    while True:
+        yield page.items
+        if page.last_key is None:
+            return
+        page = _page(experiment_id, access, query, page.last_key)
+
+
+def _page(experiment_id: str, access: Access | None, query: Query, start: Raw | None) -> Page:
+    match access:
+        case Named(name):
+            index, prefix = "LSI4", keys.lsi4_logged_model_prefix(name)
+        case MadeBy(run_id):
+            index, prefix = "LSI5", keys.lsi5_logged_model_prefix(run_id)
+        case _:
+            index, prefix = "LSI1", keys.lsi1_logged_model_prefix(ACTIVE)
+    last = None
+    if query.sorted_by_index and query.after is not None and index == "LSI1":
+        last = _index_key(query.after)
+    unfiltered = query.sorted_by_index and not query.comparisons and not query.datasets
+    return table.query(
+        keys.experiment(experiment_id).pk,
+        index=index,
+        prefix=prefix if last is None else None,
+        between=None if last is None else (prefix, last),
+        descending=True,
+        limit=min(query.limit, PAGE_ITEMS) if unfiltered else PAGE_ITEMS,
+        start=start,
+    )
+
+
+def _index_key(after: Key) -> str:
+    """The place in LSI1 of the last row given."""
+    _, negative_time, *_, model_id = after
+    return keys.lsi1_logged_model(ACTIVE, -int(negative_time), str(model_id)) + LAST
+
+
+def _place(row: _Found) -> Key:
+    return row[0]

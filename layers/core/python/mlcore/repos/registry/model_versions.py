@@ -1,0 +1,398 @@
+"""Versions of registered models: items in the home of their model, numbered by the model.
+
+What decides a number or a stage is one transaction over the model and its versions, so the model
+always knows the greatest version of each stage. A deleted version stays, without what it told, so
+that its number is never given again; nobody is shown it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.failures import ConditionFailed, TooLarge
+from mlcore.db.table import (
+    Change,
+    Check,
+    Operation,
+    Put,
+    TransactionFailed,
+    back_off,
+    table,
+)
+from mlcore.entities import ModelVersion, RegisteredModel
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.registry import ModelVersion as ModelVersionItem
+from mlcore.models.registry import ModelVersionTag, RunModelVersion
+from mlcore.prompts import IS_PROMPT
+from mlcore.repos import document
+from mlcore.repos.document import Document
+from mlcore.repos.files import locations
+from mlcore.repos.registry import registered_models
+from mlcore.repos.registry.registered_models import Record as ModelRecord
+from mlcore.webhooks import announcement
+
+NO_STAGE = "None"
+ARCHIVED = "Archived"
+DELETED = "Deleted_Internal"
+READY = "READY"
+MOST_VERSION = 2**63 - 1
+READ_TOGETHER = 10
+"""Where the first version mostly decides."""
+
+
+class Record(NamedTuple):
+    """A version as it was read, with its model."""
+
+    version: ModelVersion
+    document: Document
+    model: ModelRecord
+
+    @property
+    def deleted(self) -> bool:
+        return self.version.current_stage == DELETED
+
+
+def missing(name: str, version: object) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Model Version (name={name}, version={version}) not found")
+
+
+def get(workspace: str, name: str, version: int) -> Record:
+    """One BatchGetItem of model and version; another read if the versions live elsewhere, or tags
+    overflowed. Raises ResourceDoesNotExist."""
+    if not 0 < version <= MOST_VERSION:
+        raise missing(name, version)
+    place = keys.registered_model(workspace, name)
+    model_item, item = table.batch_get([place, keys.model_version(place.pk, version)])
+    if model_item is None:
+        raise missing(name, version)
+    home = registered_models.home_of(model_item)
+    if home != place.pk:
+        item = table.get(keys.model_version(home, version))
+    if item is None:
+        raise missing(name, version)
+    read = record(item, registered_models.record(model_item))
+    if read.deleted:
+        raise missing(name, version)
+    return read
+
+
+def of_model(model: ModelRecord, version: int) -> Record:
+    """One consistent GetItem. Raises ResourceDoesNotExist."""
+    item = table.get(keys.model_version(model.home, version))
+    read = None if item is None else record(item, model)
+    if read is None or read.deleted:
+        raise missing(model.model.name, version)
+    return read
+
+
+def latest(models: Sequence[ModelRecord]) -> list[list[ModelVersion]]:
+    """For each model its greatest version in each stage, by number; one BatchGetItem for each
+    hundred."""
+    wanted = [
+        (model, keys.model_version(model.home, version))
+        for model in models
+        for version in sorted(model.model.latest.values())
+    ]
+    items = table.batch_get([place for _, place in wanted])
+    calls = [
+        partial(record, item, model)
+        for (model, _), item in zip(wanted, items, strict=True)
+        if item is not None
+    ]
+    found: dict[str, list[ModelVersion]] = {}
+    for read in table.parallel(calls):
+        if not read.deleted:
+            found.setdefault(read.model.incarnation, []).append(read.version)
+    return [found.get(model.incarnation, []) for model in models]
+
+
+def all_of(model: ModelRecord) -> Iterator[Record]:
+    """Every version that was not deleted, by number; one Query for each MB."""
+    for item in table.query_all(model.home, prefix=keys.model_version_prefix()):
+        if item["type"]["S"] == ModelVersionItem.pattern.name:
+            read = record(item, model)
+            if not read.deleted:
+                yield read
+
+
+def of_run(workspace: str, run_id: str) -> list[Record]:
+    """The versions that were made from a run: one Query for their links, then the versions and
+    their homes, then their models. No index is asked, so nothing lags."""
+    links = [
+        item
+        for item in table.query_all(keys.run_ref(run_id).pk, prefix=keys.run_model_version_prefix())
+        if item["run_id"]["S"] == run_id
+    ]
+    places = [
+        keys.model_version(item["home"]["S"], int(item["model_version"]["N"])) for item in links
+    ]
+    homes = [keys.model_home(item["home"]["S"]) for item in links]
+    items = table.batch_get([*places, *homes])
+    owners = items[len(links) :]
+    models = {
+        model.incarnation: model
+        for model in registered_models.find_many(
+            list(
+                dict.fromkeys(
+                    keys.model_at(owner["model_pk"]["S"]) for owner in owners if owner is not None
+                )
+            )
+        )
+        if model.model.workspace == workspace
+    }
+    found = []
+    for link, item in zip(links, items[: len(links)], strict=True):
+        model = models.get(link["incarnation"]["S"])
+        if model is not None and item is not None:
+            read = record(item, model)
+            if not read.deleted and read.version.run_id == run_id:
+                found.append(read)
+    return found
+
+
+def has_prompt_versions(model: ModelRecord) -> bool:
+    """Whether any version, deleted ones included, is tagged as a prompt's."""
+    if not model.has_prompt_versions:
+        return False
+    return any(
+        item["type"]["S"] == ModelVersionItem.pattern.name
+        and record(item, model).version.tags.get(IS_PROMPT) == "true"
+        for item in table.query_all(
+            model.home, prefix=keys.model_version_prefix(), limit=READ_TOGETHER
+        )
+    )
+
+
+def create(model: ModelRecord, draft: ModelVersion) -> ModelVersion:
+    """One transaction: the model's next number, the version under it, its run's link to it.
+
+    Raises:
+        ResourceDoesNotExist: the model is gone from its name.
+    """
+    creation_id = new_ulid()
+    current = model
+    for attempt in range(registered_models.WRITE_ATTEMPTS):
+        version = draft._replace(version=current.last_version + 1, name=current.model.name)
+        try:
+            table.transact(creation(current, version, creation_id), token=new_ulid())
+        except TransactionFailed as failed:
+            made = failed.items.get(1)
+            if made is not None and made["creation_id"]["S"] == creation_id:
+                return version  # the transaction had gone through before
+            item = failed.items.get(0)
+            if item is None and 0 not in failed.items:
+                current = registered_models.get(model.model.workspace, model.model.name)
+            elif item is None or item["incarnation"]["S"] != model.incarnation:
+                raise registered_models.missing(model.model.name) from failed
+            else:
+                current = registered_models.record(item)
+            back_off(min(attempt, 4))
+        else:
+            return version
+    raise registered_models.busy()
+
+
+def creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> list[Operation]:
+    """The transaction that makes a version under its number, the model's greatest then."""
+    place = keys.model_version(model.home, version.version)
+    owner = (model.home, str(version.version))
+    attributes, children = document.initial(owner, MAPS, {"tags": version.tags})
+    item = ModelVersionItem(
+        PK=place.pk,
+        SK=place.sk,
+        lsi3sk=keys.lsi3_model_version(version.current_stage, version.version),
+        incarnation=model.incarnation,
+        model_version=version.version,
+        creation_id=creation_id,
+        description=version.description,
+        user_id=version.user_id,
+        current_stage=version.current_stage,
+        source=version.source,
+        storage_location=version.storage_location,
+        run_id=version.run_id,
+        run_link=version.run_link,
+        model_id=version.model_id,
+        status=version.status,
+        status_message=version.status_message,
+        creation_time=version.creation_timestamp,
+        last_update_time=version.last_updated_timestamp,
+        updated_at=now_ms(),
+        event=announcement.version_created(model.model, version),
+        version=1,
+    )
+    change = Update()
+    document.touch(change)
+    change.set("last_version", number(version.version))
+    change.set(("latest", version.current_stage), string(str(version.version)))
+    change.set("last_update_time", number(version.last_updated_timestamp))
+    if version.tags.get(IS_PROMPT) == "true":
+        change.set("prompt_versions", {"BOOL": True})
+    change.require_equal("incarnation", string(model.incarnation))
+    change.require_equal("last_version", number(model.last_version))
+    absent = Condition()
+    absent.require_absent("PK")
+    operations: list[Operation] = [
+        Change(model.document.key, change),
+        Put({**item.serialize(), **attributes}, absent),
+    ]
+    if version.run_id:
+        operations.append(Put(_link(model, version)))
+    operations += locations.of_version(
+        model.home,
+        model.incarnation,
+        version.version,
+        version.storage_location or version.source,
+        model.model.workspace,
+    )
+    return [*operations, *(Put(child) for child in children)]
+
+
+def _link(model: ModelRecord, version: ModelVersion) -> Raw:
+    place = keys.run_model_version(version.run_id or "", model.incarnation, version.version)
+    item = RunModelVersion(
+        PK=place.pk,
+        SK=place.sk,
+        run_id=version.run_id,
+        incarnation=model.incarnation,
+        home=model.home,
+        model_version=version.version,
+        updated_at=now_ms(),
+        version=1,
+    )
+    return dict(item.serialize())
+
+
+def set_description(read: Record, description: str | None) -> ModelVersion:
+    now = now_ms()
+
+    def complete(update: Update) -> None:
+        update.set("last_update_time", number(now))
+        if description is None:
+            update.remove("description")
+        else:
+            update.set("description", string(description))
+
+    before = write(read, {}, (), complete).version
+    return before._replace(description=description, last_updated_timestamp=now)
+
+
+def set_tag(read: Record, key: str, value: str) -> None:
+    beside: list[Operation] = []
+    if key == IS_PROMPT and value == "true":
+        change = Update()
+        document.touch(change)
+        change.set("prompt_versions", {"BOOL": True})
+        change.require_equal("incarnation", string(read.model.incarnation))
+        beside.append(Change(read.model.document.key, change))
+    said = announcement.version_tag_set(read.model.model, read.version.version, key)
+    write(read, {"tags": {key: value}}, (), registered_models.saying(said), beside)
+
+
+def delete_tag(read: Record, key: str) -> None:
+    said = announcement.version_tag_deleted(read.model.model, read.version.version, key)
+    write(read, {}, [("tags", key)], registered_models.saying(said))
+
+
+def write(
+    read: Record,
+    sets: Mapping[str, Mapping[str, str]],
+    removals: Sequence[tuple[str, str]],
+    complete: Callable[[Update], None] = lambda _: None,
+    beside: Sequence[Operation] = (),
+) -> Record:
+    """Writes the version, whoever else writes it meanwhile; answers it as it was before.
+
+    Raises:
+        ResourceDoesNotExist: the version is deleted, or its model is gone from its name.
+    """
+    current = read
+    stage_known = string(DELETED)
+
+    def alive(update: Update) -> None:
+        update.require_exists("lsi3sk")  # what is deleted has none
+        complete(update)
+
+    for attempt in range(registered_models.WRITE_ATTEMPTS):
+        try:
+            document.write(current.document, sets, removals, alive, beside)
+        except ConditionFailed as failed:
+            if failed.item is None or failed.item["current_stage"] == stage_known:
+                raise missing(read.version.name, read.version.version) from failed
+            current = record(failed.item, read.model)
+        except TransactionFailed as failed:
+            raise missing(read.version.name, read.version.version) from failed
+        except TooLarge:
+            # Others may have filled the item that this writer took for emptier.
+            seen, current = current, of_model(read.model, read.version.version)
+            if current.document.item["version"] == seen.document.item["version"]:
+                raise
+        else:
+            return current
+        if attempt:
+            back_off(attempt)
+    raise registered_models.busy()
+
+
+def set_alias(read: Record, alias: str) -> None:
+    """Lets an alias name a version. Raises ResourceDoesNotExist when one of both is gone."""
+    alive = Condition()
+    alive.require_exists("lsi3sk")  # what is deleted has none
+    number_ = read.version.version
+    try:
+        registered_models.set_alias(read.model, alias, number_, [Check(read.document.key, alive)])
+    except TransactionFailed as failed:
+        raise missing(read.version.name, number_) from failed
+
+
+def record(item: Raw, model: ModelRecord) -> Record:
+    """A version under its model's name. Renaming a model counts as an update of its versions."""
+    number_ = int(item["model_version"]["N"])
+    loaded = document.load(item, (model.home, str(number_)), MAPS)
+
+    def text(attribute: str) -> str | None:
+        return item[attribute]["S"] if attribute in item else None
+
+    version = ModelVersion(
+        name=model.model.name,
+        version=number_,
+        creation_timestamp=int(item["creation_time"]["N"]),
+        last_updated_timestamp=max(int(item["last_update_time"]["N"]), model.renamed_at),
+        description=text("description"),
+        user_id=text("user_id"),
+        current_stage=item["current_stage"]["S"],
+        source=item["source"]["S"],
+        storage_location=item["storage_location"]["S"],
+        run_id=text("run_id"),
+        run_link=text("run_link") or "",
+        status=item["status"]["S"],
+        status_message=text("status_message"),
+        tags=loaded.texts("tags"),
+        model_id=text("model_id"),
+    )
+    return Record(version, loaded, model)
+
+
+def aliases(model: RegisteredModel, version: int) -> list[str]:
+    """The aliases that name a version."""
+    return sorted(alias for alias, named in model.aliases.items() if named == version)
+
+
+def _tag(place: keys.Key, key: str, value: str) -> Raw:
+    return dict(ModelVersionTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize())
+
+
+MAPS: document.Maps = {
+    "tags": document.Map(
+        "tags",
+        document.REPLACE,
+        lambda owner: keys.model_version_tag_prefix(int(owner[1])),
+        lambda owner, key: keys.model_version_tag(owner[0], int(owner[1]), key),
+        _tag,
+    )
+}
+"""The map attributes of a version's item; the owner of its children is (home, number)."""

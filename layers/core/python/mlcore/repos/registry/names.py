@@ -1,0 +1,186 @@
+"""The names of registered models: creation, renaming and deletion, each one transaction or one
+write; never touches versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
+from mlcore.entities import RegisteredModel
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.registry import ModelHome
+from mlcore.models.registry import RegisteredModel as RegisteredModelItem
+from mlcore.repos import document
+from mlcore.repos.registry.registered_models import MAPS, Record, missing, record
+from mlcore.repos.workspaces import workspaces
+from mlcore.webhooks import announcement
+
+
+class NameTaken(Exception):
+    """Another model holds the name."""
+
+    def __init__(self, holder: RegisteredModel) -> None:
+        super().__init__(holder.name)
+        self.holder = holder
+
+
+def create(
+    model: RegisteredModel, *, announced: bool = True, also: Sequence[Operation] = ()
+) -> None:
+    """One transaction: the model, its own partition as its home, and ``also`` what belongs to it.
+
+    Raises:
+        NameTaken: the name is held by another model.
+    """
+    incarnation = new_ulid()
+    away = keys.separate_home(incarnation)
+    attributes, children = document.initial((away,), MAPS, {"tags": model.tags})
+    if announced:
+        attributes[announcement.ATTRIBUTE] = string(announcement.model_created(model))
+    if children:
+        # They are written before it is sure who gets the name, so to a place that is nobody else's.
+        table.batch_write(children)
+        _claim(model, incarnation, away, attributes, also)
+        return
+    own = keys.registered_model(model.workspace, model.name).pk
+    if not _claim(model, incarnation, own, attributes, also):
+        _claim(model, incarnation, away, attributes, also)
+
+
+def _claim(
+    model: RegisteredModel,
+    incarnation: str,
+    home: str,
+    attributes: Raw,
+    also: Sequence[Operation],
+) -> bool:
+    """Takes the name and the home; False if the home is another's. Raises NameTaken."""
+    place = keys.registered_model(model.workspace, model.name)
+    item = RegisteredModelItem(
+        PK=place.pk,
+        SK=place.sk,
+        incarnation=incarnation,
+        home=None if home == place.pk else home,
+        workspace=model.workspace,
+        name=model.name,
+        description=model.description,
+        creation_time=model.creation_timestamp,
+        last_update_time=model.last_updated_timestamp,
+        last_version=0,
+        latest={},
+        updated_at=now_ms(),
+        version=1,
+    )
+    entry = keys.model_home(home)
+    owner = ModelHome(
+        PK=entry.pk,
+        SK=entry.sk,
+        incarnation=incarnation,
+        model_pk=place.pk,
+        updated_at=now_ms(),
+        version=1,
+    )
+    absent = Condition()
+    absent.require_absent("PK")
+    named = {**item.serialize(), **names(model.workspace, model.name), **attributes}
+    try:
+        table.transact(
+            [
+                Put(named, absent),
+                Put(owner.serialize(), absent),
+                *workspaces.entering(model.workspace),
+                *also,
+            ],
+            token=new_ulid(),
+        )
+    except TransactionFailed as failed:
+        holder = failed.items.get(0)
+        if holder is None and 2 in failed.items:
+            raise workspaces.missing(model.workspace) from failed
+        if holder is None:
+            return False
+        if holder["incarnation"]["S"] != incarnation:
+            raise NameTaken(record(holder).model) from failed
+        # else this very transaction had gone through, and only its answer was lost
+    return True
+
+
+def rename(read: Record, new_name: str, also: Sequence[Operation] = ()) -> None:
+    """One transaction: the model under its new name, and no more under its old one; and ``also``
+    what goes with it.
+
+    Raises:
+        NameTaken: the new name is held by another model.
+        ConditionFailed: the model changed meanwhile.
+    """
+    old = read.document.item
+    workspace = read.model.workspace
+    place = keys.registered_model(workspace, new_name)
+    now = now_ms()
+    item = {**old, **names(workspace, new_name)}
+    item["PK"], item["SK"] = string(place.pk), string(place.sk)
+    item["last_update_time"] = item["renamed_at"] = item["updated_at"] = number(now)
+    item["version"] = number(int(old["version"]["N"]) + 1)
+    item.pop("home", None)
+    item.pop(announcement.ATTRIBUTE, None)  # it was about the item under the old name
+    if read.home != place.pk:
+        item["home"] = string(read.home)
+    absent, unchanged, mine = Condition(), Condition(), Update()
+    absent.require_absent("PK")
+    unchanged.require_equal("version", old["version"])
+    unchanged.require_equal("incarnation", old["incarnation"])
+    mine.set("model_pk", string(place.pk))
+    mine.require_equal("incarnation", old["incarnation"])
+    try:
+        table.transact(
+            [
+                Put(item, absent),
+                Delete(read.document.key, unchanged),
+                Change(keys.model_home(read.home), mine),
+                *also,
+            ],
+            token=new_ulid(),
+        )
+    except TransactionFailed as failed:
+        holder = failed.items.get(0)
+        if holder is None:
+            raise ConditionFailed(failed.items.get(1)) from failed
+        if holder["incarnation"]["S"] != read.incarnation:
+            raise NameTaken(record(holder).model) from failed
+        # else it has the new name already: the transaction had gone through before
+
+
+def delete(read: Record, also: Sequence[Operation] = ()) -> None:
+    """Removes the model, and ``also`` what goes with it, in one transaction; its home keeps what
+    nobody can reach any more.
+
+    Raises:
+        ResourceDoesNotExist: it was renamed meanwhile.
+        ConditionFailed: what goes with it changed meanwhile.
+    """
+    mine = Condition()
+    mine.require_equal("incarnation", string(read.incarnation))
+    try:
+        if also:
+            table.transact([Delete(read.document.key, mine), *also], token=new_ulid())
+        else:
+            table.delete(read.document.key, mine)
+    except (ConditionFailed, TransactionFailed) as failed:
+        if isinstance(failed, TransactionFailed) and 0 not in failed.items:
+            raise ConditionFailed(None) from failed
+        # Deleted by another, or by this very call, whose answer was lost; unless it moved away.
+        owner = table.get(keys.model_home(read.home))
+        if owner is not None and owner["incarnation"]["S"] == read.incarnation:
+            item = table.get(keys.model_at(owner["model_pk"]["S"]))
+            if item is not None and item["incarnation"]["S"] == read.incarnation:
+                raise missing(read.model.name) from failed
+
+
+def names(workspace: str, name: str) -> Raw:
+    gsi3pk, gsi3sk = keys.gsi3_model(workspace, name)
+    gsi5pk, gsi5sk = keys.gsi5_model(workspace, name)
+    names = {"gsi3pk": gsi3pk, "gsi3sk": gsi3sk, "gsi5pk": gsi5pk, "gsi5sk": gsi5sk, "name": name}
+    return {attribute: string(value) for attribute, value in names.items()}

@@ -1,0 +1,1 @@
+"""What goes for good, with its files."""

@@ -1,0 +1,76 @@
+"""Finds what was deleted and is to go for good: experiments, runs, logged models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.table import table
+from mlcore.entities import DELETED
+from mlcore.repos.experiments import experiments
+from mlcore.repos.files import former_locations
+from mlcore.repos.removal import purging
+from mlcore.repos.runs import runs
+from mlcore.repos.workspaces import workspaces
+
+
+class Garbage(NamedTuple):
+    """Something that was deleted; ``item_id`` is the experiment's own where that is to go."""
+
+    kind: str
+    experiment_id: str
+    item_id: str
+    workspace: str
+
+
+def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
+    """What was deleted before a time (milliseconds since the epoch), in all experiments or one.
+
+    Raises:
+        ResourceDoesNotExist: there is no such experiment.
+    """
+    former_locations.enter(again=True)
+    if experiment_id is not None:
+        yield from _of_experiment(experiments.get(experiment_id).document.item, before_ms)
+        return
+    for name in workspaces.names():
+        for each in experiments.ids_of_workspace(name):
+            item = table.get(keys.experiment(each))
+            if item is not None:
+                yield from _of_experiment(item, before_ms)
+
+
+def remove(garbage: Garbage) -> bool:
+    """Removes it with its files; its name is free then. False if files stay that others can name.
+    May be killed and repeated."""
+    kind, experiment_id, item_id, workspace = garbage
+    if kind == keys.EXPERIMENT.name:
+        return purging.experiment(experiment_id)
+    if kind == keys.RUN.name:
+        return purging.run(experiment_id, item_id, workspace)
+    return purging.logged_model(experiment_id, item_id, workspace)
+
+
+def _of_experiment(item: Raw, before_ms: int) -> Iterator[Garbage]:
+    experiment = experiments.record(item).experiment
+    experiment_id, workspace = experiment.experiment_id, experiment.workspace
+    if experiment.lifecycle_stage == DELETED:
+        if experiment.last_update_time < before_ms:
+            yield Garbage(keys.EXPERIMENT.name, experiment_id, experiment_id, workspace)
+        return
+    pk = keys.experiment(experiment_id).pk
+    for run in table.query_all(pk, index="LSI1", prefix=keys.lsi1_run_prefix(DELETED)):
+        # A run that was deleted before its experiment was restored is active again.
+        if runs.stage(run, experiment) == DELETED and _before(run, "deleted_time", before_ms):
+            yield Garbage(keys.RUN.name, experiment_id, run["run_id"]["S"], workspace)
+    prefix = keys.lsi1_logged_model_prefix(DELETED)
+    for model in table.query_all(pk, index="LSI1", prefix=prefix):
+        if _before(model, "last_update_time", before_ms):
+            model_id = model["model_id"]["S"]
+            yield Garbage(keys.LOGGED_MODEL.name, experiment_id, model_id, workspace)
+
+
+def _before(item: Raw, attribute: str, before_ms: int) -> bool:
+    return attribute not in item or int(item[attribute]["N"]) < before_ms

@@ -1,0 +1,169 @@
+"""Removes experiments and registered models for good, with everything that is theirs; decides
+nothing about which.
+
+Each call may be killed at any point and be repeated: what tells of the rest goes last. Those whose
+time is limited pass a deadline and call again.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.keys import Key
+from mlcore.db.table import Delete, TransactionFailed, table
+from mlcore.entities import DELETED
+from mlcore.ids import new_ulid, now_ms
+from mlcore.repos.files import former_locations, locations
+from mlcore.repos.files import owners as file_owners
+from mlcore.repos.files.owners import Part
+from mlcore.repos.registry import registered_models
+from mlcore.repos.removal import remains
+from mlcore.repos.users import grants
+
+TOGETHER: Final = 500
+SWEEPS: Final = 20
+"""Whoever has read an experiment before it was deleted may still write to it for a moment."""
+
+_TOLD: Final = ("type", "run_id", "artifact_uri", "model_id", "artifact_location", "trace_id")
+
+
+def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
+    """Deletes an experiment with its runs, traces, logged models and files, then its name; False if
+    its folder stays, for others can name what is in it.
+
+    Args:
+        deadline: of :func:`time.monotonic`.
+
+    Raises:
+        OutOfTime: call again.
+    """
+    place = keys.experiment(experiment_id)
+    item = table.get(place)
+    if item is None:
+        return True
+    if item["stage"]["S"] != DELETED:
+        _mark_deleted(place)
+    workspace = item["workspace"]["S"]
+    grants.sweep(workspace, EXPERIMENT, experiment_id)
+    former_locations.enter(deadline)
+    whole = file_owners.of_experiment(item)
+    if file_owners.is_here(whole) and file_owners.areas([whole]) == [None]:
+        # Its folder is not its own; while its items tell what in there is, that goes.
+        _delete_files_of_parts(item, deadline)
+    for _ in range(SWEEPS):
+        if not remains.of_experiment(experiment_id, deadline):
+            break
+    went = file_owners.remove([whole])
+    file_owners.remove_areas([file_owners.internal(experiment_id, workspace)])
+    mine = Condition()
+    mine.require_absent_or_equal("experiment_id", string(experiment_id))
+    while item is not None:
+        lock = keys.experiment_name_lock(workspace, item["name"]["S"])
+        try:
+            table.transact([Delete(lock, mine), Delete(place)], new_ulid())
+        except TransactionFailed:
+            # The lock is another's already: only the experiment is left to go.
+            table.delete(place)
+        item = table.get(place)
+    locations.forget(experiment_id, whole.location, workspace)
+    return went
+
+
+def run(experiment_id: str, run_id: str, workspace: str) -> bool:
+    """Deletes a run, its children and its files; the indexer takes away what it derived. False if
+    files stay."""
+    place = keys.run(experiment_id, run_id)
+    item = table.get(place)
+    if item is None:
+        return True
+    former_locations.enter()
+    went = file_owners.remove([file_owners.of_run(experiment_id, item, workspace)])
+    remains.of_run(experiment_id, run_id)
+    table.delete(place)
+    return went
+
+
+def logged_model(experiment_id: str, model_id: str, workspace: str) -> bool:
+    """Deletes a logged model, what it had no room for, and its files. False if files stay."""
+    place = keys.logged_model(experiment_id, model_id)
+    item = table.get(place)
+    if item is None:
+        return True
+    former_locations.enter()
+    went = file_owners.remove([file_owners.of_logged_model(experiment_id, item, workspace)])
+    remains.of_logged_model(experiment_id, model_id)
+    table.delete(place)
+    return went
+
+
+def registered_model(place: Key, deadline: float = float("inf")) -> None:
+    """Deletes a registered model and its versions, which only it leads to, so before itself.
+
+    Raises:
+        OutOfTime: call again.
+    """
+    item = table.get(place)
+    if item is None:
+        return
+    read = registered_models.record(item)
+    for kind in (REGISTERED_MODEL, PROMPT):
+        grants.sweep(read.model.workspace, kind, read.model.name)
+    versions = table.query_all(read.home, prefix=keys.model_version_prefix())
+    gone: list[Key] = []
+    for version in versions:
+        gone.append(Key(version["PK"]["S"], version["SK"]["S"]))
+        if "run_id" in version and version["type"]["S"] == keys.MODEL_VERSION.name:
+            number_ = int(version["model_version"]["N"])
+            gone.append(keys.run_model_version(version["run_id"]["S"], read.incarnation, number_))
+        if len(gone) >= TOGETHER:
+            table.batch_write(deletes=gone)
+            gone = []
+            remains.check(deadline)
+    table.batch_write(deletes=gone)
+    rest = table.query_all(read.home, attributes=["PK", "SK"])
+    remains.delete(item for item in rest if item["SK"]["S"] != place.sk or read.home != place.pk)
+    table.delete(place)
+
+
+def workspace_files(name: str) -> None:
+    """Deletes what is left below a workspace's own folders, but for what was taken out of it."""
+    file_owners.remove_areas(file_owners.of_workspace(name))
+
+
+def _delete_files_of_parts(experiment: Raw, deadline: float) -> None:
+    workspace = experiment["workspace"]["S"]
+    pk = keys.experiment(experiment["experiment_id"]["S"]).pk
+    listed = table.query_all(pk, attributes=_TOLD)
+    while together := list(islice(listed, TOGETHER)):
+        parts = [part for item in together for part in _part(experiment, item, workspace)]
+        file_owners.remove(parts)
+        remains.check(deadline)
+
+
+def _part(experiment: Raw, item: Raw, workspace: str) -> list[Part]:
+    experiment_id, kind = experiment["experiment_id"]["S"], item["type"]["S"]
+    if kind == keys.RUN.name:
+        return [file_owners.of_run(experiment_id, item, workspace)]
+    if kind == keys.LOGGED_MODEL.name:
+        return [file_owners.of_logged_model(experiment_id, item, workspace)]
+    if kind == keys.TRACE.name:
+        return [file_owners.of_trace(experiment, item["trace_id"]["S"])]
+    return []
+
+
+def _mark_deleted(place: Key) -> None:
+    change = Update()
+    change.set("stage", string(DELETED))
+    change.set("updated_at", number(now_ms()))
+    change.add("epoch", 1)
+    change.add("version", 1)
+    change.require_exists("PK")
+    try:
+        table.update(place, change)
+    except ConditionFailed:
+        return

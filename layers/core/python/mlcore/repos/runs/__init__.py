@@ -1,0 +1,1 @@
+"""Runs: the run item, what hangs on it, its history, and how runs are found."""

@@ -1,0 +1,299 @@
+"""Pages of metric history, each at the cost of what it returns.
+
+A small history is read whole: the batches, then the packs, one request each. Of a large one the
+items are taken in the order of their first points, from the first that may reach the page on:
+batches from their own sort keys, packs from LSI2, whose keys tell what is in a pack, and even the
+point itself where it is alone. Only packs of the page are fetched. As in
+:mod:`mlcore.repos.runs.history`, all that a page needs of the batches is read before anything of
+the packs.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import Page, table
+from mlcore.entities import Metric
+from mlcore.repos.runs import history, point_places
+from mlcore.repos.runs.point_places import Order
+
+IN_VAIN: Final = 18
+"""How many items of one class of spans are met that do not reach the page, and a few."""
+POINTS_TOGETHER: Final = 500
+"""So many are expected in an item that has more than one. Where there are fewer, each further
+request of a class asks for more items."""
+GROWTH: Final = 4
+ATTEMPTS: Final = 10
+
+LARGE_PACKS: Final = 1
+LARGE_BATCHES: Final = 2
+
+
+class HistoryPage(NamedTuple):
+    points: list[Metric]
+    more: bool
+    large: int
+    """What turned out to be more than one request reads; tell it when asking for the next page."""
+
+
+class _Series(NamedTuple):
+    experiment_id: str
+    run_id: str
+    key: str
+
+    @property
+    def pk(self) -> str:
+        return keys.run(self.experiment_id, self.run_id).pk
+
+
+class _Stretch(NamedTuple):
+    """An item of history, or what an index tells of it."""
+
+    first: str
+    last: str
+    size: int
+    points: list[Metric]
+    sk: str
+    """Where the points are, if they are not here."""
+
+
+_Ask = Callable[[Raw | None, int], tuple[list[_Stretch], Raw | None]]
+"""From where a class was left, and how many items to ask for: items, and where it goes on."""
+
+
+class _Moved(Exception):
+    """A pack is gone that an index told of."""
+
+
+_ordered: set[str] = set()
+"""Runs all whose packs are in LSI2."""
+_ORDERED_KEPT: Final = 20_000
+
+
+def read(
+    experiment_id: str,
+    run_id: str,
+    key: str,
+    after: Order | None,
+    size: int,
+    large: int = 0,
+    beside: Sequence[Callable[[], None]] = (),
+) -> HistoryPage:
+    """The first ``size`` distinct points behind ``after`` in MLflow's order; what is ``beside`` is
+    called during the first request."""
+    series = _Series(experiment_id, run_id, key)
+    few: list[list[Metric] | None] = [None]
+
+    def read_few() -> None:
+        if not large & LARGE_BATCHES:
+            few[0] = _few_batches(series)
+
+    table.parallel([read_few, *beside])
+    for attempt in range(ATTEMPTS):
+        try:
+            if attempt:
+                read_few()
+            found, large = _read(series, after, size + 1, large, few[0])
+        except _Moved:
+            continue
+        return HistoryPage(found[:size], len(found) > size, large)
+    raise errors.TemporarilyUnavailable("The history is busy with other writes. Try again.")
+
+
+def forget() -> None:
+    _ordered.clear()
+
+
+def _few_batches(series: _Series) -> list[Metric] | None:
+    return _small(series, keys.run_metric_batch_prefix(series.run_id), history.points_of_batch)
+
+
+def _read(
+    series: _Series,
+    after: Order | None,
+    wanted: int,
+    large: int,
+    batches: list[Metric] | None,
+) -> tuple[list[Metric], int]:
+    """``batches`` are their points, if these are few."""
+    if batches is None:
+        large |= LARGE_BATCHES
+        if not _is_ordered(series.run_id):
+            return _behind(history.read(*series), after, wanted), large
+        batches = _first(_merged(_batches, series, after, wanted), after, wanted, _loaded)
+    else:
+        batches = _behind(batches, after, wanted)
+    packs: list[Metric] | None = None
+    if not large & LARGE_PACKS:
+        prefix = keys.run_metric_history_prefix(series.run_id, series.key)
+        packs = _small(series, prefix, history.points_of_pack)
+    if packs is None:
+        large |= LARGE_PACKS
+        if not _is_ordered(series.run_id):
+            return _behind(history.read(*series), after, wanted), large
+        entries = _merged(_entries, series, after, wanted)
+        packs = _first(entries, after, wanted, partial(_fetched, series))
+    return _behind(batches + packs, after, wanted), large
+
+
+def _small(
+    series: _Series, prefix: str, unpack: Callable[[Raw, str], list[Metric]]
+) -> list[Metric] | None:
+    """The points of all items that begin so, None if one request does not read them all."""
+    page = table.query(series.pk, prefix=prefix, attributes=["points"])
+    if page.last_key is not None:
+        return None
+    return [point for item in page.items for point in unpack(item, series.key)]
+
+
+def _behind(found: Sequence[Metric], after: Order | None, wanted: int) -> list[Metric]:
+    ordered = history.distinct(found)
+    if after is not None:
+        ordered = [point for point in ordered if point_places.order(point) > after]
+    return ordered[:wanted]
+
+
+def _first(
+    stretches: Iterator[_Stretch],
+    after: Order | None,
+    wanted: int,
+    load: Callable[[Sequence[_Stretch]], list[Metric]],
+) -> list[Metric]:
+    """The first points behind a place out of items that come in the order of their first points."""
+    found: dict[Order, Metric] = {}
+    upcoming = next(stretches, None)
+    further = 2
+    while upcoming is not None:
+        together, count = [], 0
+        asked = max(wanted - len(found), further if found else 0)
+        while upcoming is not None and count < asked:
+            together.append(upcoming)
+            count += upcoming.size
+            upcoming = next(stretches, None)
+        for point in load(together):
+            at = point_places.order(point)
+            if after is None or at > after:
+                found[at] = point
+        if upcoming is not None and len(found) >= wanted:
+            bound = point_places.parse(upcoming.first)
+            if sum(at[:3] < bound for at in found) >= wanted:
+                break
+        further *= GROWTH
+    return [found[at] for at in sorted(found)[:wanted]]
+
+
+def _merged(
+    read: Callable[[_Series, int, str], _Ask], series: _Series, after: Order | None, wanted: int
+) -> Iterator[_Stretch]:
+    """Items of all classes of spans that may reach behind a place, by their first points. The
+    classes are asked side by side, then one by one for more."""
+    at = "" if after is None else point_places.place(after)
+    classes = [
+        read(series, span, point_places.earliest(at, span) if at else "")
+        for span in range(len(point_places.SPANS))
+    ]
+    # Of single points a page has as many as it has points.
+    limits = [IN_VAIN + wanted // (POINTS_TOGETHER if span else 1) for span in range(len(classes))]
+    pages = table.parallel(
+        [partial(ask, None, limit) for ask, limit in zip(classes, limits, strict=True)]
+    )
+
+    def rest(ask: _Ask, page: tuple[list[_Stretch], Raw | None], limit: int) -> Iterator[_Stretch]:
+        found, start = page
+        while True:
+            yield from (stretch for stretch in found if stretch.last >= at)
+            if start is None:
+                return
+            limit *= GROWTH
+            found, start = ask(start, limit)
+
+    streams = [rest(*one) for one in zip(classes, pages, limits, strict=True)]
+    return heapq.merge(*streams, key=lambda stretch: stretch.first)
+
+
+def _batches(series: _Series, span: int, first: str) -> _Ask:
+    between = keys.run_metric_batch_from(series.run_id, span, first)
+
+    def ask(start: Raw | None, limit: int) -> tuple[list[_Stretch], Raw | None]:
+        page = table.query(
+            series.pk,
+            between=between,
+            attributes=["SK", "points"],
+            limit=limit,
+            start=start,
+        )
+        return [_stretch_of_batch(item, series.key) for item in page.items], page.last_key
+
+    return ask
+
+
+def _stretch_of_batch(item: Raw, key: str) -> _Stretch:
+    points = history.points_of_batch(item, key)
+    last = max(map(point_places.order, points), default=None)
+    return _Stretch(
+        keys.parse_batch_id(item["SK"]["S"]),
+        "" if last is None else point_places.place(last),
+        len(points),
+        points,
+        "",
+    )
+
+
+def _entries(series: _Series, span: int, first: str) -> _Ask:
+    between = keys.lsi2_metric_history_from(series.run_id, series.key, span, first)
+
+    def ask(start: Raw | None, limit: int) -> tuple[list[_Stretch], Raw | None]:
+        page: Page = table.query(
+            series.pk,
+            index="LSI2",
+            between=between,
+            attributes=["SK", "lsi2sk"],
+            limit=limit,
+            start=start,
+        )
+        return [_stretch_of_entry(item, series.key) for item in page.items], page.last_key
+
+    return ask
+
+
+def _stretch_of_entry(entry: Raw, key: str) -> _Stretch:
+    first, last, count, value = keys.parse_lsi2_metric_history(entry["lsi2sk"]["S"])
+    points = []
+    if count == 1:
+        timestamp, step, _ = point_places.parse(first)
+        points.append(Metric(key, value, timestamp, step))
+    return _Stretch(first, last, count, points, entry["SK"]["S"])
+
+
+def _loaded(stretches: Sequence[_Stretch]) -> list[Metric]:
+    return [point for stretch in stretches for point in stretch.points]
+
+
+def _fetched(series: _Series, stretches: Sequence[_Stretch]) -> list[Metric]:
+    found = _loaded(stretches)
+    places = [Key(series.pk, stretch.sk) for stretch in stretches if not stretch.points]
+    for item in table.batch_get(places):
+        if item is None:
+            raise _Moved
+        found += history.points_of_pack(item, series.key)
+    return found
+
+
+def _is_ordered(run_id: str) -> bool:
+    """Whether LSI2 has all packs of a run, and the ids of its batches are in order. Those of runs
+    that earlier versions made are not."""
+    if run_id not in _ordered:
+        item = table.get(keys.run_ref(run_id))
+        if item is None or "history_order" not in item:
+            return False
+        if len(_ordered) >= _ORDERED_KEPT:
+            _ordered.clear()
+        _ordered.add(run_id)
+    return True

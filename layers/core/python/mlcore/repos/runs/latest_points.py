@@ -1,0 +1,78 @@
+"""Latest values as points of history: what the indexer's ``METRIC`` items say of a metric.
+
+A latest value was logged, so it belongs to the history of its metric even where the request that
+logged it died before it wrote the point (``docs/adr/0025``). Writes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.entities import Metric, recency
+from mlcore.repos.runs import point_places
+from mlcore.repos.runs.history import distinct
+from mlcore.repos.runs.history_pages import HistoryPage
+from mlcore.repos.runs.point_places import Order
+from mlcore.repos.settings import ttl_policy
+
+
+def of(owners: Sequence[tuple[str, str]], key: str) -> dict[str, Metric]:
+    """The latest value of a metric in each run of (experiment id, run id) that has one, by run id;
+    one BatchGetItem. None where history expires: there a point may rightly be gone before its
+    value."""
+    wanted = list(dict.fromkeys(owners))
+    places = [keys.run_metric(*owner, key) for owner in wanted]
+    found = table.batch_get([*places, *ttl_policy.asking()])
+    ttl_policy.learn(found[len(places) :])
+    if ttl_policy.kept("metric_history") is not None:
+        return {}
+    return {
+        run_id: Metric(
+            key,
+            float(item["value"]["S"]),
+            int(item["timestamp"]["N"]),
+            int(item["step"]["N"]),
+        )
+        for (_, run_id), item in zip(wanted, found, strict=False)
+        if item is not None
+    }
+
+
+def completed(series: list[Metric], latest: Metric | None) -> list[Metric]:
+    """A history in its order with the latest value among its points."""
+    if latest is None:
+        return series
+    moment = (latest.step, latest.timestamp)
+    for point in reversed(series):  # it is mostly the last one
+        if (point.step, point.timestamp) == moment and same(point, latest):
+            return series
+    return distinct([*series, latest])
+
+
+def placed(page: HistoryPage, latest: Metric | None, after: Order | None, size: int) -> HistoryPage:
+    """A page of at most ``size`` points behind ``after`` with the latest value among them, if it
+    lies between ``after`` and the end of the page."""
+    if latest is None:
+        return page
+    at = point_places.order(latest)
+    if (after is not None and at <= after) or _is_later(page, at):
+        return page
+    ordered = {point_places.order(point): point for point in page.points}
+    ordered.setdefault(at, latest)
+    points = [ordered[one] for one in sorted(ordered)]
+    return page._replace(points=points[:size], more=page.more or len(points) > size)
+
+
+def _is_later(page: HistoryPage, at: Order) -> bool:
+    """Whether a place belongs to one of the next pages."""
+    return page.more and bool(page.points) and at > point_places.order(page.points[-1])
+
+
+def same(one: Metric, other: Metric) -> bool:
+    """Whether two points of one metric are one point, as history counts them."""
+    if math.isnan(one.value) != math.isnan(other.value):
+        return False
+    return recency(one) == recency(other)

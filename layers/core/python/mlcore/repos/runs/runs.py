@@ -1,0 +1,393 @@
+"""Runs: the run item, which is the source of truth, and the ``RUN#`` item that tells a run's
+experiment.
+
+The run item carries attributes and, as maps, the latest metrics, params, tags, inputs and outputs.
+Reads fetch it together with its experiment's ``E#META`` in one BatchGetItem, because the
+experiment's epoch takes part in the run's stage (see :func:`stage`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+from uuid import NAMESPACE_OID, uuid5
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.failures import ConditionFailed, TooLarge
+from mlcore.db.table import Put, TransactionFailed, back_off, table
+from mlcore.entities import ACTIVE, DELETED, Dataset, DatasetInput, Experiment, Metric, Run
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.runs import Run as RunItem
+from mlcore.models.runs import RunReference
+from mlcore.repos import document
+from mlcore.repos.document import Document
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import datasets, points
+from mlcore.repos.runs import index_keys as run_keys
+from mlcore.repos.runs import markers as run_markers
+from mlcore.repos.settings import ttl_policy
+
+PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
+"""MLflow's own tag for the metric that an experiment is judged by; LSI5 orders runs by it."""
+
+WRITE_ATTEMPTS = 60
+LOCATIONS_KEPT = 20_000
+
+_locations: dict[str, str] = {}
+
+
+class Record(NamedTuple):
+    """A run as it was read, together with its experiment."""
+
+    experiment: Experiment
+    document: Document
+    write_id: str | None = None
+    """The pending marker that was put for the write to come."""
+
+    @property
+    def run_id(self) -> str:
+        run_id: str = self.document.item["run_id"]["S"]
+        return run_id
+
+    @property
+    def stage(self) -> str:
+        return stage(self.document.item, self.experiment)
+
+
+def stage(item: Raw, experiment: Experiment) -> str:
+    """``active`` or ``deleted``: what happened last to the run, its own deletion or restoration or
+    its experiment's."""
+    if int(item["epoch"]["N"]) < experiment.epoch:
+        return experiment.lifecycle_stage
+    own: str = item["stage"]["S"]
+    return own
+
+
+def locate(run_id: str) -> str | None:
+    """The run's experiment. It never changes, so it is remembered; else one consistent GetItem."""
+    experiment_id = _locations.get(run_id)
+    if experiment_id is None:
+        item = table.get(keys.run_ref(run_id))
+        if item is None:
+            return None
+        experiment_id = item["experiment_id"]["S"]
+        _remember(run_id, experiment_id)
+    return experiment_id
+
+
+def load(run_id: str, workspace: str) -> Record:
+    """One consistent BatchGetItem (one request more to locate the run the first time). Raises
+    ResourceDoesNotExist, also for a run of another workspace."""
+    experiment_id = locate(run_id)
+    if experiment_id is None:
+        raise missing(run_id)
+    places = [keys.run(experiment_id, run_id), keys.experiment(experiment_id)]
+    item, meta, *setting = table.batch_get([*places, *ttl_policy.asking()])
+    ttl_policy.learn(setting)
+    if item is None or meta is None or meta["workspace"]["S"] != workspace:
+        raise missing(run_id)
+    return record(item, experiments.record(meta).experiment)
+
+
+def load_to_log(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> Record:
+    """As :func:`load`, and at the same time puts a pending marker: the indexer follows what is
+    written, and until then a search must not trust the index entries of the run. ``beside`` is
+    called with the experiment's id meanwhile."""
+    experiment_id = locate(run_id)
+    if experiment_id is None:
+        raise missing(run_id)
+    write_id = new_ulid()
+    found: list[Record] = []
+    calls: list[Callable[[], None]] = [
+        lambda: found.append(load(run_id, workspace)),
+        partial(run_markers.put, experiment_id, run_id, write_id),
+        *([] if beside is None else [partial(beside, experiment_id)]),
+    ]
+    try:
+        table.parallel(calls)
+    except errors.ResourceDoesNotExist:
+        run_markers.drop(experiment_id, run_id, write_id)
+        raise
+    return found[0]._replace(write_id=write_id)
+
+
+def missing(run_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Run with id={run_id} not found")
+
+
+def record(item: Raw, experiment: Experiment) -> Record:
+    owner = (experiment.experiment_id, item["run_id"]["S"])
+    return Record(experiment, document.load(item, owner, run_children.MAPS))
+
+
+def create(run: Run, experiment: Experiment) -> None:
+    """One transaction: the run, its location and its pending marker. Sent twice, it makes one
+    run."""
+    place = keys.run(run.experiment_id, run.run_id)
+    owner = (run.experiment_id, run.run_id)
+    attributes, children = document.initial(owner, run_children.MAPS, run_children.texts(run))
+    gsi1pk, gsi1sk = keys.gsi1_run(run.run_id, run.experiment_id)
+    model = RunItem(
+        PK=place.pk,
+        SK=place.sk,
+        gsi1pk=gsi1pk,
+        gsi1sk=gsi1sk,
+        **run_keys.of_new(run, experiment.tags.get(PRIMARY_METRIC_TAG)),
+        run_id=run.run_id,
+        experiment_id=run.experiment_id,
+        run_name=run.run_name,
+        user_id=run.user_id,
+        status=run.status,
+        start_time=run.start_time or 0,
+        end_time=run.end_time,
+        artifact_uri=run.artifact_uri,
+        stage=run.lifecycle_stage,
+        epoch=experiment.epoch,
+        primary_metric=experiment.tags.get(PRIMARY_METRIC_TAG),
+        last_write=run.run_id,
+        updated_at=now_ms(),
+        version=1,
+    )
+    reference = keys.run_ref(run.run_id)
+    location = RunReference(
+        PK=reference.pk,
+        SK=reference.sk,
+        run_id=run.run_id,
+        experiment_id=run.experiment_id,
+        history_order=1,
+        updated_at=now_ms(),
+        version=1,
+    )
+    if children:
+        overflow = run_markers.OVERFLOW_WRITE_ID
+        children.append(run_markers.item(run.experiment_id, run.run_id, overflow))
+        table.batch_write(children)
+    marker = run_markers.item(run.experiment_id, run.run_id, run.run_id)
+    absent = Condition()
+    absent.require_absent("PK")
+    # The id is new and random: what is there already is this very run, whose answer was lost.
+    with contextlib.suppress(TransactionFailed):
+        table.transact(
+            [
+                Put({**model.serialize(), **attributes}, absent),
+                Put(location.serialize(), absent),
+                Put(marker),
+            ],
+            token=str(uuid5(NAMESPACE_OID, run.run_id)),
+        )
+    _remember(run.run_id, run.experiment_id)
+
+
+def outline(read: Record) -> Run:
+    """The run without its model inputs, its datasets having a name and a digest only: all that a
+    search asks for. No request."""
+    item, texts = read.document.item, read.document.texts
+    inputs = run_children.dataset_inputs(texts("inputs"))
+    return Run(
+        run_id=item["run_id"]["S"],
+        experiment_id=item["experiment_id"]["S"],
+        run_name=item["run_name"]["S"],
+        user_id=item["user_id"]["S"],
+        status=item["status"]["S"],
+        start_time=int(item["start_time"]["N"]),
+        end_time=int(item["end_time"]["N"]) if "end_time" in item else None,
+        artifact_uri=item["artifact_uri"]["S"],
+        lifecycle_stage=read.stage,
+        metrics=metrics(read.document),
+        params=texts("params"),
+        tags=texts("tags"),
+        dataset_inputs=tuple(
+            DatasetInput(Dataset(reference.name, reference.digest, "", ""), reference.tags)
+            for reference in inputs
+        ),
+        model_outputs=run_children.model_outputs(texts("model_outputs")),
+    )
+
+
+def with_datasets(outlines: Sequence[Run]) -> list[Run]:
+    """The same runs with their whole datasets; those that this process has not seen cost one
+    BatchGetItem together."""
+    known = datasets.find_all(
+        (run.experiment_id, entry.dataset.name, entry.dataset.digest)
+        for run in outlines
+        for entry in run.dataset_inputs
+    )
+    return [
+        run._replace(dataset_inputs=run_children.resolve(run, known)) if run.dataset_inputs else run
+        for run in outlines
+    ]
+
+
+def entity(read: Record) -> Run:
+    """The whole run."""
+    (run,) = with_datasets([outline(read)])
+    return run._replace(model_inputs=run_children.in_order(read.document.texts("model_inputs")))
+
+
+def metrics(read: Document) -> dict[str, Metric]:
+    return {key: points.parse_latest(key, text) for key, text in read.texts("metrics").items()}
+
+
+def set_stage(read: Record, wanted: str) -> None:
+    """Deletes or restores one run, whatever its stage is now."""
+    item = read.document.item
+    change = Update()
+    document.touch(change)
+    change.set("stage", string(wanted))
+    change.set("epoch", number(read.experiment.epoch))
+    change.set("lsi1sk", string(keys.lsi1_run(wanted, int(item["start_time"]["N"]), read.run_id)))
+    if wanted == DELETED:
+        change.set("deleted_time", number(now_ms()))
+    else:
+        change.remove("deleted_time")
+        change.remove("ttl")
+    change.require_exists("PK")
+    try:
+        table.update(read.document.key, change)
+    except ConditionFailed as failed:
+        raise missing(read.run_id) from failed
+
+
+Decision = Callable[[Record], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
+"""From a run as it is: texts to set by map, and (map, key) pairs to remove. Raises what forbids the
+write."""
+
+
+def write(
+    read: Record,
+    decide: Decision,
+    attributes: Callable[[], Raw] = dict,
+    *,
+    exclusive: bool = False,
+    any_stage: bool = False,
+) -> Record:
+    """Changes maps and attributes of an active run; decides again whenever another writer came
+    first.
+
+    Args:
+        decide: what to change, asked anew for each attempt.
+        attributes: further attributes to set.
+        exclusive: what is decided depends on the value that it replaces, so nobody may write in
+            between.
+        any_stage: completes what was begun while the run was active, whatever it is now.
+
+    Returns:
+        The run as it was decided on last (not as it is after the write).
+
+    Raises:
+        InvalidParameterValue: the run is not active.
+    """
+    check = _any if any_stage else check_active
+    check(read)
+    try:
+        change = _decided(read, decide, attributes)
+    except errors.MlflowError:
+        forget(read)
+        raise
+    if change is None:
+        forget(read)
+        return read
+    if read.write_id is None and run_markers.needed(change.sets, change.removals):
+        read = _marked(read)
+    current = read
+    for attempt in range(WRITE_ATTEMPTS):
+        try:
+            _send(current, change, read.write_id, exclusive=exclusive)
+        except ConditionFailed as failed:
+            current = _meanwhile(current, failed.item)
+        except TooLarge:
+            # Others may have filled the item that this writer took for emptier.
+            seen, current = current, load(current.run_id, current.experiment.workspace)
+            if current.document.item["version"] == seen.document.item["version"]:
+                raise
+        else:
+            return current
+        if attempt:
+            back_off(attempt)
+        check(current)
+        change = _decided(current, decide, attributes)
+        if change is None:
+            if read.write_id is not None:
+                run_markers.show(read.document.key, read.write_id)
+            return current
+    raise errors.TemporarilyUnavailable("The run is busy with other writes. Try again.")
+
+
+def _any(_: Record) -> None:
+    """Allows a write in any stage."""
+
+
+class _Change(NamedTuple):
+    sets: Mapping[str, Mapping[str, str]]
+    removals: Sequence[tuple[str, str]]
+    attributes: Raw
+
+
+def _marked(read: Record) -> Record:
+    """For a write that was not announced by :func:`load_to_log`: one request more."""
+    write_id = new_ulid()
+    run_markers.put(read.experiment.experiment_id, read.run_id, write_id)
+    return read._replace(write_id=write_id)
+
+
+def _decided(read: Record, decide: Decision, attributes: Callable[[], Raw]) -> _Change | None:
+    """What to change in a run as it is; None for nothing."""
+    sets, removals = decide(read)
+    extra = {**attributes(), **run_keys.of_texts(read.document.item, sets)}
+    if not any(sets.values()) and not removals and not extra:
+        return None
+    return _Change(sets, removals, extra)
+
+
+def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: bool) -> None:
+    """Raises ConditionFailed and TooLarge."""
+    item = read.document.item
+    attributes = change.attributes
+    if write_id is not None:
+        attributes = {**attributes, "last_write": string(write_id)}
+        run_markers.renew(read.document, write_id)
+        run_markers.put_overflow(read.document, change.sets)
+
+    def complete(update: Update) -> None:
+        for name, value in attributes.items():
+            update.set(name, value)
+        update.require_equal("epoch", item["epoch"])
+        update.require_equal("stage", item["stage"])
+        if exclusive:
+            update.require_equal("version", item["version"])
+
+    document.write(read.document, change.sets, change.removals, complete)
+
+
+def forget(read: Record) -> None:
+    """Takes the marker away of a write of which nothing was sent."""
+    if read.write_id is not None:
+        run_markers.drop(read.experiment.experiment_id, read.run_id, read.write_id)
+
+
+def check_active(read: Record) -> None:
+    """Raises InvalidParameterValue, as MLflow does for any write to a deleted run."""
+    if read.stage != ACTIVE:
+        forget(read)
+        raise errors.InvalidParameterValue(
+            f"The run {read.run_id} must be in the 'active' state. Current state is {read.stage}."
+        )
+
+
+def _meanwhile(read: Record, item: Raw | None) -> Record:
+    """The run after another writer came first; a stage that moved is read again with its
+    experiment."""
+    if item is None or item["epoch"] != read.document.item["epoch"] or "run_id" not in item:
+        return load(read.run_id, read.experiment.workspace)
+    return record(item, read.experiment)
+
+
+def _remember(run_id: str, experiment_id: str) -> None:
+    if len(_locations) >= LOCATIONS_KEPT:
+        _locations.clear()  # one step, so threads need no lock
+    _locations[run_id] = experiment_id

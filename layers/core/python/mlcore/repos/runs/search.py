@@ -1,0 +1,309 @@
+"""Finds the first runs of an order that match a filter, by the cheapest way that is exact.
+
+For each experiment, whichever comes first:
+
+1. it is small: all its runs;
+2. a condition's index entries fit a page: the runs that they name, and that those of every other
+   condition that fits name as well;
+3. the order is one that an index has (newest first, a metric): runs in that order until enough
+   match;
+4. the index entries of all conditions and the list of all runs are read side by side until none
+   can cost less than what has ended.
+
+Whatever names the runs, they are read strongly consistently and tested against the whole filter.
+What the indexer writes may be late; the runs that it may be wrong about have pending markers, which
+are read before it, and those runs are always among the ones looked at.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from operator import itemgetter
+from typing import NamedTuple
+
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import table
+from mlcore.entities import Experiment, Run
+from mlcore.errors import InvalidParameterValue
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import index as run_index
+from mlcore.repos.runs import pages as run_pages
+from mlcore.repos.runs import runs
+from mlcore.repos.runs.index import Candidates, Entries
+from mlcore.repos.runs.pages import Start
+from mlcore.repos.runs.runs import Record
+from mlcore.search import fields, order, plan
+from mlcore.search.grammar import Comparison, OrderBy
+from mlcore.search.match import predicate
+
+_logger = logging.getLogger("mlcore.search")
+
+SMALL_RUNS = 300
+"""Up to this size an experiment is read whole: two round trips, whatever is asked."""
+STREAMED_RUNS = 3_000
+"""So many runs are read in an index's order before a filter counts as too selective for it."""
+READ_TOGETHER = 1_000
+FURTHER_RANKS = 25
+"""A few more entries than rows are wanted, so that most often the last row's value ends among
+them."""
+
+Row = tuple[order.Key, Run]
+"""The runs are outlines."""
+
+
+class Query(NamedTuple):
+    comparisons: Sequence[Comparison]
+    ordering: Sequence[OrderBy]
+    stages: Sequence[str]
+    after: order.Key | None
+    """Only runs whose key in the order is greater."""
+    rows: int
+    """How many are wanted."""
+
+
+class _Compiled(NamedTuple):
+    query: Query
+    matches: Callable[[Run], bool]
+    key_of: order.SortKey
+
+    def row(self, read: Record) -> Row | None:
+        """The run's row if it belongs to the answer."""
+        if read.stage not in self.query.stages:
+            return None
+        run = runs.outline(read)
+        if not self.matches(run):
+            return None
+        key = self.key_of(run)
+        after = self.query.after
+        return (key, run) if after is None or key > after else None
+
+
+def find(
+    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], query: Query
+) -> list[Row]:
+    """The first rows of the answer over all the experiments, in order.
+
+    Args:
+        accepts: which of the experiments count; those that do not exist never do.
+    """
+    compiled = _Compiled(
+        query,
+        predicate(query.comparisons, fields.RUN),
+        order.sort_key(query.ordering, fields.RUN),
+    )
+    if plan.newest_first(query.ordering) and not plan.accesses(query.comparisons):
+        return _stream(experiment_ids, accepts, compiled)
+    listings = {
+        experiment_id: run_index.runs_of_stages(experiment_id, query.stages)
+        for experiment_id in experiment_ids
+    }
+    small = _small(query)
+    found: list[Experiment | None] = []
+    pending: dict[str, set[Key] | None] = {}
+    calls: list[Callable[[], object]] = [
+        lambda: found.extend(experiments.find_many(experiment_ids)),
+        *(partial(listing.read, small + 1) for listing in listings.values()),
+    ]
+    if _asks_late_entries(query):
+        calls += [partial(_read_pending, one, pending) for one in experiment_ids]
+    table.parallel(calls)
+    rows: list[Row] = []
+    for experiment in found:
+        if experiment is None or not accepts(experiment):
+            continue
+        listing = listings[experiment.experiment_id]
+        if experiment.epoch and len(query.stages) == 1:
+            # The index has each run's own stage, which the experiment's overrules.
+            listing = run_index.runs_of_stages(experiment.experiment_id, ())
+            listing.read(small + 1)
+        late = pending.get(experiment.experiment_id, set())
+        rows += _of_one(experiment, listing, late, compiled)
+    return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
+
+
+def _stream(
+    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], compiled: _Compiled
+) -> list[Row]:
+    """Newest first without a condition that an index knows: pages until enough match."""
+    query = compiled.query
+    page = READ_TOGETHER if query.comparisons else min(query.rows, READ_TOGETHER)
+    found = run_pages.newest_first(experiment_ids, accepts, query.stages, _start(query.after), page)
+    rows = list(islice(filter(None, map(compiled.row, found)), query.rows))
+    for experiment_id in experiment_ids:
+        _explain("newest", experiment_id, len(rows), len(rows))
+    return rows
+
+
+def _of_one(
+    experiment: Experiment, listing: Entries, pending: set[Key] | None, compiled: _Compiled
+) -> list[Row]:
+    """The first rows of one experiment, in no order."""
+    query = compiled.query
+    if listing.done:
+        return _looked_at("all", experiment, listing.places(), compiled)
+    competitors = [
+        candidate
+        for access in plan.accesses(query.comparisons)
+        if pending is not None or not run_index.is_asynchronous(access)
+        for candidate in run_index.candidates(experiment.experiment_id, access, experiment.indexed)
+    ]
+    run_index.begin(competitors)
+    if not any(competitor.done for competitor in competitors):
+        rows = _in_index_order(experiment, pending, compiled)
+        if rows is not None:
+            return rows
+    cheapest, *others = run_index.race([*competitors, Candidates("all", listing)])
+    named = cheapest.places()
+    for other in others:
+        # Each of them names every run of the answer.
+        named = {key: None for key in other.places() if key in named}
+    named.update(dict.fromkeys(pending or ()))
+    return _looked_at(
+        cheapest.access, experiment, list(named), compiled, sum(one.seen for one in competitors)
+    )
+
+
+def _small(query: Query) -> int:
+    """Up to how many runs an experiment is read whole."""
+    if plan.metric_order(query.ordering) and not query.comparisons:
+        # An index has all the answer, and to ask it costs one round trip more.
+        return min(SMALL_RUNS, query.rows)
+    return SMALL_RUNS
+
+
+def _asks_late_entries(query: Query) -> bool:
+    """Whether entries that the indexer writes may be used."""
+    accesses = plan.accesses(query.comparisons)
+    return bool(plan.metric_order(query.ordering) or any(map(run_index.is_asynchronous, accesses)))
+
+
+def _read_pending(experiment_id: str, found: dict[str, set[Key] | None]) -> None:
+    found[experiment_id] = run_index.pending(experiment_id)
+
+
+def _in_index_order(
+    experiment: Experiment, pending: set[Key] | None, compiled: _Compiled
+) -> list[Row] | None:
+    """Runs in the order of an index until enough match; None if it has none or they do not soon."""
+    query = compiled.query
+    if query.rows > STREAMED_RUNS:
+        return None
+    if plan.newest_first(query.ordering):
+        found = run_pages.newest_first(
+            [experiment.experiment_id], lambda _: True, query.stages, _start(query.after)
+        )
+        matching = filter(None, map(compiled.row, islice(found, STREAMED_RUNS)))
+        rows = list(islice(matching, query.rows))
+        if len(rows) < query.rows:
+            return None
+        _explain("newest", experiment.experiment_id, len(rows), len(rows))
+        return rows
+    metric = plan.metric_order(query.ordering)
+    if metric is None or pending is None:
+        return None
+    return _by_metric(experiment, metric, pending, compiled)
+
+
+def _by_metric(
+    experiment: Experiment, metric: plan.MetricOrder, pending: set[Key], compiled: _Compiled
+) -> list[Row] | None:
+    """Runs by a metric's RANK entries; complete as soon as enough rows come before the last value
+    read, because runs of one value are ordered by something else."""
+    query = compiled.query
+    begin = None
+    if query.after is not None:
+        rank, value = query.after[0], query.after[1]
+        if rank == order.MISSING:
+            return None
+        if rank == order.NAN:
+            begin = math.nan
+        else:
+            begin = float(value) if metric.ascending else -float(value)
+    rows = _rows(list(pending), experiment, compiled)
+    seen = 0
+    ranked = run_index.ranked(experiment.experiment_id, metric, begin)
+    for added in _chunks(ranked, query.rows):
+        seen += len(added)
+        named = [run_index.place_of(experiment.experiment_id, entry) for entry in added]
+        rows += _rows([key for key in named if key not in pending], experiment, compiled)
+        rows = heapq.nsmallest(query.rows, dict(rows).items(), key=itemgetter(0))
+        if len(rows) == query.rows and added:
+            last = float(added[-1]["value"]["S"])
+            if rows[-1][0][:2] < order.metric_field(last, ascending=metric.ascending):
+                break
+        if seen > STREAMED_RUNS:
+            return None
+    # Runs that lack the metric come last, and no entry names them.
+    if len(rows) < query.rows or rows[-1][0][0] == order.MISSING:
+        return None
+    _explain("MetricOrder", experiment.experiment_id, seen, len(rows), seen)
+    return rows
+
+
+def _chunks(ranges: Sequence[Entries], size: int) -> Iterator[list[Raw]]:
+    """The entries in their order. A list ends, if it can, with the first of another value behind
+    ``size`` of them: more runs need not be read to know that a value has ended."""
+    for entries in ranges:
+        while not entries.done:
+            added = entries.read(size + FURTHER_RANKS)
+            values = [entry["value"]["S"] for entry in added]
+            changes = (at for at in range(size, len(added)) if values[at] != values[at - 1])
+            end = next(changes, len(added)) + 1
+            yield added[:end]
+            if added[end:]:
+                yield added[end:]
+
+
+def _looked_at(
+    how: str,
+    experiment: Experiment,
+    named: Sequence[Key],
+    compiled: _Compiled,
+    entries: int = 0,
+) -> list[Row]:
+    rows = heapq.nsmallest(
+        compiled.query.rows, _each_row(named, experiment, compiled), key=itemgetter(0)
+    )
+    _explain(how, experiment.experiment_id, len(named), len(rows), entries)
+    return rows
+
+
+def _start(after: order.Key | None) -> Start | None:
+    """The place that a key of the order "start_time DESC, run_id ASC" stands for."""
+    if after is None:
+        return None
+    _, negated, _, run_id = after
+    if not isinstance(negated, int) or not -(2**63) <= -negated < 2**63:
+        raise InvalidParameterValue("Invalid page token")
+    return Start(-negated, str(run_id))
+
+
+def _rows(named: Sequence[Key], experiment: Experiment, compiled: _Compiled) -> list[Row]:
+    return list(_each_row(named, experiment, compiled))
+
+
+def _each_row(named: Sequence[Key], experiment: Experiment, compiled: _Compiled) -> Iterator[Row]:
+    for at in range(0, len(named), READ_TOGETHER):
+        for item in table.batch_get(named[at : at + READ_TOGETHER]):
+            row = None if item is None else compiled.row(runs.record(item, experiment))
+            if row is not None:
+                yield row
+
+
+def _explain(how: str, experiment_id: str, read: int, rows: int, entries: int = 0) -> None:
+    """Says which way the answer came ("all", "newest", or the name of a plan's access or order),
+    and what was read for it: index entries of conditions, then runs."""
+    _logger.debug(
+        "search by %s in experiment %s: %d runs read, %d rows, %d entries read",
+        how,
+        experiment_id,
+        read,
+        rows,
+        entries,
+    )

@@ -1,0 +1,1 @@
+"""The settings of a deployment: ``CFG#`` items."""

@@ -1,0 +1,52 @@
+"""The settings of a deployment: ``CFG#`` items, each a JSON value."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.ids import now_ms
+from mlcore.limits.config import check_setting
+from mlcore.models.platform import Config
+from mlcore.repos import text_index
+from mlcore.repos.settings import llm_prices, ttl_policy
+
+
+def get(key: str) -> Any:
+    """Raises ResourceDoesNotExist."""
+    item = table.get(keys.config(key))
+    if item is None:
+        raise errors.ResourceDoesNotExist(f"The setting '{key}' is not set")
+    return json.loads(Config.of(item).value)
+
+
+def find_all() -> dict[str, Any]:
+    """By key; one Query."""
+    items = table.query_all(keys.CONFIG.pk.text, prefix=keys.config_prefix())
+    settings = [Config.of(item) for item in items]
+    return {setting.key: json.loads(setting.value) for setting in settings}
+
+
+def put(key: str, value: Any) -> None:
+    """Processes notice within a minute. Raises InvalidParameterValue."""
+    check_setting(key, value)
+    place = keys.config(key)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    item = Config(PK=place.pk, SK=place.sk, key=key, value=text, updated_at=now_ms(), version=1)
+    table.put(dict(item.serialize()))
+    _forget()
+
+
+def delete(key: str) -> None:
+    """Back to the default. May be repeated."""
+    table.delete(keys.config(key))
+    _forget()
+
+
+def _forget() -> None:
+    ttl_policy.forget()
+    text_index.forget_setting()
+    llm_prices.forget()

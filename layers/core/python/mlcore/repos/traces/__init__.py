@@ -1,0 +1,1 @@
+"""Traces: the trace item, its spans, and how traces are found."""

@@ -1,0 +1,144 @@
+"""Tests traces against a filter, and reads what the conditions need besides the traces: the
+assessments of their sessions, and their spans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from mlcore.db.table import table
+from mlcore.entities import Assessment, Experiment, Trace
+from mlcore.repos.experiments import experiments
+from mlcore.repos.traces import pages as trace_pages
+from mlcore.repos.traces import span_packs, traces
+from mlcore.repos.traces.traces import Record
+from mlcore.search import trace_match
+from mlcore.search.rlike import Budget
+from mlcore.search.trace_filter import SESSION, SOURCE_RUN, Filter
+from mlcore.search.trace_match import Node
+
+Accepts = Callable[[Experiment], bool]
+Checked = tuple[Record, Trace]
+
+
+class Conditions:
+    """All conditions of a filter; experiments and links of runs are given."""
+
+    def __init__(
+        self,
+        wanted: Filter,
+        links: Mapping[str, Collection[str]],
+        experiment_ids: Sequence[str],
+        accepts: Accepts,
+    ) -> None:
+        """
+        Args:
+            links: the ids of the traces that are linked to each run of the filter.
+        """
+        self._wanted = wanted
+        self._links = links
+        budget = Budget()
+        self._holds = trace_match.own_test(wanted.own, budget)
+        self._span_holds = trace_match.span_test(wanted.spans, wanted.spans_from, budget)
+        self._assessed = _Assessed(
+            [
+                (trace_match.assessment_test(one, budget), one.operator != "IS NULL")
+                for one in wanted.assessed
+            ],
+            experiment_ids,
+            accepts,
+        )
+
+    @property
+    def has_others(self) -> bool:
+        return bool(self._wanted.assessed or self._wanted.spans)
+
+    def own(self, records: Iterable[Record]) -> Iterator[Checked]:
+        """The traces that meet the conditions about themselves."""
+        for read in records:
+            trace = traces.entity(read)
+            if self._holds(trace) and all(
+                trace.trace_metadata.get(SOURCE_RUN) == run_id
+                or trace.trace_id in self._links[run_id]
+                for run_id in self._wanted.runs
+            ):
+                yield read, trace
+
+    def others(self, rows: list[Checked]) -> list[Checked]:
+        """Of these, the traces that meet the conditions about assessments and spans. What they need
+        is read side by side."""
+        return _with_spans(self._assessed.chosen(rows), self._wanted, self._span_holds)
+
+
+class _Assessed:
+    """Conditions about assessments: a trace meets one by its own, or by one of its session in any
+    of the experiments that are searched."""
+
+    def __init__(
+        self,
+        tests: Sequence[tuple[Callable[[Assessment], bool], bool]],
+        experiment_ids: Sequence[str],
+        accepts: Accepts,
+    ) -> None:
+        """
+        Args:
+            tests: of assessments, and whether one that passes is wanted or forbidden.
+        """
+        self._tests = tests
+        self._experiment_ids = experiment_ids
+        self._accepts = accepts
+        self._experiments: list[Experiment] | None = None
+        self._known: dict[str, list[Assessment]] = {}
+
+    def chosen(self, rows: list[Checked]) -> list[Checked]:
+        if not self._tests:
+            return rows
+        self._learn({session for _, trace in rows if (session := _session(trace)) is not None})
+        return [row for row in rows if self._holds(row[1])]
+
+    def _holds(self, trace: Trace) -> bool:
+        session = _session(trace)
+        shared = [] if session is None else self._known[session]
+        return all(
+            any(map(test, (*trace.assessments, *shared))) is expected
+            for test, expected in self._tests
+        )
+
+    def _learn(self, sessions: set[str]) -> None:
+        unknown = sorted(sessions - self._known.keys())
+        if not unknown:
+            return
+        if self._experiments is None:
+            found = experiments.find_many(self._experiment_ids)
+            self._experiments = [one for one in found if one is not None and self._accepts(one)]
+        for session, records in trace_pages.of_sessions(self._experiments, unknown).items():
+            self._known[session] = [
+                one
+                for read in records
+                for one in traces.entity(read).assessments
+                if trace_match.of_session(one)
+            ]
+
+
+def _session(trace: Trace) -> str | None:
+    return trace.trace_metadata.get(SESSION)
+
+
+def _with_spans(
+    rows: list[Checked], wanted: Filter, holds: Callable[[Node, str], bool]
+) -> list[Checked]:
+    """The traces that have a span that meets all conditions on spans."""
+    if not wanted.spans:
+        return rows
+    whole = trace_match.reads_content(wanted.spans)
+
+    def has_one(read: Record) -> bool:
+        owner = span_packs.Owner(
+            read.experiment.workspace, read.experiment.experiment_id, read.trace_id
+        )
+        if whole:
+            return any(holds(node, content) for node, content in span_packs.read(owner))
+        return any(holds(node, "") for node in span_packs.nodes(owner).values())
+
+    found = table.parallel([partial(has_one, read) for read, _ in rows])
+    return [row for row, has in zip(rows, found, strict=True) if has]

@@ -1,0 +1,111 @@
+"""Candidates for a search of traces, out of the indexes of an experiment; knows no filter and reads
+no trace.
+
+Local indexes are strongly consistent. FTS items follow the traces through the stream: the traces
+that they may be wrong about are marked in LSI1, which must be read *before* them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.repos.runs import index as run_index
+from mlcore.repos.runs.index import TRACE, Candidates, Entries
+from mlcore.repos.traces.pages import Through, Window, bounds_of
+from mlcore.search import text_fields
+from mlcore.search.plan import NamePrefix, Text
+from mlcore.search.text import WORD
+from mlcore.search.text_fields import Indexed
+from mlcore.search.trace_plan import Access, Ids, OfRun, Whole
+
+Links = Mapping[str, Iterable[str]]
+"""The ids of the traces that are linked to a run, by run id."""
+
+
+class _Known(Entries):
+    """Entries that need not be read."""
+
+    def __init__(self, experiment_id: str, trace_ids: Iterable[str]) -> None:
+        super().__init__(experiment_id)
+        self.items = [
+            {"entity_type": {"S": TRACE}, "entity_id": {"S": trace_id}}
+            for trace_id in dict.fromkeys(trace_ids)
+        ]
+        self.done = True
+
+
+def candidates(
+    experiment_id: str, access: Access, indexed: Indexed | None, links: Links
+) -> list[Candidates]:
+    """Each of them names every trace that an access holds; none if no index does.
+
+    Args:
+        indexed: the texts of traces that the full-text index of the experiment holds completely.
+        links: those of all runs that are asked for.
+    """
+    name = type(access).__name__
+    match access:
+        case Ids(trace_ids):
+            return [Candidates(name, _Known(experiment_id, trace_ids))]
+        case NamePrefix(begin, whole):
+            prefix = keys.lsi4_trace_name_prefix(begin) if whole else keys.lsi4_trace_begin(begin)
+            entries = Entries(experiment_id, index="LSI4", prefix=prefix, attributes=["PK", "SK"])
+            return [Candidates(name, entries)]
+        case Whole(field, values):
+            if indexed is None:
+                return []
+            return [Candidates(name, *(_holding(experiment_id, field, one) for one in values))]
+        case OfRun(run_id):
+            if indexed is None:
+                return []
+            made = _holding(experiment_id, text_fields.SOURCE_RUN, run_id)
+            return [Candidates(name, made, _Known(experiment_id, links[run_id]))]
+        case Text(field, _):
+            if indexed is None or not indexed.covers(field):
+                return []
+            return run_index.texts(experiment_id, access, TRACE)
+    raise TypeError(access)
+
+
+def listed(experiment_id: str, through: Through, window: Window) -> Entries:
+    """All traces of a window by an index that holds all that are wanted, newest first."""
+    return Entries(
+        experiment_id,
+        index=through.name,
+        between=bounds_of(through, window) or ("\0", "\0"),
+        descending=True,
+        attributes=["PK", "SK"],
+    )
+
+
+def pending(experiment_id: str) -> set[Key] | None:
+    """The traces that the indexer has not followed yet; None if there are too many of them."""
+    found = marked(experiment_id)
+    found.read(run_index.MAX_PENDING + 1)
+    return set(map(keys.trace_of, found.places())) if found.done else None
+
+
+def marked(experiment_id: str) -> Entries:
+    """Traces and packs of spans that the indexer has not followed yet."""
+    return Entries(
+        experiment_id, index="LSI1", prefix=keys.lsi1_trace_prefix(), attributes=["PK", "SK"]
+    )
+
+
+def every(entries: Entries) -> list[Raw]:
+    """All entries of a range, however many."""
+    while not entries.done:
+        entries.read()
+    return entries.items
+
+
+def _holding(experiment_id: str, field: str, value: str) -> Entries:
+    level = text_fields.level_of(WORD, field)
+    return Entries(
+        experiment_id,
+        prefix=keys.fts_of_type_prefix(level, value, TRACE),
+        attributes=["entity_type", "entity_id"],
+    )

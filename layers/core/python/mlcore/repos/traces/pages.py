@@ -1,0 +1,217 @@
+"""Traces of experiments in order of their request time, read page by page.
+
+As with runs, the order comes from a local index that holds keys alone; the traces are then read in
+batches, and the first page of keys is asked for together with the experiments.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from mlcore.db import keys, sortable
+from mlcore.db.expression import Raw
+from mlcore.db.table import Page, table
+from mlcore.entities import Experiment
+from mlcore.repos.experiments import experiments
+from mlcore.repos.traces import traces
+from mlcore.repos.traces.traces import Record
+
+PAGE_ITEMS = 1000
+GROWTH = 4
+"""Each page is so many times as long as the one before it, up to :data:`PAGE_ITEMS`."""
+PAGES_AHEAD = 12
+"""For so many experiments the first page is read before it is known whether they exist."""
+LATEST = 2**63 - 1
+
+
+class Place(NamedTuple):
+    """A place in the order "newest first, then smallest id"."""
+
+    request_time: int
+    trace_id: str
+
+
+class Window(NamedTuple):
+    """Which request times count, bounds included."""
+
+    earliest: int = -(2**63)
+    latest: int = LATEST
+
+
+class Through(NamedTuple):
+    """An index, and what keys begin with there that end in request time and inverted id."""
+
+    name: str
+    begin: Callable[[int], str]
+    """With this request time."""
+    key: Callable[[int, str], str]
+
+
+BY_TIME = Through("LSI2", keys.lsi2_trace_from, keys.lsi2_trace)
+
+
+def of_state(state: str) -> Through:
+    return Through("LSI3", partial(keys.lsi3_trace_from, state), partial(keys.lsi3_trace, state))
+
+
+def of_session(session: str) -> Through:
+    begin, key = partial(keys.lsi5_trace_from, session), partial(keys.lsi5_trace, session)
+    return Through("LSI5", begin, key)
+
+
+def newest_first(
+    experiment_ids: Sequence[str],
+    accepts: Callable[[Experiment], bool],
+    window: Window,
+    after: Place | None = None,
+    page_items: int = PAGE_ITEMS,
+    through: Through = BY_TIME,
+) -> Iterator[Record]:
+    """Traces by request time descending, then id. All reads are strongly consistent.
+
+    Two round trips for the first page: the experiments and the keys, then the traces.
+
+    Args:
+        accepts: which of the experiments count; those that do not exist never do.
+        after: begin with the trace that follows this place.
+        page_items: how many traces to read at first; later pages are longer.
+        through: an index that holds all that are wanted.
+    """
+    bounds = bounds_of(through, window, after)
+    if bounds is None:
+        return iter(())
+    first: dict[str, Page] = {}
+    found: list[Experiment | None] = []
+
+    def read_experiments() -> None:
+        found.extend(experiments.find_many(experiment_ids))
+
+    def read_keys(experiment_id: str) -> None:
+        first[experiment_id] = page_of(experiment_id, page_items, None)
+
+    def page_of(experiment_id: str, items: int, start: Raw | None) -> Page:
+        return _keys(experiment_id, through.name, bounds, items, start)
+
+    calls: list[Callable[[], None]] = [read_experiments]
+    calls += [partial(read_keys, experiment_id) for experiment_id in experiment_ids[:PAGES_AHEAD]]
+    table.parallel(calls)
+    streams = [
+        _of_one(experiment, page_of, page_items, first.get(experiment.experiment_id), after)
+        for experiment in found
+        if experiment is not None and accepts(experiment)
+    ]
+    return streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_place)
+
+
+def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Record]:
+    """The traces of up to a request time; of more than ``most`` the oldest, by time and id."""
+    pk = keys.experiment(experiment.experiment_id).pk
+    bounds = bounds_of(BY_TIME, Window(latest=latest), None)
+    places: list[tuple[str, keys.Key]] = []
+    for entry in table.query_all(
+        pk, index="LSI2", between=bounds, attributes=["PK", "SK", "lsi2sk"]
+    ):
+        time = entry["lsi2sk"]["S"].rpartition("#")[0]
+        if most is not None and len(places) >= most and time > places[most - 1][0]:
+            break
+        places.append((time, keys.Key(entry["PK"]["S"], entry["SK"]["S"])))
+    chosen = [key for _, key in sorted(places)[:most]]
+    return [traces.record(item, experiment) for item in table.batch_get(chosen) if item is not None]
+
+
+def of_sessions(
+    experiments: Iterable[Experiment], sessions: Sequence[str]
+) -> dict[str, list[Record]]:
+    """All traces of sessions in experiments, by session; two round trips."""
+    places = [(experiment, session) for experiment in experiments for session in sessions]
+
+    def read(experiment: Experiment, session: str) -> list[keys.Key]:
+        found = table.query_all(
+            keys.experiment(experiment.experiment_id).pk,
+            index="LSI5",
+            prefix=keys.lsi5_trace_prefix(session),
+            attributes=["PK", "SK"],
+        )
+        return [keys.Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in found]
+
+    located = table.parallel([partial(read, *place) for place in places])
+    items = iter(table.batch_get([key for found in located for key in found]))
+    records: dict[str, list[Record]] = {session: [] for session in sessions}
+    for (experiment, session), found in zip(places, located, strict=True):
+        for _ in found:
+            item = next(items)
+            if item is not None:
+                records[session].append(traces.record(item, experiment))
+    return records
+
+
+def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Iterator[int]:
+    """The request times of traces, latest first, from the index alone."""
+    bounds = bounds_of(through, window, None)
+    if bounds is None:
+        return
+    attribute = through.name.lower() + "sk"
+    for entry in table.query_all(
+        keys.experiment(experiment_id).pk,
+        index=through.name,
+        between=bounds,
+        descending=True,
+        attributes=[attribute],
+    ):
+        yield sortable.parse_integer(entry[attribute]["S"].rsplit("#", 2)[1])
+
+
+def bounds_of(
+    through: Through, window: Window, after: Place | None = None
+) -> tuple[str, str] | None:
+    """The range of the index; None for an empty one."""
+    if window.earliest > window.latest:
+        return None
+    low = through.begin(max(window.earliest, -(2**63)))
+    high = through.begin(min(window.latest, LATEST)) + keys.LAST
+    if after is not None:
+        high = min(high, through.key(*after))
+    return None if low > high else (low, high)
+
+
+def _of_one(
+    experiment: Experiment,
+    page_of: Callable[[str, int, Raw | None], Page],
+    page_items: int,
+    first: Page | None,
+    after: Place | None,
+) -> Iterator[Record]:
+    page = first or page_of(experiment.experiment_id, page_items, None)
+    while True:
+        places = [keys.Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in page.items]
+        for item in table.batch_get(places):
+            if item is None:
+                continue
+            read = traces.record(item, experiment)
+            if after is None or _place(read) > (-after.request_time, after.trace_id):
+                yield read
+        if page.last_key is None:
+            return
+        page_items = max(page_items, min(GROWTH * page_items, PAGE_ITEMS))
+        page = page_of(experiment.experiment_id, page_items, page.last_key)
+
+
+def _keys(
+    experiment_id: str, index: str, bounds: tuple[str, str], page_items: int, start: Raw | None
+) -> Page:
+    return table.query(
+        keys.experiment(experiment_id).pk,
+        index=index,
+        between=bounds,
+        descending=True,
+        limit=page_items,
+        start=start,
+        attributes=["PK", "SK"],
+    )
+
+
+def _place(read: Record) -> tuple[int, str]:
+    return -int(read.document.item["request_time"]["N"]), read.trace_id

@@ -1,0 +1,1 @@
+"""Users, roles, grants and wrong passwords."""

@@ -1,0 +1,160 @@
+"""Grants of users, each with an entry in the list of those who hold one on the resource."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
+from mlcore.ids import DEFAULT_WORKSPACE, new_ulid, now_ms
+from mlcore.models.platform import ExperimentPermission, Grantee, ModelPermission, UserGrant
+from mlcore.repos.users.users import User
+
+
+class GrantExists(Exception):
+    """The user has a grant on the resource already."""
+
+
+class GrantMissing(Exception):
+    """The user has no grant on the resource."""
+
+
+def find(user: User, workspace: str, resource_type: str, resource_pattern: str) -> Grant | None:
+    """One consistent GetItem."""
+    place = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
+    raw = table.get(place)
+    if raw is None or (item := UserGrant.of(raw)).user_id != user.user_id:
+        return None
+    return Grant(resource_type, resource_pattern, item.permission)
+
+
+def put(user: User, workspace: str, grant: Grant) -> None:
+    """Grants, or changes what was granted."""
+    table.transact(granting(user, workspace, grant), new_ulid())
+
+
+def granting(user: User, workspace: str, grant: Grant) -> list[Put]:
+    """What :func:`put` writes, to be written with something else."""
+    return [Put(_item(user, workspace, grant)), _listing(user, workspace, grant)]
+
+
+def create(user: User, workspace: str, grant: Grant) -> None:
+    """Raises GrantExists."""
+    absent = Condition()
+    absent.require_absent_or_other(UserGrant.user_id, user.user_id)
+    item = _item(user, workspace, grant)
+    try:
+        table.transact([Put(item, absent), _listing(user, workspace, grant)], new_ulid())
+    except TransactionFailed as failed:
+        raise GrantExists from failed
+
+
+def change(user: User, workspace: str, grant: Grant) -> None:
+    """Raises GrantMissing."""
+    mine = Condition()
+    mine.require_equal(UserGrant.user_id, user.user_id)
+    try:
+        table.put(_item(user, workspace, grant), mine)
+    except ConditionFailed as failed:
+        raise GrantMissing from failed
+
+
+def delete(user: User, workspace: str, resource_type: str, resource_pattern: str) -> None:
+    """Raises GrantMissing."""
+    place = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
+    listed = keys.grantee(workspace, resource_type, resource_pattern, user.username)
+    mine = Condition()
+    mine.require_equal(UserGrant.user_id, user.user_id)
+    try:
+        table.transact([Delete(place, mine), Delete(listed)], new_ulid())
+    except TransactionFailed as failed:
+        raise GrantMissing from failed
+
+
+def sweep(workspace: str, resource_type: str, resource_id: str) -> None:
+    """Takes every user's grant on a resource that is gone."""
+    names = holders(workspace, resource_type, resource_id)
+    places = [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
+    table.batch_write(deletes=places)
+    table.batch_write(
+        deletes=[keys.grantee(workspace, resource_type, resource_id, name) for name in names]
+    )
+
+
+def moving(
+    workspace: str, resource_type: str, resource_id: str, new_id: str | None
+) -> list[list[Operation]]:
+    """For each grant on a resource what gives it to another resource, or (None) takes it. A grant
+    that changes meanwhile fails the transaction."""
+    names = holders(workspace, resource_type, resource_id)
+    found = table.batch_get(
+        [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
+    )
+    moves: list[list[Operation]] = []
+    for name, raw in zip(names, found, strict=True):
+        listed = Delete(keys.grantee(workspace, resource_type, resource_id, name))
+        if raw is None:
+            moves.append([listed])
+            continue
+        item = UserGrant.of(raw)
+        same = Condition()
+        same.require_equal(UserGrant.permission, item.permission)
+        same.require_equal(UserGrant.user_id, item.user_id)
+        place = keys.user_grant(name, workspace, resource_type, resource_id)
+        move: list[Operation] = [listed, Delete(place, same)]
+        if new_id is not None:
+            user = User(item.user_id, name, "", False, {})
+            grant = Grant(resource_type, new_id, item.permission)
+            move += granting(user, workspace, grant)
+        moves.append(move)
+    return moves
+
+
+def move(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
+    """As :func:`moving`, one grant after the other."""
+    for operations in moving(workspace, resource_type, resource_id, new_id):
+        # A grant that goes meanwhile needs no move.
+        with contextlib.suppress(TransactionFailed):
+            table.transact(operations, new_ulid())
+
+
+def holders(workspace: str, resource_type: str, resource_id: str) -> list[str]:
+    """The names of the users who have a grant on a resource."""
+    pk = keys.grantee(workspace, resource_type, resource_id, "").pk
+    return [Grantee.of(item).username for item in table.query_all(pk)]
+
+
+def _item(user: User, workspace: str, grant: Grant) -> Raw:
+    resource_type, pattern, permission = grant
+    place = keys.user_grant(user.username, workspace, resource_type, pattern)
+    model: type[ExperimentPermission | ModelPermission | UserGrant] = UserGrant
+    extra: dict[str, Any] = {}
+    if workspace == DEFAULT_WORKSPACE and resource_type == EXPERIMENT:
+        pk, sk = keys.gsi4_experiment_permission(pattern, user.username)
+        model, extra = ExperimentPermission, {"experiment_id": pattern, "gsi4pk": pk, "gsi4sk": sk}
+    elif workspace == DEFAULT_WORKSPACE and resource_type == REGISTERED_MODEL:
+        pk, sk = keys.gsi4_model_permission(pattern, user.username)
+        model, extra = ModelPermission, {"name": pattern, "gsi4pk": pk, "gsi4sk": sk}
+    made = model(
+        PK=place.pk,
+        SK=place.sk,
+        username=user.username,
+        user_id=user.user_id,
+        workspace=workspace,
+        resource_type=resource_type,
+        resource_pattern=pattern,
+        permission=permission,
+        updated_at=now_ms(),
+        **extra,
+    )
+    return dict(made.serialize())
+
+
+def _listing(user: User, workspace: str, grant: Grant) -> Put:
+    place = keys.grantee(workspace, grant.resource_type, grant.resource_pattern, user.username)
+    entry = Grantee(PK=place.pk, SK=place.sk, username=user.username, updated_at=now_ms())
+    return Put(dict(entry.serialize()))

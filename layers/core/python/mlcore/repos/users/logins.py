@@ -1,0 +1,82 @@
+"""Wrong passwords, counted for a minute by address and user name.
+
+Names share 4,096 counters of an address, or somebody who tries many names could fill the table; and
+counters are not asked whether the name exists, or their number would tell.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from hashlib import sha256
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.expression import Update, number, string
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.keys import Key
+from mlcore.db.table import table
+from mlcore.ids import now_ms
+from mlcore.repos.users import users
+from mlcore.repos.users.users import User
+
+MAXIMUM_FAILURES: Final = 20
+"""In a window; then passwords are no longer tried until the window ends."""
+
+WINDOW_SECONDS: Final = 60
+
+
+COUNTERS: Final = 4_096
+"""Of one address."""
+
+
+def find(username: str, address: str) -> tuple[User | None, int]:
+    """The user, and the number of wrong passwords in this window; one BatchGetItem."""
+    item, counted = table.batch_get([keys.user(username), _counter(username, address)])
+    recent = counted is not None and counted["window"]["N"] == str(_window())
+    return (
+        None if item is None else users.user_in(item),
+        int(counted["failures"]["N"]) if counted is not None and recent else 0,
+    )
+
+
+def failed(username: str, address: str) -> None:
+    """Counts a wrong password."""
+    place, window = _counter(username, address), _window()
+    again = Update()
+    again.add("failures", 1)
+    again.require_equal("window", number(window))
+    try:
+        table.update(place, again)
+    except ConditionFailed:
+        first = Update()
+        first.set("type", string(keys.LOGIN.name))
+        first.set("window", number(window))
+        first.set("failures", number(1))
+        first.set("updated_at", number(now_ms()))
+        first.set("ttl", number((window + 2) * WINDOW_SECONDS))
+        first.require_absent_or_other("window", number(window))
+        try:
+            table.update(place, first)
+        except ConditionFailed:
+            table.update(place, again)  # somebody else began the window meanwhile
+
+
+def _counter(username: str, address: str) -> Key:
+    number_of_name = int.from_bytes(sha256(username.encode()).digest()[:4]) % COUNTERS
+    return keys.login(network(address), f"{number_of_name:03x}")
+
+
+def network(address: str) -> str:
+    """An address, of IPv6 the half that a caller cannot choose."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 4:
+        return address
+    return str(ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
+
+
+def _window() -> int:
+    return int(time.time()) // WINDOW_SECONDS

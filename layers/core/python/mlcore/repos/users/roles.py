@@ -1,0 +1,308 @@
+"""Roles with their permissions, and who was assigned them: one partition, for there are few."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from mlcore import errors
+from mlcore.auth.permissions import Grant
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.platform import Role as RoleItem
+from mlcore.models.platform import RoleName, RoleUser, UserRole
+from mlcore.repos.counters import next_number
+from mlcore.repos.users.users import User
+from mlcore.settle import Conflict, settle
+
+PERMISSIONS_PER_ROLE = 100_000
+"""A permission's number is its role's times this, plus its own: so it names its role."""
+
+
+class RolePermission(NamedTuple):
+    permission_id: int
+    grant: Grant
+
+
+class Role(NamedTuple):
+    role_id: int
+    name: str
+    workspace: str
+    description: str | None
+    permissions: tuple[RolePermission, ...]
+
+
+class Assignment(NamedTuple):
+    assignment_id: int
+    user_id: int
+    role_id: int
+
+
+class RoleNameTaken(Exception):
+    """Another role of the workspace has the name."""
+
+
+class PermissionExists(Exception):
+    """The role has a permission of that type and pattern."""
+
+
+class AlreadyAssigned(Exception):
+    """The user has the role."""
+
+
+class NotAssigned(Exception):
+    """The user does not have the role."""
+
+
+def missing(role_id: int) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Role with id={role_id} not found")
+
+
+def missing_permission(permission_id: int) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Role permission with id={permission_id} not found")
+
+
+def get(role_id: int) -> Role:
+    """Raises ResourceDoesNotExist."""
+    item = table.get(keys.role(str(role_id)))
+    if item is None:
+        raise missing(role_id)
+    return _role(item)
+
+
+def find_many(role_ids: Iterable[int]) -> list[Role]:
+    """Those that exist; one BatchGetItem."""
+    found = table.batch_get([keys.role(str(role_id)) for role_id in role_ids])
+    return [_role(item) for item in found if item is not None]
+
+
+def find_all() -> list[Role]:
+    """All roles, the oldest first."""
+    items = table.query_all(keys.ROLE.pk.text, prefix=keys.role_prefix())
+    return sorted(map(_role, items))
+
+
+def create(name: str, workspace: str, description: str | None) -> Role:
+    """One transaction: the name and the role. Raises RoleNameTaken."""
+    role = Role(next_number("role"), name, workspace, description, ())
+    place = keys.role(str(role.role_id))
+    item = RoleItem(
+        PK=place.pk,
+        SK=place.sk,
+        role_id=role.role_id,
+        name=name,
+        workspace=workspace,
+        description=description,
+        permissions="[]",
+        last_permission=0,
+        version=1,
+        updated_at=now_ms(),
+    )
+    absent = Condition()
+    absent.require_absent(RoleName.PK)
+    try:
+        table.transact([Put(_name(role), absent), Put(dict(item.serialize()))], new_ulid())
+    except TransactionFailed as failed:
+        raise RoleNameTaken(name) from failed
+    return role
+
+
+def update(role_id: int, name: str | None, description: str | None) -> Role:
+    """Raises ResourceDoesNotExist, RoleNameTaken."""
+
+    def attempt() -> Role:
+        role = get(role_id)
+        changed = role._replace(
+            name=role.name if name is None else name,
+            description=role.description if description is None else description,
+        )
+        change = Update()
+        change.set(RoleItem.name, changed.name)
+        if changed.description is not None:
+            change.set(RoleItem.description, changed.description)
+        change.require_equal(RoleItem.name, role.name)
+        operations: list[Put | Delete | Change] = [Change(keys.role(str(role_id)), change)]
+        if changed.name != role.name:
+            absent = Condition()
+            absent.require_absent(RoleName.PK)
+            operations += [
+                Put(_name(changed), absent),
+                Delete(keys.role_name(role.workspace, role.name)),
+            ]
+        try:
+            table.transact(operations, new_ulid())
+        except TransactionFailed as failed:
+            if 1 in failed.items:
+                raise RoleNameTaken(changed.name) from failed
+            raise Conflict from failed
+        return changed
+
+    return settle("role", attempt)
+
+
+def delete(role_id: int) -> None:
+    """The role first: an assignment to no role grants nothing. Raises ResourceDoesNotExist."""
+    role = get(role_id)
+    table.transact(
+        [Delete(keys.role(str(role_id))), Delete(keys.role_name(role.workspace, role.name))],
+        new_ulid(),
+    )
+    usernames = [item.username for item in _assigned(role_id)]
+    table.batch_write(
+        deletes=[
+            place
+            for username in usernames
+            for place in (
+                keys.user_role(username, str(role_id)),
+                keys.role_user(str(role_id), username),
+            )
+        ]
+    )
+
+
+def add_permission(role_id: int, grant: Grant) -> RolePermission:
+    """Raises ResourceDoesNotExist, PermissionExists."""
+    added: list[RolePermission] = []
+
+    def add(role: Role, last: int) -> tuple[Sequence[RolePermission], int]:
+        if any(held.grant[:2] == grant[:2] for held in role.permissions):
+            raise PermissionExists
+        added[:] = [RolePermission(role_id * PERMISSIONS_PER_ROLE + last + 1, grant)]
+        return [*role.permissions, *added], last + 1
+
+    _change_permissions(role_id, add)
+    return added[0]
+
+
+def find_permission(permission_id: int) -> tuple[Role, RolePermission]:
+    """Raises ResourceDoesNotExist."""
+    item = table.get(keys.role(str(permission_id // PERMISSIONS_PER_ROLE)))
+    if item is not None:
+        role = _role(item)
+        for held in role.permissions:
+            if held.permission_id == permission_id:
+                return role, held
+    raise missing_permission(permission_id)
+
+
+def replace_permission(permission_id: int, permission: str | None) -> RolePermission:
+    """Changes a permission's level, or (None) removes it. Raises ResourceDoesNotExist."""
+    role, before = find_permission(permission_id)
+    after = before if permission is None else _leveled(before, permission)
+
+    def replace(current: Role, last: int) -> tuple[Sequence[RolePermission], int]:
+        if not any(held.permission_id == permission_id for held in current.permissions):
+            raise missing_permission(permission_id)
+        kept = [
+            after if held.permission_id == permission_id else held
+            for held in current.permissions
+            if permission is not None or held.permission_id != permission_id
+        ]
+        return kept, last
+
+    _change_permissions(role.role_id, replace)
+    return after
+
+
+def assign(user: User, role_id: int) -> Assignment:
+    """One transaction: in the role, in the user. Raises ResourceDoesNotExist, AlreadyAssigned."""
+    get(role_id)
+    made = Assignment(next_number("assignment"), user.user_id, role_id)
+    of_role, of_user = (
+        keys.role_user(str(role_id), user.username),
+        keys.user_role(user.username, str(role_id)),
+    )
+    attributes: dict[str, Any] = {"user_id": user.user_id, "assignment_id": made.assignment_id}
+    first = RoleUser(PK=of_role.pk, SK=of_role.sk, username=user.username, **attributes)
+    second = UserRole(PK=of_user.pk, SK=of_user.sk, role_id=role_id, **attributes)
+    absent = Condition()
+    absent.require_absent_or_other(RoleUser.user_id, user.user_id)
+    try:
+        table.transact(
+            [Put(dict(first.serialize()), absent), Put(dict(second.serialize()))],
+            new_ulid(),
+        )
+    except TransactionFailed as failed:
+        raise AlreadyAssigned from failed
+    return made
+
+
+def unassign(user: User, role_id: int) -> None:
+    """Raises NotAssigned."""
+    mine = Condition()
+    mine.require_equal(UserRole.user_id, user.user_id)
+    try:
+        table.transact(
+            [
+                Delete(keys.user_role(user.username, str(role_id)), mine),
+                Delete(keys.role_user(str(role_id), user.username)),
+            ],
+            new_ulid(),
+        )
+    except TransactionFailed as failed:
+        raise NotAssigned from failed
+
+
+def assignments(role_id: int) -> list[Assignment]:
+    """Raises ResourceDoesNotExist."""
+    get(role_id)
+    return sorted(
+        Assignment(item.assignment_id, item.user_id, role_id) for item in _assigned(role_id)
+    )
+
+
+def _assigned(role_id: int) -> list[RoleUser]:
+    prefix = keys.role_user_prefix(str(role_id))
+    return [RoleUser.of(item) for item in table.query_all(keys.ROLE.pk.text, prefix=prefix)]
+
+
+Edit = Callable[[Role, int], tuple[Sequence[RolePermission], int]]
+
+
+def _change_permissions(role_id: int, edit: Edit) -> None:
+    def attempt() -> None:
+        raw = table.get(keys.role(str(role_id)))
+        if raw is None:
+            raise missing(role_id)
+        item = RoleItem.of(raw)
+        held, last = edit(_role(raw), item.last_permission)
+        change = Update()
+        rows = [[one.permission_id, *one.grant] for one in held]
+        change.set(RoleItem.permissions, json.dumps(rows))
+        change.set(RoleItem.last_permission, last)
+        change.set(RoleItem.updated_at, now_ms())
+        change.require_equal(RoleItem.permissions, item.permissions)
+        change.require_equal(RoleItem.last_permission, item.last_permission)
+        try:
+            table.update(keys.role(str(role_id)), change)
+        except ConditionFailed as failed:
+            raise Conflict from failed
+
+    settle("role", attempt)
+
+
+def _leveled(held: RolePermission, permission: str) -> RolePermission:
+    return held._replace(grant=held.grant._replace(permission=permission))
+
+
+def _name(role: Role) -> Raw:
+    place = keys.role_name(role.workspace, role.name)
+    held = RoleName(PK=place.pk, SK=place.sk, role_id=role.role_id, updated_at=now_ms())
+    return dict(held.serialize())
+
+
+def _role(raw: Raw) -> Role:
+    item = RoleItem.of(raw)
+    return Role(
+        item.role_id,
+        item.name,
+        item.workspace,
+        item.description,
+        tuple(
+            RolePermission(number, Grant(*grant)) for number, *grant in json.loads(item.permissions)
+        ),
+    )
