@@ -2,8 +2,8 @@
 
 Each trace's spans become packs (:mod:`mlcore.repos.traces.span_packs`), then the trace learns of
 them: a new one is made in one transaction with its first pack, another is written at the version
-that it was read at. A pack is there before its trace tells of it; so whoever writes the trace last has seen
-the packs of all who wrote it before.
+that it was read at. A pack is there before its trace tells of it; so whoever writes the trace last
+has seen the packs of all who wrote it before.
 """
 
 from __future__ import annotations
