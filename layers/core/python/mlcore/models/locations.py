@@ -13,6 +13,8 @@ class Location(Item):
 
     pattern = keys.LOCATION
 
+    version = IntAttribute()
+
     path = TextAttribute()
     experiment_id = TextAttribute(null=True)
     home = TextAttribute(null=True)
@@ -24,5 +26,7 @@ class LocationList(Item):
     locations."""
 
     pattern = keys.LOCATION_LIST
+
+    version = IntAttribute()
 
     root = TextAttribute()
