@@ -44,7 +44,7 @@ def test_a_typical_batch_costs_what_the_architecture_says(store: Store) -> None:
         # Three words and fifteen trigrams, three units each; the TAG item of the name; the marker.
         assert cost.write_units == 3 * (3 + 15) + 2
         names = [f"metric {n}" for n in range(20)]
-        for step, expected in ((0, 107 + FULL_TEXT), (1, 82)):
+        for step, expected in ((0, 127 + FULL_TEXT), (1, 102)):
             store.api.post(
                 "runs/log-batch",
                 run_id=run_id,
