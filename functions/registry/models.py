@@ -143,5 +143,5 @@ def _get(name: str, request: Request) -> Record:
 
 
 def _whole(read: Record) -> dict[str, Any]:
-    [latest] = model_versions.latest([read])
+    latest = model_versions.latest_of(read)
     return {"registered_model": responses.registered_model(read.model, latest)}

@@ -121,7 +121,7 @@ def get_latest_versions(message: m.GetLatestVersions, request: Request) -> dict[
     limits.check_name(message.name)
     model = registered_models.get(request.workspace, message.name)
     wanted = {limits.canonical_stage(stage) for stage in message.stages or limits.STAGES}
-    [latest] = model_versions.latest([model])
+    latest = model_versions.latest_of(model)
     found = [version for version in latest if version.current_stage in wanted]
     if not found:
         return {}

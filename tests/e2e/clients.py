@@ -22,11 +22,15 @@ PINS = {
     "3.1.4": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
     "3.6.0": (),
 }
+FIRST = "1.30.1"
 CURRENT = "3.17.2"
 TRACING = f"mlflow-tracing {CURRENT}"
 OPENTELEMETRY = "opentelemetry 1.45.2"
 OLD_SERVER = "server 2.9.2"
 OTHERS = {
+    # The oldest of all, and the newest without roles: for what they alone call.
+    FIRST: (f"mlflow-skinny=={FIRST}", "setuptools==80.9.0"),
+    "3.7.0": ("mlflow-skinny==3.7.0",),
     TRACING: (f"mlflow-tracing=={CURRENT}",),
     OPENTELEMETRY: ("opentelemetry-exporter-otlp-proto-http==1.45.2",),
     # SQLAlchemy 2.1 lost a class that old servers import.
@@ -35,8 +39,8 @@ OTHERS = {
         *("sqlalchemy==2.0.36", "alembic<2", "Flask<4", "gunicorn", "querystring-parser<2"),
     ),
 }
-"""What writes traces without MLflow's whole client, and a server of long ago, by the name of its
-environment."""
+"""Clients of few tests, what writes traces without MLflow's whole client, and a server of long ago,
+by the name of its environment."""
 FOLDER = ROOT / ".tools" / "clients"
 
 
