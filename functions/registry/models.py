@@ -12,7 +12,13 @@ from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
 from mlcore.prompts import is_prompt
-from mlcore.repos import model_homes, model_names, model_versions, registered_models
+from mlcore.repos import (
+    latest_versions,
+    model_homes,
+    model_names,
+    model_versions,
+    registered_models,
+)
 from mlcore.repos.model_names import NameTaken
 from mlcore.repos.registered_models import Record
 from mlcore.responses import registry as responses
@@ -143,5 +149,5 @@ def _get(name: str, request: Request) -> Record:
 
 
 def _whole(read: Record) -> dict[str, Any]:
-    latest = model_versions.latest_of(read)
+    latest = latest_versions.of_one(read)
     return {"registered_model": responses.registered_model(read.model, latest)}

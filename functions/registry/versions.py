@@ -10,7 +10,7 @@ from mlcore.entities import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
-from mlcore.repos import model_stages, model_versions, registered_models
+from mlcore.repos import latest_versions, model_stages, model_versions, registered_models
 from mlcore.repos.model_versions import NO_STAGE, READY, Record
 from mlcore.responses import registry as responses
 from registry import messages as m
@@ -121,7 +121,7 @@ def get_latest_versions(message: m.GetLatestVersions, request: Request) -> dict[
     limits.check_name(message.name)
     model = registered_models.get(request.workspace, message.name)
     wanted = {limits.canonical_stage(stage) for stage in message.stages or limits.STAGES}
-    latest = model_versions.latest_of(model)
+    latest = latest_versions.of_one(model)
     found = [version for version in latest if version.current_stage in wanted]
     if not found:
         return {}

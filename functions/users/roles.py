@@ -54,9 +54,7 @@ def list_roles(message: m.ListRoles, request: Request) -> dict[str, Any]:
         )
     own = [role for found in users.find_all() for role in responses.own_roles(found)]
     wanted = set(message.workspace)
-    listed = [
-        role for role in (*roles.find_all(), *own) if not wanted or role.workspace in wanted
-    ]
+    listed = [role for role in (*roles.find_all(), *own) if not wanted or role.workspace in wanted]
     return {"roles": [responses.role(role) for role in sorted(listed, key=_number)]}
 
 

@@ -143,7 +143,8 @@ def test_words_of_sql() -> None:
         found = [kind for kind, _ in lexer.get_tokens(word)]
         return len(found) == 1 and (found[0] in sql.Keyword or found[0] in sql.Name.Builtin)
 
-    assert {word for word in listed if is_kept(word)} == SQL_WORDS | {"TIMESTAMP"}
+    alone = {word for word in listed if " " not in word}
+    assert {word for word in alone if is_kept(word)} == SQL_WORDS | {"TIMESTAMP"}
 
 
 def test_run_filters(session: Any) -> None:

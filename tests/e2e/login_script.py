@@ -185,9 +185,7 @@ def of_scorers(auth, client, owner, guest, experiment_id) -> None:
     with logged_in(owner):
         made = auth.create_scorer_permission(*scorer, guest, "READ")
         assert (made.experiment_id, made.scorer_name, made.permission) == (*scorer, "READ")
-        refused(
-            "RESOURCE_ALREADY_EXISTS", auth.create_scorer_permission, *scorer, guest, "EDIT"
-        )
+        refused("RESOURCE_ALREADY_EXISTS", auth.create_scorer_permission, *scorer, guest, "EDIT")
         refused("INVALID_PARAMETER_VALUE", auth.update_scorer_permission, *scorer, guest, "OWN")
         auth.update_scorer_permission(*scorer, guest, "MANAGE")
         assert auth.get_scorer_permission(*scorer, guest).permission == "MANAGE"

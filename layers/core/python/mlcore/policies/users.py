@@ -91,7 +91,9 @@ def manage_model(access: Access, message: Any) -> bool:
 
 
 def manage_scorer(access: Access, message: Any) -> bool:
-    scorer = permissions.scorer_pattern(text(message, "experiment_id"), text(message, "scorer_name"))
+    scorer = permissions.scorer_pattern(
+        text(message, "experiment_id"), text(message, "scorer_name")
+    )
     return access.allows(Requirement(SCORER, scorer, "manage"))
 
 

@@ -8,8 +8,7 @@ that its number is never given again; nobody is shown it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
@@ -86,56 +85,6 @@ def of_model(model: ModelRecord, version: int) -> Record:
     if read is None or read.deleted:
         raise missing(model.model.name, version)
     return read
-
-
-def latest(models: Sequence[ModelRecord]) -> list[list[ModelVersion]]:
-    """For each model its greatest version in each stage, in the order of the stages' names as
-    MLflow lists them in a search; one BatchGetItem for each hundred."""
-    wanted = [
-        (model, keys.model_version(model.home, version))
-        for model in models
-        for _, version in sorted(model.model.latest.items())
-    ]
-    items = table.batch_get([place for _, place in wanted])
-    calls = [
-        partial(record, item, model)
-        for (model, _), item in zip(wanted, items, strict=True)
-        if item is not None
-    ]
-    found: dict[str, list[ModelVersion]] = {}
-    for read in table.parallel(calls):
-        if not read.deleted:
-            found.setdefault(read.model.incarnation, []).append(read.version)
-    return [found.get(model.incarnation, []) for model in models]
-
-
-def latest_of(model: ModelRecord) -> list[ModelVersion]:
-    """As :func:`latest` for one model, but the stage that an earlier version is in comes first:
-    MLflow's order where one model is asked for. Which version that is, LSI3 says beside the
-    BatchGetItem, so the order costs no round trip."""
-    stages = sorted(model.model.latest)
-    if len(stages) < 2:
-        return latest([model])[0]
-    calls: list[Callable[[], Any]] = [partial(latest, [model])]
-    calls += [partial(_first_key, model.home, stage) for stage in stages]
-    [[found], *firsts] = table.parallel(calls)
-    first = dict(zip(stages, firsts, strict=True))
-    ordered: list[ModelVersion] = sorted(
-        found, key=lambda version: first.get(version.current_stage, "")
-    )
-    return ordered
-
-
-def _first_key(home: str, stage: str) -> str:
-    """The sort key, which orders by number, of the first version in a stage."""
-    page = table.query(
-        home,
-        index="LSI3",
-        prefix=keys.lsi3_model_version_prefix(stage),
-        limit=1,
-        attributes=["PK", "SK"],
-    )
-    return page.items[0]["SK"]["S"] if page.items else ""
 
 
 def all_of(model: ModelRecord) -> Iterator[Record]:

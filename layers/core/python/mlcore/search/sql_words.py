@@ -1,11 +1,10 @@
-"""Words that SQL keeps for itself, in upper case: alone, with no dot beside them, they are no field.
+"""Words that SQL keeps for itself, in upper case: alone, with no dot beside them, they name nothing.
 
 They are those of the lexer that MLflow reads filters with, apart from TIMESTAMP, which MLflow takes
 for a field here and there. A test compares the two lists.
 """
 
-SQL_WORDS = frozenset(
-    """
+_TEXT = """
 ABORT ABS ABSOLUTE ACCESS ACCOUNT ADA ADD ADMIN AFTER AGGREGATE ALIAS ALL ALLOCATE ALTER ANALYSE
 ANALYZE AND ANY ARCHIVE ARCHIVELOG ARE ARRAY ARRAYLEN ARRAY_CONTAINS AS ASENSITIVE ASSERTION
 ASSERT_ROWS_MODIFIED ASSIGNMENT ASYMMETRIC AT ATOMIC ATTACH AUDIT AUTHORIZATION AUTO_INCREMENT
@@ -80,5 +79,5 @@ USER_DEFINED_TYPE_CATALOG USER_DEFINED_TYPE_NAME USER_DEFINED_TYPE_SCHEMA USING 
 UTL_FILE UUID VACUUM VALID VALIDATE VALIDATOR VALUES VARCHAR VARCHAR2 VARIABLE VARIANT VARYING
 VERBOSE VERSION VIEW VIEWS VOLATILE WEEK WHEN WHENEVER WHERE WHILE WINDOW WITH WITHOUT WORK
 WRITE XML YEAR ZONE
-""".split()
-)
+"""
+SQL_WORDS = frozenset(_TEXT.split())
