@@ -1,4 +1,4 @@
-"""Words that SQL keeps for itself, in upper case: alone, with no dot beside them, they name nothing.
+"""Words that SQL keeps for itself, in upper case: alone, without a dot beside them, no names.
 
 They are those of the lexer that MLflow reads filters with, apart from TIMESTAMP, which MLflow takes
 for a field here and there. A test compares the two lists.
