@@ -52,7 +52,7 @@ FILTERS = (
     *("client_request_id = 'x'", "issue.id = 'x'", "feedback.good != 'true'", "type = 'x'", "name"),
 )
 ORDERS = (
-    *("timestamp", "timestamp_ms DESC", "trace.name", "status DESC", "execution_time", "tags.t"),
+    *("timestamp", "timestamp_ms DESC", "trace.name", "status DESC", "tags.t"),
     *("metadata.m", "start time", "version", "foo.bar", "span.name", "feedback.good"),
 )
 VALUES: tuple[Any, ...] = (
