@@ -1,3 +1,5 @@
+# What is called is in that client and in no later one.
+# mypy: disable-error-code="attr-defined"
 """What MLflow 1.30 calls and no later client does: the lists.
 
     python first_script.py TRACKING_URI NAME
