@@ -37,6 +37,12 @@ RPCS = (
         search.search_experiments,
         "requests.anybody",
     ),
+    get(
+        "/mlflow/experiments/list",
+        m.ListExperiments,
+        search.list_experiments,
+        "requests.anybody",
+    ),
     post(
         "/mlflow/experiments/update",
         m.UpdateExperiment,

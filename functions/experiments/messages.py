@@ -46,6 +46,15 @@ class SearchExperiments(Message):
     }
 
 
+class ListExperiments(Message):
+    """Of clients before 2.0."""
+
+    view_type: ViewType
+    max_results: int
+    page_token: str
+    checks = {"max_results": (intlike,), "page_token": (string,)}
+
+
 class UpdateExperiment(Message):
     experiment_id: str
     new_name: str

@@ -52,6 +52,13 @@ _RPCS = (
         "requests.anybody",
         hides="registered_models",
     ),
+    get(
+        f"{_MODELS}/list",
+        m.ListRegisteredModels,
+        search.list_registered_models,
+        "requests.anybody",
+        hides="registered_models",
+    ),
     post(
         f"{_MODELS}/get-latest-versions",
         m.GetLatestVersions,

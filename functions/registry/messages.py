@@ -66,6 +66,14 @@ class SearchRegisteredModels(Message):
     }
 
 
+class ListRegisteredModels(Message):
+    """Of clients before 2.0."""
+
+    max_results: int = 100
+    page_token: str
+    checks = {"max_results": (intlike, at_most(1000)), "page_token": (string,)}
+
+
 class GetLatestVersions(Message):
     name: str
     stages: list[str]

@@ -13,7 +13,7 @@ from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
 from mlcore.prompts import is_prompt
 from mlcore.repos.registry import homes as model_homes
-from mlcore.repos.registry import model_versions, registered_models
+from mlcore.repos.registry import latest_versions, model_versions, registered_models
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry.names import NameTaken
 from mlcore.repos.registry.registered_models import Record
@@ -145,5 +145,5 @@ def _get(name: str, request: Request) -> Record:
 
 
 def _whole(read: Record) -> dict[str, Any]:
-    [latest] = model_versions.latest([read])
+    latest = latest_versions.of_one(read)
     return {"registered_model": responses.registered_model(read.model, latest)}

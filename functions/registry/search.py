@@ -26,6 +26,17 @@ def search_registered_models(message: m.SearchRegisteredModels, request: Request
     )
 
 
+def list_registered_models(message: m.ListRegisteredModels, request: Request) -> dict[str, Any]:
+    return registered_models.search(
+        request.workspace,
+        "",
+        message.max_results,
+        [],
+        message.page_token,
+        _reader(request, REGISTERED_MODEL, PROMPT),
+    )
+
+
 def search_model_versions(message: m.SearchModelVersions, request: Request) -> dict[str, Any]:
     return model_versions.search(
         request.workspace,

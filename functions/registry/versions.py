@@ -10,7 +10,7 @@ from mlcore.entities import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
-from mlcore.repos.registry import model_versions, registered_models
+from mlcore.repos.registry import latest_versions, model_versions, registered_models
 from mlcore.repos.registry import stages as model_stages
 from mlcore.repos.registry.model_versions import NO_STAGE, READY, Record
 from mlcore.responses import registry as responses
@@ -122,7 +122,7 @@ def get_latest_versions(message: m.GetLatestVersions, request: Request) -> dict[
     limits.check_name(message.name)
     model = registered_models.get(request.workspace, message.name)
     wanted = {limits.canonical_stage(stage) for stage in message.stages or limits.STAGES}
-    [latest] = model_versions.latest([model])
+    latest = latest_versions.of_one(model)
     found = [version for version in latest if version.current_stage in wanted]
     if not found:
         return {}

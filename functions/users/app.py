@@ -8,7 +8,7 @@ from mlcore.http import PlainRoute, delete, get, lambda_handler, patch, post
 from mlcore.http.gate import is_on
 from users import messages as m
 from users import permissions, roles, service, signup
-from users.named_permissions import OF_EXPERIMENTS, OF_MODELS
+from users.named_permissions import OF_EXPERIMENTS, OF_MODELS, OF_SCORERS
 
 RPCS = (
     post("/mlflow/users/create", m.CreateUser, service.create_user, "users.create_user"),
@@ -169,6 +169,34 @@ RPCS = (
         m.RegisteredModelPermission,
         OF_MODELS.delete,
         "users.manage_model",
+    ),
+    post(
+        "/mlflow/scorers/permissions/create",
+        m.ScorerPermission,
+        OF_SCORERS.create,
+        "users.manage_scorer",
+        version="3.0",
+    ),
+    get(
+        "/mlflow/scorers/permissions/get",
+        m.ScorerPermission,
+        OF_SCORERS.get,
+        "users.manage_scorer",
+        version="3.0",
+    ),
+    patch(
+        "/mlflow/scorers/permissions/update",
+        m.ScorerPermission,
+        OF_SCORERS.update,
+        "users.manage_scorer",
+        version="3.0",
+    ),
+    delete(
+        "/mlflow/scorers/permissions/delete",
+        m.ScorerPermission,
+        OF_SCORERS.delete,
+        "users.manage_scorer",
+        version="3.0",
     ),
 )
 

@@ -89,6 +89,13 @@ class ExperimentPermission(Parameters):
     permission: Any
 
 
+class ScorerPermission(Parameters):
+    experiment_id: Any
+    scorer_name: Any
+    username: Any
+    permission: Any
+
+
 class RegisteredModelPermission(Parameters):
     name: Any
     username: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL
+from mlcore.auth.permissions import ANY, EXPERIMENT, REGISTERED_MODEL, SCORER, scorer_of
 from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.repos.users.roles import Assignment, Role, RolePermission
 from mlcore.repos.users.users import HeldGrant, Profile, User
@@ -16,7 +16,8 @@ def user(made: User) -> dict[str, Any]:
 
 
 def profile(found: Profile) -> dict[str, Any]:
-    """A user with the two lists of grants that clients before roles ask for."""
+    """A user with the lists of grants that clients before roles ask for: those from 3.5 to 3.7 fail
+    without the one of scorers, older ones do not look at it."""
     return {
         **user(found.user),
         "experiment_permissions": [
@@ -28,6 +29,11 @@ def profile(found: Profile) -> dict[str, Any]:
             model_permission(found.user, held)
             for held in found.grants
             if held.grant.resource_type == REGISTERED_MODEL
+        ],
+        "scorer_permissions": [
+            scorer_permission(found.user, held)
+            for held in found.grants
+            if held.grant.resource_type == SCORER and held.grant.resource_pattern != ANY
         ],
     }
 
@@ -44,6 +50,16 @@ def model_permission(owner: User, held: HeldGrant) -> dict[str, Any]:
     return {
         "workspace": held.workspace,
         "name": held.grant.resource_pattern,
+        "user_id": owner.user_id,
+        "permission": held.grant.permission,
+    }
+
+
+def scorer_permission(owner: User, held: HeldGrant) -> dict[str, Any]:
+    experiment_id, name = scorer_of(held.grant.resource_pattern)
+    return {
+        "experiment_id": experiment_id,
+        "scorer_name": name,
         "user_id": owner.user_id,
         "permission": held.grant.permission,
     }

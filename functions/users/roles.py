@@ -10,7 +10,13 @@ from mlcore.auth.permissions import Grant
 from mlcore.http import Request
 from mlcore.policies.access import administrated
 from mlcore.repos.users import roles, users
-from mlcore.repos.users.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
+from mlcore.repos.users.roles import (
+    AlreadyAssigned,
+    NotAssigned,
+    PermissionExists,
+    Role,
+    RoleNameTaken,
+)
 from mlcore.wire.parameters import given, integer, text
 from users import messages as m
 from users import responses
@@ -41,13 +47,15 @@ def get_role(message: m.RoleId, request: Request) -> dict[str, Any]:
 
 
 def list_roles(message: m.ListRoles, request: Request) -> dict[str, Any]:
+    """The oldest first; those that stand for users' own grants are among them, as with MLflow."""
     if any(not workspace.strip() for workspace in message.workspace):
         raise errors.InvalidParameterValue(
             "Parameter 'workspace' must be a non-empty string when provided."
         )
+    own = [role for found in users.find_all() for role in responses.own_roles(found)]
     wanted = set(message.workspace)
-    found = [role for role in roles.find_all() if not wanted or role.workspace in wanted]
-    return {"roles": [responses.role(role) for role in found]}
+    listed = [role for role in (*roles.find_all(), *own) if not wanted or role.workspace in wanted]
+    return {"roles": [responses.role(role) for role in sorted(listed, key=_number)]}
 
 
 def update_role(message: m.UpdateRole, request: Request) -> dict[str, Any]:
@@ -153,6 +161,10 @@ def list_user_roles(message: m.UserName, request: Request) -> dict[str, Any]:
 def list_role_users(message: m.RoleId, request: Request) -> dict[str, Any]:
     found = roles.assignments(integer(message, "role_id"))
     return {"assignments": [responses.assignment(made) for made in found]}
+
+
+def _number(role: Role) -> int:
+    return role.role_id
 
 
 def _check_name(name: Any) -> None:

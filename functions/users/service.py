@@ -9,7 +9,7 @@ from mlcore.auth.passwords import NOBODY, check_password, hash_password
 from mlcore.http import Request
 from mlcore.policies import access as policy
 from mlcore.repos.users import roles, users
-from mlcore.repos.users.users import UserExists
+from mlcore.repos.users.users import Profile, UserExists
 from mlcore.wire.parameters import given, text
 from users import messages as m
 from users import responses
@@ -25,8 +25,7 @@ def create_user(message: m.CreateUser, request: Request) -> dict[str, Any]:
         made = users.create(username, hash_password(checked_password(password)), is_admin=False)
     except UserExists:
         raise errors.ResourceAlreadyExists(f"User (username={username}) already exists.") from None
-    created = responses.user(made)
-    return {"user": created | {"experiment_permissions": [], "registered_model_permissions": []}}
+    return {"user": responses.profile(Profile(made, (), ()))}
 
 
 def get_user(message: m.UserName, request: Request) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The files of MLflow's web UI, straight from a folder; knows nothing of the API.
 
 On AWS a bucket behind CloudFront has this part: the page at ``/``, everything else below
-``/static-files/``.
+``/static-files/``, and the same below ``/build/``, where MLflow's server has it too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _TYPES: Final = {
 }
 _SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 _FRAMING: Final = (b"x-frame-options", b"SAMEORIGIN")
-FRAMED: Final = "/static-files/lib/notebook-trace-renderer/"
+_FILES: Final = "/static-files/"
+_BUILD: Final = "/build/"
+FRAMED: Final = f"{_FILES}lib/notebook-trace-renderer/"
 """Pages that notebooks show in a frame."""
 
 Headers = list[tuple[bytes, bytes]]
@@ -88,13 +90,15 @@ class Website:
     def owns(self, method: str, path: str) -> bool:
         """Whether a request is the UI's; any other goes to the API."""
         return method in {"GET", "HEAD"} and (
-            path in {"/", "/favicon.ico"} or path.startswith("/static-files/")
+            path in {"/", "/favicon.ico"} or path.startswith((_FILES, _BUILD))
         )
 
     async def respond(
         self, method: str, path: str, headers: list[tuple[bytes, bytes]], send: Send
     ) -> int:
         """Sends the file of a path, and answers the status."""
+        if path.startswith(_BUILD):
+            path = _FILES + path.removeprefix(_BUILD)
         always = [_SNIFFING] if path.startswith(FRAMED) else [_SNIFFING, _FRAMING]
         file = self._files.get(path)
         if file is None:

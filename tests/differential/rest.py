@@ -245,7 +245,7 @@ _UNORDERED = frozenset(
     {
         *("tags", "data.tags", "data.params", "data.metrics"),
         *("dataset_summaries", "model_inputs", "model_outputs"),
-        *("latest_versions", "aliases"),
+        "aliases",
     }
 )
 _IN_LOCATION = re.compile(r"(?<=/)\d{1,6}(?=/|$)")

@@ -45,7 +45,8 @@ _WORDS = (
     "attribute.experiment_id", "tags.from.x", "tags.a.as", "tags.a$b", "tags._a$b", "tags.[x]",
     "tags.@foo", "tags.a#b", "tags.*", "lifecycle_stage", "attribute.run_name", "artifact_uri",
     "tags.mlflow.runName", "'status'", "run.`status`", "run.'status'", 'run."status"',
-    "metrics.acc.x.y", "tags.a..b",
+    "metrics.acc.x.y", "tags.a..b", "version", "type", "start time", "start", "date",
+    "tags.version", "user", "name x", "type.x", "tags.a type",
 )
 _OPERATORS = (
     "=", "!=", "<", "<=", ">", ">=", "==", "<>", "=!", "~", "LIKE", "like", "ILIKE", "ilike",

@@ -200,6 +200,8 @@ def test_roles(both: Both) -> None:
             v3("GET", "roles/permissions/list", role),
             v3("GET", "roles/list", {"workspace": " "}),
             v3("GET", "roles/list", {"workspace": "nowhere"}),
+            v3("GET", "roles/list", {"workspace": "default"}),
+            v3("GET", "roles/list"),
             *(
                 v3("PATCH", "roles/update", {**role, **fields})
                 for fields in ({"name": ""}, {"name": "__user_x"}, {"description": 5}, {})

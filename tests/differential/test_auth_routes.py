@@ -25,7 +25,10 @@ def _routes() -> Iterator[tuple[str, str]]:
 
 
 BODIES = (b"{}", b'{"run_id": "x", "experiment_id": "x", "name": "x", "key": 5}')
-OURS = re.compile(r"/mlflow-serverless/|/preview/|/(experiments|registered-models)/permissions/")
+OURS = re.compile(
+    r"/mlflow-serverless/|/preview/|/(experiments|registered-models|scorers)/permissions/"
+    r"|/(experiments|registered-models)/list"
+)
 """Routes that stock does not have, or (those from before 2.0) keeps from all but administrators."""
 
 SWITCHED_OFF = "/mlflow/workspaces"

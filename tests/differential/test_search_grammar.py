@@ -7,9 +7,12 @@ import re
 from typing import Any
 
 import pytest
+from sqlparse import tokens as sql
+from sqlparse.lexer import Lexer
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import fields, grammar
+from mlcore.search.sql_words import SQL_WORDS
 from tests.differential import search_samples as samples
 from tests.differential.stock import (
     COUNT,
@@ -129,6 +132,19 @@ def _compare(entity: fields.Entity, stock: Any, seed: int) -> None:
     assert accepted > COUNT / 3
     # The rest is which stray tokens stock shows as one.
     assert same_words > refused * 0.8
+
+
+def test_words_of_sql() -> None:
+    """They are those that MLflow's lexer does not take for names when they stand alone."""
+    lexer = Lexer.get_default_instance()
+    listed = {word for words in lexer._keywords for word in words}
+
+    def is_kept(word: str) -> bool:
+        found = [kind for kind, _ in lexer.get_tokens(word)]
+        return len(found) == 1 and (found[0] in sql.Keyword or found[0] in sql.Name.Builtin)
+
+    alone = {word for word in listed if " " not in word}
+    assert {word for word in alone if is_kept(word)} == SQL_WORDS | {"TIMESTAMP"}
 
 
 def test_run_filters(session: Any) -> None:

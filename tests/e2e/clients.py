@@ -22,6 +22,7 @@ PINS = {
     "3.1.4": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
     "3.6.0": (),
 }
+FIRST = "1.30.1"
 CURRENT = "3.17.2"
 TRACING = f"mlflow-tracing {CURRENT}"
 OPENTELEMETRY = "opentelemetry 1.45.2"
@@ -30,6 +31,9 @@ SIGNING = f"mlflow-sigv4 {CURRENT}"
 SIGNING_OLD = "mlflow-sigv4 2.22.1"
 _PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
+    # The oldest of all, and the newest without roles: for what they alone call.
+    FIRST: (f"mlflow-skinny=={FIRST}", "setuptools==80.9.0"),
+    "3.7.0": ("mlflow-skinny==3.7.0",),
     TRACING: (f"mlflow-tracing=={CURRENT}",),
     OPENTELEMETRY: ("opentelemetry-exporter-otlp-proto-http==1.45.2",),
     SIGNING: (f"mlflow-skinny=={CURRENT}", _PLUGIN),
@@ -40,8 +44,8 @@ OTHERS = {
         *("sqlalchemy==2.0.36", "alembic<2", "Flask<4", "gunicorn", "querystring-parser<2"),
     ),
 }
-"""What writes traces without MLflow's whole client, and a server of long ago, by the name of its
-environment."""
+"""Clients of few tests, what writes traces without MLflow's whole client, and a server of long ago,
+by the name of its environment."""
 FOLDER = ROOT / ".tools" / "clients"
 
 

@@ -156,6 +156,7 @@ def old_grants(auth, client, name, owner, guest, experiment_id, run_id) -> None:
         mine = auth.get_user(guest)
         assert [one.permission for one in mine.experiment_permissions] == ["EDIT"]
         assert [one.name for one in mine.registered_model_permissions] == [model]
+    of_scorers(auth, client, owner, guest, experiment_id)
     with logged_in(owner):
         auth.update_experiment_permission(experiment_id, guest, "NO_PERMISSIONS")
         auth.update_registered_model_permission(model, guest, "NO_PERMISSIONS")
@@ -172,6 +173,31 @@ def old_grants(auth, client, name, owner, guest, experiment_id, run_id) -> None:
         refused("RESOURCE_DOES_NOT_EXIST", auth.delete_registered_model_permission, model, guest)
     with logged_in(guest):
         assert client.get_run(run_id).info.run_id == run_id
+
+
+def of_scorers(auth, client, owner, guest, experiment_id) -> None:
+    """The permissions that clients from 3.5 to 3.7 call; who registers a scorer manages it."""
+    scorer = (experiment_id, "is it/good?")
+    with logged_in(owner):
+        client._tracking_client.store.register_scorer(*scorer, '{"name": "is it/good?"}')
+    with logged_in(guest):
+        refused("Permission denied", auth.create_scorer_permission, *scorer, guest, "MANAGE")
+    with logged_in(owner):
+        made = auth.create_scorer_permission(*scorer, guest, "READ")
+        assert (made.experiment_id, made.scorer_name, made.permission) == (*scorer, "READ")
+        refused("RESOURCE_ALREADY_EXISTS", auth.create_scorer_permission, *scorer, guest, "EDIT")
+        refused("INVALID_PARAMETER_VALUE", auth.update_scorer_permission, *scorer, guest, "OWN")
+        auth.update_scorer_permission(*scorer, guest, "MANAGE")
+        assert auth.get_scorer_permission(*scorer, guest).permission == "MANAGE"
+    with logged_in(guest):
+        mine = auth.get_user(guest).scorer_permissions
+        assert [(one.scorer_name, one.permission) for one in mine] == [(scorer[1], "MANAGE")]
+        auth.delete_scorer_permission(*scorer, guest)
+        assert auth.get_user(guest).scorer_permissions == []
+        refused("Permission denied", auth.get_scorer_permission, *scorer, guest)
+    with logged_in(owner):
+        refused("RESOURCE_DOES_NOT_EXIST", auth.get_scorer_permission, *scorer, guest)
+        refused("RESOURCE_DOES_NOT_EXIST", auth.delete_scorer_permission, *scorer, guest)
 
 
 def new_grants(auth, client, name, owner, guest, experiment_id, run_id) -> None:

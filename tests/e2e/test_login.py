@@ -42,7 +42,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("version", ["3.17.2", "3.6.0"])
+@pytest.mark.parametrize("version", ["3.17.2", "3.7.0"])
 def test_accounts(guarded: Server, version: str, tmp_path: Path) -> None:
     run_script(SCRIPT, version, tmp_path, guarded.url, uuid4().hex, *ADMIN)
 

@@ -94,6 +94,9 @@ def test_head_and_empty_files(folder: Path) -> None:
         "/static-files/",
         "/static-files/static",
         "/static-files/none.js",
+        "/build/",
+        "/build/none.js",
+        "/build/../secret.txt",
     ],
 )
 def test_only_files_of_the_folder(folder: Path, path: str) -> None:

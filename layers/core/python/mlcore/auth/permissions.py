@@ -6,7 +6,7 @@ The rules and messages are those of MLflow's basic-auth app (``mlflow.server.aut
 from __future__ import annotations
 
 from typing import Final, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from mlcore.errors import InvalidParameterValue
 
@@ -99,6 +99,12 @@ class Grant(NamedTuple):
 def scorer_pattern(experiment_id: str, name: str) -> str:
     """What a grant on a scorer names."""
     return f"{experiment_named(experiment_id)}/{quote(name, safe='')}"
+
+
+def scorer_of(pattern: str) -> tuple[str, str]:
+    """The experiment's id and the scorer's name in what :func:`scorer_pattern` made."""
+    experiment_id, _, name = pattern.partition("/")
+    return experiment_id, unquote(name)
 
 
 def experiment_named(text: str) -> str:

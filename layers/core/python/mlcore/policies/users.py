@@ -6,7 +6,7 @@ from typing import Any
 
 from mlcore import errors
 from mlcore.auth import permissions
-from mlcore.auth.permissions import ANY, REGISTERED_MODEL
+from mlcore.auth.permissions import ANY, REGISTERED_MODEL, SCORER
 from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access, administrated
 from mlcore.policies.resources import workspace_of
@@ -88,6 +88,13 @@ def view_permission(access: Access, message: Any) -> bool:
 
 def manage_model(access: Access, message: Any) -> bool:
     return access.allows(Requirement(REGISTERED_MODEL, text(message, "name"), "manage"))
+
+
+def manage_scorer(access: Access, message: Any) -> bool:
+    scorer = permissions.scorer_pattern(
+        text(message, "experiment_id"), text(message, "scorer_name")
+    )
+    return access.allows(Requirement(SCORER, scorer, "manage"))
 
 
 def _present(access: Access) -> set[str]:

@@ -12,7 +12,7 @@ from mlcore.db import keys
 from mlcore.entities import ModelVersion, RegisteredModel
 from mlcore.limits.text import check_max_results
 from mlcore.prompts import IS_PROMPT
-from mlcore.repos.registry import model_versions, registered_models
+from mlcore.repos.registry import latest_versions, registered_models
 from mlcore.repos.registry.registered_models import Record
 from mlcore.responses import registry as responses
 from mlcore.search import grammar, order
@@ -72,7 +72,7 @@ def search(
     else:
         rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
     records = [read for _, read in rows[:limit]]
-    whole = list(zip(records, model_versions.latest(records), strict=True))
+    whole = list(zip(records, latest_versions.of_many(records), strict=True))
     page = paging.fitting(whole, _weight)
     answer: dict[str, Any] = {}
     if page:

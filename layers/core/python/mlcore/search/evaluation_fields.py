@@ -22,6 +22,9 @@ _LIST_EXPECTED = (
 )
 
 _ATTRIBUTE_KIND = Kind(ATTRIBUTE, "attribute", STRING, Operators(frozenset(), ""), _LIST_EXPECTED)
+_DATASET_KIND = _ATTRIBUTE_KIND._replace(
+    expects="Expected a quoted string value for attributes. Got value {found}"
+)
 _TAG_KIND = Kind(
     TAG,
     "tag",
@@ -38,7 +41,7 @@ _SORTABLE = {"name": _NAME, "created_time": _CREATED, "last_update_time": _UPDAT
 
 EVALUATION_DATASET = Entity(
     name="evaluation dataset",
-    kinds={"attribute": _ATTRIBUTE_KIND, "tags": _TAG_KIND},
+    kinds={"attribute": _DATASET_KIND, "tags": _TAG_KIND},
     quoted_kinds=False,
     unknown_kind="Invalid identifier token '{found}' specified",
     attributes={

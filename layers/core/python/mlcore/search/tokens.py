@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.search.sql_words import SQL_WORDS
 
 SPACE = "space"
 NAME = "name"
@@ -35,11 +36,6 @@ MAX_TOKENS = 10_000
 
 MAX_CHARACTERS = 500_000
 """Of a filter: no list of so many values as the tokens allow is longer."""
-
-# Words that can be neither a bare attribute nor, without a dot right before them, a part of a key.
-_RESERVED = frozenset(
-    ("ALL", "AND", "ANY", "BETWEEN", "EXISTS", "FALSE", "IS", "NOT", "NULL", "OR", "TRUE", "XOR")
-)
 
 _LETTER = "A-ZÀ-Ü"
 
@@ -119,7 +115,7 @@ def tokenize(text: str) -> list[Token]:
             word = found.group()
             kind = _KINDS.get(name, name)
             if name == "bare":
-                kind = KEYWORD if word.upper() in _RESERVED else NAME
+                kind = KEYWORD if word.upper() in SQL_WORDS else NAME
             if kind == KEYWORD:
                 word = word.upper()
         tokens.append(Token(kind, word, position, end))

@@ -8,7 +8,6 @@ that its number is never given again; nobody is shown it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from mlcore import errors
@@ -88,27 +87,6 @@ def of_model(model: ModelRecord, version: int) -> Record:
     if read is None or read.deleted:
         raise missing(model.model.name, version)
     return read
-
-
-def latest(models: Sequence[ModelRecord]) -> list[list[ModelVersion]]:
-    """For each model its greatest version in each stage, by number; one BatchGetItem for each
-    hundred."""
-    wanted = [
-        (model, keys.model_version(model.home, version))
-        for model in models
-        for version in sorted(model.model.latest.values())
-    ]
-    items = table.batch_get([place for _, place in wanted])
-    calls = [
-        partial(record, item, model)
-        for (model, _), item in zip(wanted, items, strict=True)
-        if item is not None
-    ]
-    found: dict[str, list[ModelVersion]] = {}
-    for read in table.parallel(calls):
-        if not read.deleted:
-            found.setdefault(read.model.incarnation, []).append(read.version)
-    return [found.get(model.incarnation, []) for model in models]
 
 
 def all_of(model: ModelRecord) -> Iterator[Record]:
