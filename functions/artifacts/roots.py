@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlcore.http import Request
 from mlcore.limits import registry as limits
-from mlcore.limits.model_sources import is_model_uri, model_uri
+from mlcore.limits.model_sources import model_of, parse
 from mlcore.queries import artifacts
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import model_versions
@@ -30,8 +30,7 @@ def of_model_version(name: str, version: str, request: Request) -> str:
     if location.startswith(_RUNS):
         run_id, _, path = location.removeprefix(_RUNS).partition("/")
         return f"{of_run(run_id, request)}/{path}"
-    if is_model_uri(location):
-        model_id = model_uri(location).model_id
-        if model_id is not None:
-            return of_logged_model(model_id, request)
+    model = model_of(parse(location))
+    if model is not None and model.model_id is not None:
+        return of_logged_model(model.model_id, request)
     return location

@@ -18,10 +18,9 @@ from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry.names import NameTaken
 from mlcore.repos.registry.registered_models import Record
 from mlcore.responses import registry as responses
+from mlcore.settle import Conflict, settle
 from registry import messages as m
 from registry import prompts
-
-CONFLICT_ATTEMPTS = 60
 
 
 def create_registered_model(message: m.CreateRegisteredModel, request: Request) -> dict[str, Any]:
@@ -60,11 +59,12 @@ def update_registered_model(message: m.UpdateRegisteredModel, request: Request) 
 def rename_registered_model(message: m.RenameRegisteredModel, request: Request) -> dict[str, Any]:
     """One transaction, however many versions there are. The old name is free at once."""
     limits.check_name(message.new_name, "new_name")
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> None:
         read = _get(message.name, request)
         if message.new_name == message.name:
             registered_models.touch_name(read)
-            break
+            return
         try:
             moved = request.moving_grants(message.name, message.new_name)
             model_names.rename(read, message.new_name, moved)
@@ -72,25 +72,25 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
             raise errors.ResourceAlreadyExists(
                 f"Registered Model (name={message.new_name}) already exists."
             ) from taken
-        except ConditionFailed:
-            continue
-        break
-    else:
-        raise registered_models.busy()
+        except ConditionFailed as failed:
+            raise Conflict from failed
+
+    settle("model", attempt)
     return _whole(_get(message.new_name, request))
 
 
 def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) -> dict[str, Any]:
     """The model is gone with its item; what else there was of it is cleared then."""
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> Record:
         read = _get(message.name, request)
         try:
             model_names.delete(read, request.moving_grants(message.name, None))
-        except ConditionFailed:
-            continue
-        break
-    else:
-        raise registered_models.busy()
+        except ConditionFailed as failed:
+            raise Conflict from failed
+        return read
+
+    read = settle("model", attempt)
     model_homes.clear(read.home, read.incarnation)
     return {}
 

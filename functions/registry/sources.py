@@ -9,6 +9,7 @@ from mlcore import errors
 from mlcore.entities import LoggedModel, ModelVersion
 from mlcore.http import Request
 from mlcore.limits import model_sources as limits
+from mlcore.limits.model_sources import Source
 from mlcore.limits.registry import LATEST, canonical_stage, version_number
 from mlcore.observability import logger
 from mlcore.prompts import is_prompt
@@ -24,7 +25,7 @@ VERSIONS_TAG = "mlflow.modelVersions"
 
 
 class Origin(NamedTuple):
-    source: str
+    source: Source
     storage_location: str
     run_id: str | None
     model_id: str | None
@@ -34,22 +35,21 @@ class Origin(NamedTuple):
 def of_request(message: CreateModelVersion, request: Request) -> Origin:
     """Checks the source as MLflow does, in its order, and finds the files behind it."""
     is_prompt = prompts.are_prompt_tags(message.tags)
-    limits.check_source(message.source, is_prompt=is_prompt)
-    origin = Origin(message.source, message.source, message.run_id, message.model_id)
+    source = limits.check_source(message.source, is_prompt=is_prompt)
+    origin = Origin(source, source.uri, message.run_id, message.model_id)
     if is_prompt:
         return origin
-    if limits.is_model_uri(message.source):
-        limits.check_registry(message.source)
-        uri = limits.model_uri(message.source)
-        if uri.model_id is None:
-            origin = _of_version(message, request, uri)
+    limits.check_registry(source)
+    copied = limits.model_of(source)
+    if copied is not None and copied.model_id is None:
+        origin = _of_version(message, request, copied)
     if not origin.model_id:
         _check_run(origin.source, origin.run_id or "", request)
         return origin
     model = _logged_model(origin, request)
     _check_model(origin.source, model)
     location = origin.storage_location
-    if limits.is_model_uri(origin.source) and limits.model_uri(origin.source).model_id:
+    if origin.source.model is not None:
         location = model.artifact_location
     return origin._replace(
         storage_location=location, run_id=origin.run_id or model.source_run_id, model=model
@@ -112,10 +112,11 @@ def _of_version(message: CreateModelVersion, request: Request, uri: limits.Model
             f"Invalid model version source: '{message.source}'. The run_id and model_id request "
             "parameters must match the referenced model version."
         )
-    return Origin(f"models:/{uri.name}/{found.version}", found.storage_location, found.run_id, None)
+    source = limits.parse(f"models:/{uri.name}/{found.version}")
+    return Origin(source, found.storage_location, found.run_id, None)
 
 
-def _check_run(source: str, run_id: str, request: Request) -> None:
+def _check_run(source: Source, run_id: str, request: Request) -> None:
     if limits.is_local(source):
         if run_id and limits.is_inside_directory(source, _root_of_run(run_id, source, request)):
             return
@@ -126,7 +127,7 @@ def _check_run(source: str, run_id: str, request: Request) -> None:
         if named == run_id:
             return
         raise limits.not_owned(source, "run_id")
-    if limits.is_model_uri(source) and limits.model_uri(source).model_id is not None:
+    if source.model is not None and source.model.model_id is not None:
         raise limits.not_owned(source, "model_id")
     if limits.is_proxied(source):
         if run_id and limits.is_below(source, _root_of_run(run_id, source, request)):
@@ -145,15 +146,14 @@ def _logged_model(origin: Origin, request: Request) -> LoggedModel:
         raise
 
 
-def _check_model(source: str, model: LoggedModel) -> None:
+def _check_model(source: Source, model: LoggedModel) -> None:
     if limits.is_local(source):
         if limits.is_inside_directory(source, model.artifact_location):
             return
         raise limits.local_refused(source, "model_id")
     limits.check_absolute(source)
-    if limits.is_model_uri(source):
-        named = limits.model_uri(source).model_id
-        if named is not None and named != model.model_id:
+    if source.model is not None:
+        if source.model.model_id != model.model_id:
             raise limits.not_owned(source, "model_id")
     elif limits.run_of(source) is not None or (
         limits.is_proxied(source) and not limits.is_below(source, model.artifact_location)
@@ -161,7 +161,7 @@ def _check_model(source: str, model: LoggedModel) -> None:
         raise limits.not_owned(source, "model_id")
 
 
-def _root_of_run(run_id: str, source: str, request: Request) -> str:
+def _root_of_run(run_id: str, source: Source, request: Request) -> str:
     """Where the run's artifacts are; a run of another workspace looks missing."""
     try:
         read = runs.load(run_id, request.workspace)

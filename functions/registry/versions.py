@@ -32,7 +32,7 @@ def create_model_version(message: m.CreateModelVersion, request: Request) -> dic
         description=message.description,
         user_id=None,
         current_stage=NO_STAGE,
-        source=origin.source,
+        source=origin.source.uri,
         storage_location=origin.storage_location,
         run_id=origin.run_id,
         run_link=message.run_link,

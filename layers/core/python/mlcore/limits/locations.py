@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Final
-from urllib.parse import ParseResult, unquote, urlparse, urlunparse
+from urllib.parse import ParseResult, SplitResult, unquote, urlparse, urlunparse
 
 from mlcore.errors import InvalidParameterValue
 
@@ -81,7 +81,7 @@ def _decoded(query: str, field: str) -> str:
     raise InvalidParameterValue("Invalid query string")
 
 
-def check_scheme(parsed: ParseResult, field: str) -> None:
+def check_scheme(parsed: ParseResult | SplitResult, field: str) -> None:
     """Schemes that name a host are refused unless the deployment allows them: we would connect to
     that host."""
     scheme = parsed.scheme

@@ -8,7 +8,7 @@ import posixpath
 import re
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import ParseResult, unquote, unquote_plus, urlparse, urlsplit
+from urllib.parse import SplitResult, unquote, unquote_plus, urlparse, urlsplit
 from urllib.request import url2pathname
 
 from mlcore.errors import InvalidParameterValue
@@ -31,27 +31,60 @@ class ModelUri(NamedTuple):
     alias: str | None = None
 
 
-def check_source(source: str, *, is_prompt: bool) -> None:
-    """What is refused before anything is looked up."""
+class Source(NamedTuple):
+    """A URI or a path as a request or a version has it, parsed."""
+
+    uri: str
+    parts: SplitResult
+    """A fragment is left in the path or the query: the names of models may have one."""
+    model: ModelUri | None
+    """What a proper ``models:/`` URI names."""
+
+    @property
+    def is_model_uri(self) -> bool:
+        """Whether it would be a ``models:/`` URI, proper or not."""
+        return self.parts.scheme == "models"
+
+    @property
+    def path(self) -> str:
+        """Without a fragment."""
+        return self.parts.path.partition("#")[0]
+
+
+def parse(uri: str) -> Source:
+    """Raises InvalidParameterValue if it is no URI at all."""
+    try:
+        parts = urlsplit(uri, allow_fragments=False)
+    except ValueError:
+        raise InvalidParameterValue(f"Invalid model version source: '{uri}'.") from None
+    return Source(uri, parts, _model(parts.path) if parts.scheme == "models" else None)
+
+
+def check_source(uri: str, *, is_prompt: bool) -> Source:
+    """The source, unless it is refused before anything is looked up."""
     pattern = os.environ.get(_PATTERN_SETTING)
-    if pattern and not re.search(pattern, source):
-        raise InvalidParameterValue(f"Invalid model version source: '{source}'.")
-    if is_prompt and source not in PROMPT_SOURCES:
+    if pattern and not re.search(pattern, uri):
+        raise InvalidParameterValue(f"Invalid model version source: '{uri}'.")
+    if is_prompt and uri not in PROMPT_SOURCES:
         raise InvalidParameterValue(
-            f"Invalid prompt source: '{source}'. Prompt sources must use an MLflow placeholder."
+            f"Invalid prompt source: '{uri}'. Prompt sources must use an MLflow placeholder."
         )
-    check_scheme(_parsed(source), "source")
+    source = parse(uri)
+    check_scheme(source.parts, "source")
+    return source
 
 
-def is_model_uri(source: str) -> bool:
-    return _parsed(source).scheme == "models"
+def model_of(source: Source) -> ModelUri | None:
+    """What a ``models:/`` source names; None if the source is another. Raises
+    InvalidParameterValue if it is no proper one."""
+    if source.is_model_uri and source.model is None:
+        raise not_owned(source, "model_id")
+    return source.model
 
 
-def model_uri(source: str) -> ModelUri:
-    """Raises InvalidParameterValue if it is no proper ``models:/`` URI."""
-    parsed = urlparse(source, allow_fragments=False)
-    parts = parsed.path.lstrip("/").split("/")
-    if parsed.path.startswith("/") and len(parts) <= 2 and parts[0].strip():
+def _model(path: str) -> ModelUri | None:
+    parts = path.lstrip("/").split("/")
+    if path.startswith("/") and len(parts) <= 2 and parts[0].strip():
         if len(parts) == 2 and parts[1].strip():
             name, suffix = parts
             if suffix.isdigit():
@@ -65,88 +98,91 @@ def model_uri(source: str) -> ModelUri:
                 return ModelUri(model_id=alias)
             if alias.strip():
                 return ModelUri(name=name, alias=alias)
-    raise not_owned(source, "model_id")
+    return None
 
 
-def check_registry(source: str) -> None:
+def check_registry(source: Source) -> None:
     """A ``models:`` URI names no other registry."""
-    if _parsed(source).netloc:
+    if source.is_model_uri and source.parts.netloc:
         raise InvalidParameterValue(
-            f"Invalid model version source: '{source}'. Registered model sources must use the "
+            f"Invalid model version source: '{source.uri}'. Registered model sources must use the "
             "active model registry."
         )
 
 
-def is_local(source: str) -> bool:
+def is_local(source: Source) -> bool:
     """Whether the source is a path of the machine that asks, or of ours."""
-    parsed = _parsed(source)
-    if parsed.scheme == "":
+    if source.parts.scheme == "":
         return True
-    host = parsed.hostname
-    if parsed.scheme == "file":
+    host = source.parts.hostname
+    if source.parts.scheme == "file":
         if host and host != "." and not host.startswith(("localhost", "127.0.0.1")):
             raise InvalidParameterValue(
-                f"{source} is not a valid remote uri. For remote access on windows, please "
+                f"{source.uri} is not a valid remote uri. For remote access on windows, please "
                 "consider using a different scheme such as SMB (e.g. smb://<hostname>/<path>)."
             )
         return True
     return False
 
 
-def is_inside_directory(source: str, root: str) -> bool:
+def is_inside_directory(source: Source, root: str) -> bool:
     """Whether a local source is a local root or below it, symbolic links resolved."""
-    return is_local(root) and _path(root) in (_path(source), *_path(source).parents)
+    directory = parse(root)
+    return is_local(directory) and _path(directory) in (_path(source), *_path(source).parents)
 
 
-def local_refused(source: str, parameter: str) -> InvalidParameterValue:
+def local_refused(source: Source, parameter: str) -> InvalidParameterValue:
     return InvalidParameterValue(
-        f"Invalid model version source: '{source}'. To use a local path as a model version "
+        f"Invalid model version source: '{source.uri}'. To use a local path as a model version "
         f"source, the {parameter} request parameter has to be specified and the local path has to "
         f"be contained within the artifact directory of the run specified by the {parameter}."
     )
 
 
-def not_owned(source: str, parameter: str) -> InvalidParameterValue:
+def not_owned(source: Source, parameter: str) -> InvalidParameterValue:
     return InvalidParameterValue(
-        f"Invalid model version source: '{source}'. The {parameter} request parameter must "
+        f"Invalid model version source: '{source.uri}'. The {parameter} request parameter must "
         "identify the resource that contains the source."
     )
 
 
-def check_absolute(source: str) -> None:
+def check_absolute(source: Source) -> None:
     """No relative part anywhere in a source that is no local path, however it is encoded."""
-    decoded = source
+    decoded = source.uri
     while (once_more := unquote_plus(decoded)) != decoded:
         decoded = once_more
-    path = re.sub(r"/+", "/", _parsed(decoded).path.rstrip("/"))
+    try:
+        # What it decodes to is another URI, and ``;`` may end its path.
+        path = re.sub(r"/+", "/", urlparse(decoded).path.rstrip("/"))
+    except ValueError:
+        raise InvalidParameterValue(f"Invalid model version source: '{decoded}'.") from None
     traversal = "\0" in path or ".." in decoded.split("/")
     if traversal or not path.startswith("/") or posixpath.normpath(path) != path:
         raise InvalidParameterValue(
-            f"Invalid model version source: '{source}'. If supplying a source as an http, https, "
-            "local file path, ftp, objectstore, or mlflow-artifacts uri, an absolute path must be "
-            "provided without relative path references present. "
+            f"Invalid model version source: '{source.uri}'. If supplying a source as an http, "
+            "https, local file path, ftp, objectstore, or mlflow-artifacts uri, an absolute path "
+            "must be provided without relative path references present. "
             "Please provide an absolute path."
         )
 
 
-def run_of(source: str) -> str | None:
+def run_of(source: Source) -> str | None:
     """The run that a ``runs:/`` source names; None if the source is another. Raises
     InvalidParameterValue."""
-    parsed = _parsed(source)
-    if parsed.scheme != "runs":
+    if source.parts.scheme != "runs":
         return None
-    if parsed.netloc:
+    if source.parts.netloc:
         raise not_owned(source, "run_id")
-    run_id = parsed.path[1:].split("/")[0] if parsed.path.startswith("/") else ""
+    run_id = source.path[1:].split("/")[0] if source.path.startswith("/") else ""
     if not run_id:
         raise InvalidParameterValue(
-            f"Not a proper runs:/ URI: {source}. Runs URIs must be of the form "
+            f"Not a proper runs:/ URI: {source.uri}. Runs URIs must be of the form "
             "'runs:/<run_id>/run-relative/path/to/artifact'"
         )
     return run_id
 
 
-def is_proxied(source: str) -> bool:
+def is_proxied(source: Source) -> bool:
     """Whether the source is behind an artifact proxy of MLflow's."""
     scheme, _, parts = _normalized(source)
     return scheme == "mlflow-artifacts" or (
@@ -155,10 +191,10 @@ def is_proxied(source: str) -> bool:
     )
 
 
-def is_below(source: str, root: str) -> bool:
+def is_below(source: Source, root: str) -> bool:
     """Whether a URI is another or below it."""
     scheme, host, parts = _normalized(source)
-    root_scheme, root_host, root_parts = _normalized(root)
+    root_scheme, root_host, root_parts = _normalized(parse(root))
     return (
         (scheme, host) == (root_scheme, root_host)
         and bool(root_parts)
@@ -166,10 +202,9 @@ def is_below(source: str, root: str) -> bool:
     )
 
 
-def _normalized(uri: str) -> tuple[str, str, tuple[str, ...]]:
-    parsed = urlsplit(uri)
-    parts = [_unquoted(part) for part in parsed.path.split("/") if part]
-    return parsed.scheme.lower(), parsed.netloc.lower(), tuple(parts)
+def _normalized(source: Source) -> tuple[str, str, tuple[str, ...]]:
+    parts = [_unquoted(part) for part in source.path.split("/") if part]
+    return source.parts.scheme.lower(), source.parts.netloc.lower(), tuple(parts)
 
 
 def _unquoted(text: str) -> str:
@@ -178,13 +213,6 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _path(source: str) -> Path:
-    path = urlparse(source).path if source.startswith("file:") else source
+def _path(source: Source) -> Path:
+    path = source.path if source.uri.startswith("file:") else source.uri
     return Path(url2pathname(path)).resolve()
-
-
-def _parsed(source: str) -> ParseResult:
-    try:
-        return urlparse(source)
-    except ValueError:
-        raise InvalidParameterValue(f"Invalid model version source: '{source}'.") from None

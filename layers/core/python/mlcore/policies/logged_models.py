@@ -7,6 +7,7 @@ from typing import Any
 
 from mlcore.auth.permissions import ANY, LOGGED_MODEL, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement
+from mlcore.models.logged_models import LoggedModel
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     Policy,
@@ -25,7 +26,7 @@ def on_models(access: Access, model_ids: Iterable[str], action: str) -> bool:
     for item in logged_models.find(distinct, access.workspace) if distinct else []:
         if item is None:
             return False
-        if not access.allows(*inside(item["experiment_id"]["S"], LOGGED_MODEL, action)):
+        if not access.allows(*inside(LoggedModel.of(item).experiment_id, LOGGED_MODEL, action)):
             return False
     return True
 

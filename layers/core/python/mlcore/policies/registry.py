@@ -8,7 +8,7 @@ from typing import Any
 from mlcore.auth.permissions import ANY, PROMPT, REGISTERED_MODEL, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.errors import InvalidParameterValue
-from mlcore.limits.model_sources import ModelUri, is_model_uri, model_uri
+from mlcore.limits.model_sources import ModelUri, parse
 from mlcore.policies import places
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
@@ -126,7 +126,7 @@ def search_versions(access: Access, message: Any) -> bool:
 def _source(source: str) -> ModelUri | None:
     """What is copied, None for other sources and for what the registry will refuse."""
     try:
-        return model_uri(source) if is_model_uri(source) else None
+        return parse(source).model
     except InvalidParameterValue:
         return None
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore.artifacts import Entry, locate, safe_path, store
+from mlcore.models.runs import Run
 from mlcore.repos.runs import runs
 
 
 def root_of_run(run_id: str, workspace: str) -> str:
     """Raises ResourceDoesNotExist, also for a run of another workspace."""
-    location: str = runs.load(run_id, workspace).document.item["artifact_uri"]["S"]
-    return location
+    return Run.of(runs.load(run_id, workspace).document.item).artifact_uri
 
 
 def of_run(run_id: str, path: str, workspace: str) -> dict[str, Any]:

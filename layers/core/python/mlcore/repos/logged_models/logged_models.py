@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.attributes import ItemAttribute
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
-from mlcore.db.table import Put, TransactionFailed, back_off, table
+from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, DELETED, LoggedModel, ModelMetric
 from mlcore.ids import now_ms
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
@@ -24,8 +25,8 @@ from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, 
 from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.logged_models import points as logged_model_points
+from mlcore.settle import Conflict, settle
 
-WRITE_ATTEMPTS = 60
 LOCATIONS_KEPT = 20_000
 
 _locations: dict[str, str] = {}
@@ -37,14 +38,16 @@ class Record(NamedTuple):
     document: Document
 
     @property
+    def item(self) -> LoggedModelItem:
+        return LoggedModelItem.of(self.document.item)
+
+    @property
     def model_id(self) -> str:
-        model_id: str = self.document.item["model_id"]["S"]
-        return model_id
+        return self.item.model_id
 
     @property
     def stage(self) -> str:
-        stage: str = self.document.item["stage"]["S"]
-        return stage
+        return self.item.stage
 
 
 def load(model_id: str, workspace: str) -> Record:
@@ -77,7 +80,8 @@ def find(
         found.update(_read(lost, None))
     items = [found.get(model_id) for model_id in model_ids]
     return [
-        item if item is not None and item["workspace"]["S"] == workspace else None for item in items
+        item if item is not None and LoggedModelItem.of(item).workspace == workspace else None
+        for item in items
     ]
 
 
@@ -87,9 +91,7 @@ def artifact_location(model_id: str, workspace: str) -> str:
     Raises:
         ResourceDoesNotExist: there is no such model, or it was deleted.
     """
-    read = load_active(model_id, workspace)
-    location: str = read.document.item["artifact_location"]["S"]
-    return location
+    return load_active(model_id, workspace).item.artifact_location
 
 
 def load_active(model_id: str, workspace: str) -> Record:
@@ -147,7 +149,7 @@ def create(model: LoggedModel, workspace: str) -> None:
     )
     table.batch_write(children)
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(LoggedModelItem.PK)
     # The id is new and random: what is there already is this very model, whose answer was lost.
     with contextlib.suppress(TransactionFailed):
         table.transact(
@@ -165,7 +167,9 @@ the write."""
 def write(read: Record, decide: Decision) -> None:
     """Changes tags and params; decides again whenever another writer came first."""
     current = read
-    for attempt in range(WRITE_ATTEMPTS):
+
+    def attempt() -> None:
+        nonlocal current
         sets, removals = decide(current)
         if not any(sets.values()) and not removals:
             return
@@ -175,28 +179,26 @@ def write(read: Record, decide: Decision) -> None:
             if failed.item is None:
                 raise missing(current.model_id) from failed
             current = record(failed.item)
-        except TooLarge:
+            raise Conflict from failed
+        except TooLarge as too_large:
             # Others may have filled the item that this writer took for emptier.
             seen, current = current, _again(current)
-            if current.document.item["version"] == seen.document.item["version"]:
+            if current.item.version == seen.item.version:
                 raise
-        else:
-            return
-        if attempt:
-            back_off(attempt)
-    raise errors.TemporarilyUnavailable("The model is busy with other writes. Try again.")
+            raise Conflict from too_large
+
+    settle("model", attempt)
 
 
 def set_status(read: Record, status: str) -> Record:
     """The model as it is then."""
-    return _set(read, {"status": string(status)})
+    return _set(read, (LoggedModelItem.status, status))
 
 
 def delete(read: Record) -> None:
     """Marks the model as deleted; it stays readable for who asks for deleted ones."""
-    created = int(read.document.item["creation_time"]["N"])
-    lsi1sk = keys.lsi1_logged_model(DELETED, created, read.model_id)
-    _set(read, {"stage": string(DELETED), "lsi1sk": string(lsi1sk)})
+    lsi1sk = keys.lsi1_logged_model(DELETED, read.item.creation_time, read.model_id)
+    _set(read, (LoggedModelItem.stage, DELETED), (LoggedModelItem.lsi1sk, lsi1sk))
 
 
 def entity(read: Record) -> LoggedModel:
@@ -215,12 +217,12 @@ def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
         points = logged_model_points.read if all_points else logged_model_points.read_inline
         return _entity(record(item).document, points(item))
 
-    at_hand = ("overflow", "more_points") if all_points else ("overflow",)
-    lacking = {
-        position: item
-        for position, item in enumerate(items)
-        if any(attribute in item for attribute in at_hand)
-    }
+    def lacks(item: Raw) -> bool:
+        model = view(item)
+        return model.overflow is not None or (all_points and model.more_points is not None)
+
+    view = LoggedModelItem.of
+    lacking = {position: item for position, item in enumerate(items) if lacks(item)}
     completed = table.parallel([partial(complete, item) for item in lacking.values()])
     by_position = dict(zip(lacking, completed, strict=True))
     return [
@@ -229,9 +231,9 @@ def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
     ]
 
 
-def record(item: Raw) -> Record:
-    owner = (item["experiment_id"]["S"], item["model_id"]["S"])
-    return Record(document.load(item, owner, MAPS))
+def record(raw: Raw) -> Record:
+    item = LoggedModelItem.of(raw)
+    return Record(document.load(raw, (item.experiment_id, item.model_id), MAPS))
 
 
 def _again(read: Record) -> Record:
@@ -241,11 +243,12 @@ def _again(read: Record) -> Record:
     return record(item)
 
 
-def _set(read: Record, attributes: Raw) -> Record:
+def _set(read: Record, *values: tuple[ItemAttribute[Any], Any]) -> Record:
     update = Update()
     document.touch(update)
-    for name, value in {**attributes, "last_update_time": number(now_ms())}.items():
-        update.set(name, value)
+    for attribute, value in values:
+        update.set(attribute, value)
+    update.set(LoggedModelItem.last_update_time, now_ms())
     _require_model(update)
     try:
         return record(table.update(read.document.key, update, returning=True))
@@ -254,7 +257,7 @@ def _set(read: Record, attributes: Raw) -> Record:
 
 
 def _require_model(update: Update) -> None:
-    update.require_exists("model_id")
+    update.require_exists(LoggedModelItem.model_id)
 
 
 def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]:
@@ -272,7 +275,7 @@ def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]
     for model_id, item in zip(places, items, strict=True):
         if item is not None:
             found[model_id] = item
-            _remember(model_id, item["experiment_id"]["S"])
+            _remember(model_id, LoggedModelItem.of(item).experiment_id)
     return found
 
 
@@ -282,7 +285,7 @@ def _locate(model_ids: Sequence[str]) -> None:
     items = table.batch_get(places) if len(places) > 1 else [table.get(place) for place in places]
     for model_id, item in zip(model_ids, items, strict=True):
         if item is not None:
-            _remember(model_id, item["experiment_id"]["S"])
+            _remember(model_id, LoggedModelReference.of(item).experiment_id)
 
 
 def _remember(model_id: str, experiment_id: str) -> None:
@@ -292,18 +295,18 @@ def _remember(model_id: str, experiment_id: str) -> None:
 
 
 def _entity(read: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
-    item = read.item
+    item = LoggedModelItem.of(read.item)
     return LoggedModel(
-        model_id=item["model_id"]["S"],
-        experiment_id=item["experiment_id"]["S"],
-        name=item["name"]["S"],
-        artifact_location=item["artifact_location"]["S"],
-        creation_time=int(item["creation_time"]["N"]),
-        last_update_time=int(item["last_update_time"]["N"]),
-        status=item["status"]["S"],
-        lifecycle_stage=item["stage"]["S"],
-        model_type=item["model_type"]["S"],
-        source_run_id=item["source_run_id"]["S"],
+        model_id=item.model_id,
+        experiment_id=item.experiment_id,
+        name=item.name,
+        artifact_location=item.artifact_location,
+        creation_time=item.creation_time,
+        last_update_time=item.last_update_time,
+        status=item.status,
+        lifecycle_stage=item.stage,
+        model_type=item.model_type,
+        source_run_id=item.source_run_id,
         params=read.texts("params"),
         tags=read.texts("tags"),
         metrics=metrics,

@@ -12,18 +12,18 @@ one stays.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
 from mlcore.entities import ModelMetric
 from mlcore.ids import now_ms
-from mlcore.models.logged_models import LoggedModelPoints
+from mlcore.models.logged_models import LoggedModel, LoggedModelPoints
 from mlcore.repos import document
 
 INLINE_BYTES = 16_000
@@ -50,7 +50,7 @@ class _Pack(NamedTuple):
 def read(item: Raw) -> tuple[ModelMetric, ...]:
     """All points of a model as its item was read; one Query if it has more than the item holds."""
     texts = _inline(item)
-    if "more_points" in item:
+    if LoggedModel.of(item).more_points is not None:
         texts = {**dict(_outside(item)), **texts}
     return _merged(texts)
 
@@ -83,56 +83,60 @@ def write(item: Raw, points: Sequence[ModelMetric]) -> None:
     if len(packs) == 1 and len(packs[0].text) <= min(INLINE_PACK_BYTES, INLINE_BYTES - taken):
         _put_inline(item, packs[0])
         return
-    if packs and "more_points" not in item:
+    if packs and LoggedModel.of(item).more_points is None:
         update = Update()
         document.touch(update)
-        update.set("more_points", {"BOOL": True})
-        update.require_exists("PK")
-        table.update(_key(item), update)
+        update.set(LoggedModel.more_points, True)
+        update.require_exists(LoggedModel.PK)
+        table.update(key_in(item), update)
     table.parallel([partial(_put_outside, item, pack) for pack in packs])
 
 
 def _put_inline(item: Raw, pack: _Pack) -> None:
     update = Update()
     document.touch(update)
-    update.set(("points", pack.suffix), string(pack.text))
-    update.require_absent(("points", pack.suffix))
+    update.set((LoggedModel.points, pack.suffix), pack.text)
+    update.require_absent((LoggedModel.points, pack.suffix))
     try:
-        table.update(_key(item), update)
+        table.update(key_in(item), update)
     except ConditionFailed as failed:
-        if failed.item is None or pack.suffix not in failed.item["points"]["M"]:
+        if failed.item is None or pack.suffix not in _inline(failed.item):
             raise
 
 
 def _put_outside(item: Raw, pack: _Pack) -> None:
-    place = keys.logged_model_points(item["experiment_id"]["S"], item["model_id"]["S"], pack.suffix)
-    model = LoggedModelPoints(
+    model = LoggedModel.of(item)
+    place = keys.logged_model_points(model.experiment_id, model.model_id, pack.suffix)
+    outside = LoggedModelPoints(
         PK=place.pk,
         SK=place.sk,
-        model_id=item["model_id"]["S"],
+        model_id=model.model_id,
         points=pack.text,
         updated_at=now_ms(),
         version=1,
     )
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(LoggedModelPoints.PK)
     try:
-        table.put(model.serialize(), absent)
+        table.put(outside.serialize(), absent)
     except ConditionFailed:
         return  # this very pack, of a request whose answer was lost
 
 
 def _outside(item: Raw) -> Iterator[tuple[str, str]]:
-    prefix = keys.logged_model_points_prefix(item["model_id"]["S"])
-    for found in table.query_all(item["PK"]["S"], prefix=prefix, attributes=["SK", "points"]):
-        yield found["SK"]["S"].removeprefix(prefix), found["points"]["S"]
+    model = LoggedModel.of(item)
+    prefix = keys.logged_model_points_prefix(model.model_id)
+    attributes = [LoggedModelPoints.SK, LoggedModelPoints.points]
+    for found in table.query_all(model.PK, prefix=prefix, attributes=attributes):
+        pack = LoggedModelPoints.of(found)
+        yield pack.SK.removeprefix(prefix), pack.points
 
 
-def _inline(item: Raw) -> dict[str, str]:
-    return {suffix: text["S"] for suffix, text in item["points"]["M"].items()}
+def _inline(item: Raw) -> Mapping[str, str]:
+    return LoggedModel.of(item).points
 
 
-def _merged(texts: dict[str, str]) -> tuple[ModelMetric, ...]:
+def _merged(texts: Mapping[str, str]) -> tuple[ModelMetric, ...]:
     packs = sorted((json.loads(text)[0], suffix) for suffix, text in texts.items())
     found: dict[Identity, ModelMetric] = {}
     for _, suffix in packs:
@@ -150,7 +154,3 @@ def _pack(points: Sequence[ModelMetric]) -> _Pack:
 
 def _identity(point: ModelMetric) -> Identity:
     return point.key, point.timestamp, point.step, point.run_id
-
-
-def _key(item: Raw) -> keys.Key:
-    return keys.Key(item["PK"]["S"], item["SK"]["S"])

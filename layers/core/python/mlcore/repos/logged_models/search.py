@@ -17,6 +17,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST
 from mlcore.db.table import Page, table
 from mlcore.entities import ACTIVE, Experiment, LoggedModel
+from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.logged_models import logged_models
 from mlcore.search import logged_models as language
@@ -71,8 +72,9 @@ def _rows(pages: Iterator[list[Raw]], query: Query) -> Iterator[_Found]:
     holds = language.predicate(query.comparisons, query.datasets)
     key_of = language.sort_key(query.ordering)
     all_points = language.reads_points(query.comparisons, query.datasets, query.ordering)
+    view = LoggedModelItem.of
     for items in pages:
-        active = [item for item in items if item["stage"]["S"] == ACTIVE]
+        active = [item for item in items if view(item).stage == ACTIVE]
         models = logged_models.entities(active, all_points=all_points)
         for model, item in zip(models, active, strict=True):
             key = key_of(model)
@@ -101,8 +103,14 @@ def _by_id(
         for experiment in known
         if experiment is not None and accepts(experiment)
     }
-    items = [item for item in found if item is not None and item["experiment_id"]["S"] in accepted]
-    yield sorted(items, key=lambda item: (-int(item["creation_time"]["N"]), item["model_id"]["S"]))
+    view = LoggedModelItem.of
+
+    def newest_first(item: Raw) -> tuple[int, str]:
+        model = view(item)
+        return -model.creation_time, model.model_id
+
+    items = [item for item in found if item is not None and view(item).experiment_id in accepted]
+    yield sorted(items, key=newest_first)
 
 
 def _streams(

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, string
+from mlcore.db.expression import Condition
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
+from mlcore.models.base import KEY
+from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
 
 CLEARED_TOGETHER = 1_000
 
@@ -16,17 +18,20 @@ CLEARED_TOGETHER = 1_000
 def clear(home: str, incarnation: str) -> None:
     """Removes all of a deleted model: aliases, versions, the links of their runs, at last the claim
     to the partition. Nobody reaches any of it, so it may stop anywhere and be done again."""
-    owner = table.get(keys.model_home(home))
-    if owner is None or owner["incarnation"]["S"] != incarnation:
+    item = table.get(keys.model_home(home))
+    if item is None:
         return
-    model = table.get(keys.model_at(owner["model_pk"]["S"]))
-    if model is not None and model["incarnation"]["S"] == incarnation:
+    owner = ModelHome.of(item)
+    if owner.incarnation != incarnation:
+        return
+    model = table.get(keys.model_at(owner.model_pk))
+    if model is not None and RegisteredModel.of(model).incarnation == incarnation:
         return
     left = _children(home)
     while chunk := list(islice(left, CLEARED_TOGETHER)):
         table.batch_write(deletes=chunk)
     mine = Condition()
-    mine.require_equal("incarnation", string(incarnation))
+    mine.require_equal(ModelHome.incarnation, incarnation)
     try:
         table.delete(keys.model_home(home), mine)
     except ConditionFailed:
@@ -35,14 +40,17 @@ def clear(home: str, incarnation: str) -> None:
 
 def _children(home: str) -> Iterator[keys.Key]:
     kept = {keys.model_at(home).sk, keys.model_home(home).sk}
-    for item in table.query_all(
-        home, attributes=["PK", "SK", "run_id", "incarnation", "model_version"]
-    ):
-        place = keys.Key(item["PK"]["S"], item["SK"]["S"])
+    attributes = [
+        *KEY,
+        ModelVersion.run_id,
+        ModelVersion.incarnation,
+        ModelVersion.model_version,
+    ]
+    for item in table.query_all(home, attributes=attributes):
+        place = key_in(item)
         if place.sk in kept:
             continue
-        if "run_id" in item and item["run_id"]["S"]:
-            yield keys.run_model_version(
-                item["run_id"]["S"], item["incarnation"]["S"], int(item["model_version"]["N"])
-            )
+        version = ModelVersion.of(item)
+        if version.run_id:
+            yield keys.run_model_version(version.run_id, version.incarnation, version.model_version)
         yield place

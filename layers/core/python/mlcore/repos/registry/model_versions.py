@@ -12,27 +12,21 @@ from typing import NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
-from mlcore.db.table import (
-    Change,
-    Check,
-    Operation,
-    Put,
-    TransactionFailed,
-    back_off,
-    table,
-)
+from mlcore.db.table import Change, Check, Operation, Put, TransactionFailed, table
 from mlcore.entities import ModelVersion, RegisteredModel
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.registry import ModelHome, ModelVersionTag, RunModelVersion
 from mlcore.models.registry import ModelVersion as ModelVersionItem
-from mlcore.models.registry import ModelVersionTag, RunModelVersion
+from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import IS_PROMPT
 from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
 from mlcore.repos.registry import registered_models
 from mlcore.repos.registry.registered_models import Record as ModelRecord
+from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
 NO_STAGE = "None"
@@ -50,6 +44,10 @@ class Record(NamedTuple):
     version: ModelVersion
     document: Document
     model: ModelRecord
+
+    @property
+    def item(self) -> ModelVersionItem:
+        return ModelVersionItem.of(self.document.item)
 
     @property
     def deleted(self) -> bool:
@@ -92,7 +90,7 @@ def of_model(model: ModelRecord, version: int) -> Record:
 def all_of(model: ModelRecord) -> Iterator[Record]:
     """Every version that was not deleted, by number; one Query for each MB."""
     for item in table.query_all(model.home, prefix=keys.model_version_prefix()):
-        if item["type"]["S"] == ModelVersionItem.pattern.name:
+        if ModelVersionItem.of(item).type == ModelVersionItem.pattern.name:
             read = record(item, model)
             if not read.deleted:
                 yield read
@@ -101,31 +99,22 @@ def all_of(model: ModelRecord) -> Iterator[Record]:
 def of_run(workspace: str, run_id: str) -> list[Record]:
     """The versions that were made from a run: one Query for their links, then the versions and
     their homes, then their models. No index is asked, so nothing lags."""
-    links = [
-        item
-        for item in table.query_all(keys.run_ref(run_id).pk, prefix=keys.run_model_version_prefix())
-        if item["run_id"]["S"] == run_id
-    ]
-    places = [
-        keys.model_version(item["home"]["S"], int(item["model_version"]["N"])) for item in links
-    ]
-    homes = [keys.model_home(item["home"]["S"]) for item in links]
+    pk = keys.run_ref(run_id).pk
+    linked = map(RunModelVersion.of, table.query_all(pk, prefix=keys.run_model_version_prefix()))
+    links = [link for link in linked if link.run_id == run_id]
+    places = [keys.model_version(link.home, link.model_version) for link in links]
+    homes = [keys.model_home(link.home) for link in links]
     items = table.batch_get([*places, *homes])
-    owners = items[len(links) :]
+    owners = [ModelHome.of(item) for item in items[len(links) :] if item is not None]
+    owning = dict.fromkeys(keys.model_at(owner.model_pk) for owner in owners)
     models = {
         model.incarnation: model
-        for model in registered_models.find_many(
-            list(
-                dict.fromkeys(
-                    keys.model_at(owner["model_pk"]["S"]) for owner in owners if owner is not None
-                )
-            )
-        )
+        for model in registered_models.find_many(list(owning))
         if model.model.workspace == workspace
     }
     found = []
     for link, item in zip(links, items[: len(links)], strict=True):
-        model = models.get(link["incarnation"]["S"])
+        model = models.get(link.incarnation)
         if model is not None and item is not None:
             read = record(item, model)
             if not read.deleted and read.version.run_id == run_id:
@@ -138,7 +127,7 @@ def has_prompt_versions(model: ModelRecord) -> bool:
     if not model.has_prompt_versions:
         return False
     return any(
-        item["type"]["S"] == ModelVersionItem.pattern.name
+        ModelVersionItem.of(item).type == ModelVersionItem.pattern.name
         and record(item, model).version.tags.get(IS_PROMPT) == "true"
         for item in table.query_all(
             model.home, prefix=keys.model_version_prefix(), limit=READ_TOGETHER
@@ -154,25 +143,27 @@ def create(model: ModelRecord, draft: ModelVersion) -> ModelVersion:
     """
     creation_id = new_ulid()
     current = model
-    for attempt in range(registered_models.WRITE_ATTEMPTS):
+
+    def attempt() -> ModelVersion:
+        nonlocal current
         version = draft._replace(version=current.last_version + 1, name=current.model.name)
         try:
             table.transact(creation(current, version, creation_id), token=new_ulid())
         except TransactionFailed as failed:
             made = failed.items.get(1)
-            if made is not None and made["creation_id"]["S"] == creation_id:
+            if made is not None and ModelVersionItem.of(made).creation_id == creation_id:
                 return version  # the transaction had gone through before
             item = failed.items.get(0)
             if item is None and 0 not in failed.items:
                 current = registered_models.get(model.model.workspace, model.model.name)
-            elif item is None or item["incarnation"]["S"] != model.incarnation:
+            elif item is None or RegisteredModelItem.of(item).incarnation != model.incarnation:
                 raise registered_models.missing(model.model.name) from failed
             else:
                 current = registered_models.record(item)
-            back_off(min(attempt, 4))
-        else:
-            return version
-    raise registered_models.busy()
+            raise Conflict from failed
+        return version
+
+    return settle("model", attempt)
 
 
 def creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> list[Operation]:
@@ -205,15 +196,15 @@ def creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> lis
     )
     change = Update()
     document.touch(change)
-    change.set("last_version", number(version.version))
-    change.set(("latest", version.current_stage), string(str(version.version)))
-    change.set("last_update_time", number(version.last_updated_timestamp))
+    change.set(RegisteredModelItem.last_version, version.version)
+    change.set((RegisteredModelItem.latest, version.current_stage), str(version.version))
+    change.set(RegisteredModelItem.last_update_time, version.last_updated_timestamp)
     if version.tags.get(IS_PROMPT) == "true":
-        change.set("prompt_versions", {"BOOL": True})
-    change.require_equal("incarnation", string(model.incarnation))
-    change.require_equal("last_version", number(model.last_version))
+        change.set(RegisteredModelItem.prompt_versions, True)
+    change.require_equal(RegisteredModelItem.incarnation, model.incarnation)
+    change.require_equal(RegisteredModelItem.last_version, model.last_version)
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(ModelVersionItem.PK)
     operations: list[Operation] = [
         Change(model.document.key, change),
         Put({**item.serialize(), **attributes}, absent),
@@ -249,11 +240,11 @@ def set_description(read: Record, description: str | None) -> ModelVersion:
     now = now_ms()
 
     def complete(update: Update) -> None:
-        update.set("last_update_time", number(now))
+        update.set(ModelVersionItem.last_update_time, now)
         if description is None:
-            update.remove("description")
+            update.remove(ModelVersionItem.description)
         else:
-            update.set("description", string(description))
+            update.set(ModelVersionItem.description, description)
 
     before = write(read, {}, (), complete).version
     return before._replace(description=description, last_updated_timestamp=now)
@@ -264,16 +255,26 @@ def set_tag(read: Record, key: str, value: str) -> None:
     if key == IS_PROMPT and value == "true":
         change = Update()
         document.touch(change)
-        change.set("prompt_versions", {"BOOL": True})
-        change.require_equal("incarnation", string(read.model.incarnation))
+        change.set(RegisteredModelItem.prompt_versions, True)
+        change.require_equal(RegisteredModelItem.incarnation, read.model.incarnation)
         beside.append(Change(read.model.document.key, change))
     said = announcement.version_tag_set(read.model.model, read.version.version, key)
-    write(read, {"tags": {key: value}}, (), registered_models.saying(said), beside)
+    write(read, {"tags": {key: value}}, (), _saying(said), beside)
 
 
 def delete_tag(read: Record, key: str) -> None:
     said = announcement.version_tag_deleted(read.model.model, read.version.version, key)
-    write(read, {}, [("tags", key)], registered_models.saying(said))
+    write(read, {}, [("tags", key)], _saying(said))
+
+
+def _saying(said: str | None) -> Callable[[Update], None]:
+    """Lets a write announce itself to webhooks."""
+
+    def complete(update: Update) -> None:
+        if said is not None:
+            update.set(ModelVersionItem.event, said)
+
+    return complete
 
 
 def write(
@@ -289,37 +290,38 @@ def write(
         ResourceDoesNotExist: the version is deleted, or its model is gone from its name.
     """
     current = read
-    stage_known = string(DELETED)
 
     def alive(update: Update) -> None:
-        update.require_exists("lsi3sk")  # what is deleted has none
+        update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
         complete(update)
 
-    for attempt in range(registered_models.WRITE_ATTEMPTS):
+    def attempt() -> Record:
+        nonlocal current
         try:
             document.write(current.document, sets, removals, alive, beside)
         except ConditionFailed as failed:
-            if failed.item is None or failed.item["current_stage"] == stage_known:
+            item = failed.item
+            if item is None or ModelVersionItem.of(item).current_stage == DELETED:
                 raise missing(read.version.name, read.version.version) from failed
-            current = record(failed.item, read.model)
+            current = record(item, read.model)
+            raise Conflict from failed
         except TransactionFailed as failed:
             raise missing(read.version.name, read.version.version) from failed
-        except TooLarge:
+        except TooLarge as too_large:
             # Others may have filled the item that this writer took for emptier.
             seen, current = current, of_model(read.model, read.version.version)
-            if current.document.item["version"] == seen.document.item["version"]:
+            if current.item.version == seen.item.version:
                 raise
-        else:
-            return current
-        if attempt:
-            back_off(attempt)
-    raise registered_models.busy()
+            raise Conflict from too_large
+        return current
+
+    return settle("model", attempt)
 
 
 def set_alias(read: Record, alias: str) -> None:
     """Lets an alias name a version. Raises ResourceDoesNotExist when one of both is gone."""
     alive = Condition()
-    alive.require_exists("lsi3sk")  # what is deleted has none
+    alive.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
     number_ = read.version.version
     try:
         registered_models.set_alias(read.model, alias, number_, [Check(read.document.key, alive)])
@@ -327,30 +329,26 @@ def set_alias(read: Record, alias: str) -> None:
         raise missing(read.version.name, number_) from failed
 
 
-def record(item: Raw, model: ModelRecord) -> Record:
+def record(raw: Raw, model: ModelRecord) -> Record:
     """A version under its model's name. Renaming a model counts as an update of its versions."""
-    number_ = int(item["model_version"]["N"])
-    loaded = document.load(item, (model.home, str(number_)), MAPS)
-
-    def text(attribute: str) -> str | None:
-        return item[attribute]["S"] if attribute in item else None
-
+    item = ModelVersionItem.of(raw)
+    loaded = document.load(raw, (model.home, str(item.model_version)), MAPS)
     version = ModelVersion(
         name=model.model.name,
-        version=number_,
-        creation_timestamp=int(item["creation_time"]["N"]),
-        last_updated_timestamp=max(int(item["last_update_time"]["N"]), model.renamed_at),
-        description=text("description"),
-        user_id=text("user_id"),
-        current_stage=item["current_stage"]["S"],
-        source=item["source"]["S"],
-        storage_location=item["storage_location"]["S"],
-        run_id=text("run_id"),
-        run_link=text("run_link") or "",
-        status=item["status"]["S"],
-        status_message=text("status_message"),
+        version=item.model_version,
+        creation_timestamp=item.creation_time,
+        last_updated_timestamp=max(item.last_update_time, model.renamed_at),
+        description=item.description,
+        user_id=item.user_id,
+        current_stage=item.current_stage,
+        source=item.source,
+        storage_location=item.storage_location,
+        run_id=item.run_id,
+        run_link=item.run_link or "",
+        status=item.status,
+        status_message=item.status_message,
         tags=loaded.texts("tags"),
-        model_id=text("model_id"),
+        model_id=item.model_id,
     )
     return Record(version, loaded, model)
 

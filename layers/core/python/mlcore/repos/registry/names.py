@@ -4,9 +4,11 @@ write; never touches versions."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.attributes import ItemAttribute
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities import RegisteredModel
@@ -39,7 +41,7 @@ def create(
     away = keys.separate_home(incarnation)
     attributes, children = document.initial((away,), MAPS, {"tags": model.tags})
     if announced:
-        attributes[announcement.ATTRIBUTE] = string(announcement.model_created(model))
+        attributes |= _raw((RegisteredModelItem.event, announcement.model_created(model)))
     if children:
         # They are written before it is sure who gets the name, so to a place that is nobody else's.
         table.batch_write(children)
@@ -84,7 +86,7 @@ def _claim(
         version=1,
     )
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(RegisteredModelItem.PK)
     named = {**item.serialize(), **names(model.workspace, model.name), **attributes}
     try:
         table.transact(
@@ -102,7 +104,7 @@ def _claim(
             raise workspaces.missing(model.workspace) from failed
         if holder is None:
             return False
-        if holder["incarnation"]["S"] != incarnation:
+        if RegisteredModelItem.of(holder).incarnation != incarnation:
             raise NameTaken(record(holder).model) from failed
         # else this very transaction had gone through, and only its answer was lost
     return True
@@ -116,24 +118,32 @@ def rename(read: Record, new_name: str, also: Sequence[Operation] = ()) -> None:
         NameTaken: the new name is held by another model.
         ConditionFailed: the model changed meanwhile.
     """
-    old = read.document.item
+    old = read.item
     workspace = read.model.workspace
     place = keys.registered_model(workspace, new_name)
     now = now_ms()
-    item = {**old, **names(workspace, new_name)}
-    item["PK"], item["SK"] = string(place.pk), string(place.sk)
-    item["last_update_time"] = item["renamed_at"] = item["updated_at"] = number(now)
-    item["version"] = number(int(old["version"]["N"]) + 1)
-    item.pop("home", None)
-    item.pop(announcement.ATTRIBUTE, None)  # it was about the item under the old name
+    item = {
+        **read.document.item,
+        **names(workspace, new_name),
+        **_raw(
+            (RegisteredModelItem.PK, place.pk),
+            (RegisteredModelItem.SK, place.sk),
+            (RegisteredModelItem.last_update_time, now),
+            (RegisteredModelItem.renamed_at, now),
+            (RegisteredModelItem.updated_at, now),
+            (RegisteredModelItem.version, old.version + 1),
+        ),
+    }
+    item.pop(RegisteredModelItem.home.attr_name, None)
+    item.pop(RegisteredModelItem.event.attr_name, None)  # it was about the item's old name
     if read.home != place.pk:
-        item["home"] = string(read.home)
+        item |= _raw((RegisteredModelItem.home, read.home))
     absent, unchanged, mine = Condition(), Condition(), Update()
-    absent.require_absent("PK")
-    unchanged.require_equal("version", old["version"])
-    unchanged.require_equal("incarnation", old["incarnation"])
-    mine.set("model_pk", string(place.pk))
-    mine.require_equal("incarnation", old["incarnation"])
+    absent.require_absent(RegisteredModelItem.PK)
+    unchanged.require_equal(RegisteredModelItem.version, old.version)
+    unchanged.require_equal(RegisteredModelItem.incarnation, old.incarnation)
+    mine.set(ModelHome.model_pk, place.pk)
+    mine.require_equal(ModelHome.incarnation, old.incarnation)
     try:
         table.transact(
             [
@@ -148,7 +158,7 @@ def rename(read: Record, new_name: str, also: Sequence[Operation] = ()) -> None:
         holder = failed.items.get(0)
         if holder is None:
             raise ConditionFailed(failed.items.get(1)) from failed
-        if holder["incarnation"]["S"] != read.incarnation:
+        if RegisteredModelItem.of(holder).incarnation != read.incarnation:
             raise NameTaken(record(holder).model) from failed
         # else it has the new name already: the transaction had gone through before
 
@@ -162,7 +172,7 @@ def delete(read: Record, also: Sequence[Operation] = ()) -> None:
         ConditionFailed: what goes with it changed meanwhile.
     """
     mine = Condition()
-    mine.require_equal("incarnation", string(read.incarnation))
+    mine.require_equal(RegisteredModelItem.incarnation, read.incarnation)
     try:
         if also:
             table.transact([Delete(read.document.key, mine), *also], token=new_ulid())
@@ -172,15 +182,27 @@ def delete(read: Record, also: Sequence[Operation] = ()) -> None:
         if isinstance(failed, TransactionFailed) and 0 not in failed.items:
             raise ConditionFailed(None) from failed
         # Deleted by another, or by this very call, whose answer was lost; unless it moved away.
-        owner = table.get(keys.model_home(read.home))
-        if owner is not None and owner["incarnation"]["S"] == read.incarnation:
-            item = table.get(keys.model_at(owner["model_pk"]["S"]))
-            if item is not None and item["incarnation"]["S"] == read.incarnation:
+        entry = table.get(keys.model_home(read.home))
+        if entry is None:
+            return
+        owner = ModelHome.of(entry)
+        if owner.incarnation == read.incarnation:
+            item = table.get(keys.model_at(owner.model_pk))
+            if item is not None and RegisteredModelItem.of(item).incarnation == read.incarnation:
                 raise missing(read.model.name) from failed
 
 
 def names(workspace: str, name: str) -> Raw:
     gsi3pk, gsi3sk = keys.gsi3_model(workspace, name)
     gsi5pk, gsi5sk = keys.gsi5_model(workspace, name)
-    names = {"gsi3pk": gsi3pk, "gsi3sk": gsi3sk, "gsi5pk": gsi5pk, "gsi5sk": gsi5sk, "name": name}
-    return {attribute: string(value) for attribute, value in names.items()}
+    return _raw(
+        (RegisteredModelItem.gsi3pk, gsi3pk),
+        (RegisteredModelItem.gsi3sk, gsi3sk),
+        (RegisteredModelItem.gsi5pk, gsi5pk),
+        (RegisteredModelItem.gsi5sk, gsi5sk),
+        (RegisteredModelItem.name, name),
+    )
+
+
+def _raw(*values: tuple[ItemAttribute[Any], Any]) -> Raw:
+    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}

@@ -15,17 +15,18 @@ from typing import NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Raw, Update, number, string
+from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
-from mlcore.db.table import Delete, Operation, Put, back_off, table
+from mlcore.db.table import Delete, Operation, Put, key_in, table
 from mlcore.entities import RegisteredModel
 from mlcore.ids import now_ms
+from mlcore.models.base import KEY
 from mlcore.models.registry import ModelAlias, ModelTag
+from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
 from mlcore.repos.document import Document
+from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
-
-WRITE_ATTEMPTS = 60
 
 
 class Record(NamedTuple):
@@ -35,9 +36,12 @@ class Record(NamedTuple):
     document: Document
 
     @property
+    def item(self) -> RegisteredModelItem:
+        return RegisteredModelItem.of(self.document.item)
+
+    @property
     def incarnation(self) -> str:
-        incarnation: str = self.document.item["incarnation"]["S"]
-        return incarnation
+        return self.item.incarnation
 
     @property
     def home(self) -> str:
@@ -46,16 +50,15 @@ class Record(NamedTuple):
 
     @property
     def last_version(self) -> int:
-        return int(self.document.item["last_version"]["N"])
+        return self.item.last_version
 
     @property
     def renamed_at(self) -> int:
-        item = self.document.item
-        return int(item["renamed_at"]["N"]) if "renamed_at" in item else 0
+        return self.item.renamed_at or 0
 
     @property
     def has_prompt_versions(self) -> bool:
-        return "prompt_versions" in self.document.item
+        return self.item.prompt_versions is not None
 
 
 def find(workspace: str, name: str) -> Record | None:
@@ -105,18 +108,18 @@ def listed(
         between=between,
         descending=descending,
         limit=limit,
-        attributes=["PK", "SK", "gsi5sk"],
+        attributes=[*KEY, RegisteredModelItem.gsi5sk],
     )
     for item in found:
-        yield item["gsi5sk"]["S"], keys.Key(item["PK"]["S"], item["SK"]["S"])
+        yield RegisteredModelItem.of(item).gsi5sk or "", key_in(item)
 
 
 def set_description(read: Record, description: str) -> Record:
     """Raises ResourceDoesNotExist when the model is gone."""
 
     def complete(update: Update) -> None:
-        update.set("description", string(description))
-        update.set("last_update_time", number(now_ms()))
+        update.set(RegisteredModelItem.description, description)
+        update.set(RegisteredModelItem.last_update_time, now_ms())
 
     return write(read, {}, (), complete)
 
@@ -125,9 +128,9 @@ def touch_name(read: Record) -> None:
     """A model that is renamed to the name it has: only times move."""
 
     def complete(update: Update) -> None:
-        now = number(now_ms())
-        update.set("last_update_time", now)
-        update.set("renamed_at", now)
+        now = now_ms()
+        update.set(RegisteredModelItem.last_update_time, now)
+        update.set(RegisteredModelItem.renamed_at, now)
 
     write(read, {}, (), complete)
 
@@ -146,7 +149,7 @@ def saying(said: str | None) -> Callable[[Update], None]:
 
     def complete(update: Update) -> None:
         if said is not None:
-            update.set(announcement.ATTRIBUTE, string(said))
+            update.set(RegisteredModelItem.event, said)
 
     return complete
 
@@ -191,49 +194,50 @@ def write(
     current = read
 
     def mine(update: Update) -> None:
-        update.require_equal("incarnation", string(read.incarnation))
+        update.require_equal(RegisteredModelItem.incarnation, read.incarnation)
         complete(update)
 
-    for attempt in range(WRITE_ATTEMPTS):
+    def attempt() -> Record:
+        nonlocal current
         try:
             document.write(current.document, sets, removals, mine, beside)
         except ConditionFailed as failed:
-            if failed.item is None or failed.item["incarnation"]["S"] != read.incarnation:
+            if (
+                failed.item is None
+                or RegisteredModelItem.of(failed.item).incarnation != read.incarnation
+            ):
                 raise missing(read.model.name) from failed
             current = record(failed.item)
-        except TooLarge:
+            raise Conflict from failed
+        except TooLarge as too_large:
             # Others may have filled the item that this writer took for emptier.
             seen, current = current, get(read.model.workspace, read.model.name)
-            if current.document.item["version"] == seen.document.item["version"]:
+            if current.item.version == seen.item.version:
                 raise
-        else:
-            return current
-        if attempt:
-            back_off(attempt)
-    raise busy()
+            raise Conflict from too_large
+        return current
 
-
-def busy() -> errors.TemporarilyUnavailable:
-    return errors.TemporarilyUnavailable("The model is busy with other writes. Try again.")
+    return settle("model", attempt)
 
 
 def home_of(item: Raw) -> str:
     """The partition of a model's versions."""
-    home: str = item["home"]["S"] if "home" in item else item["PK"]["S"]
-    return home
+    model = RegisteredModelItem.of(item)
+    return model.PK if model.home is None else model.home
 
 
-def record(item: Raw) -> Record:
-    loaded = document.load(item, (home_of(item),), MAPS)
+def record(raw: Raw) -> Record:
+    loaded = document.load(raw, (home_of(raw),), MAPS)
+    item = RegisteredModelItem.of(raw)
     model = RegisteredModel(
-        name=item["name"]["S"],
-        workspace=item["workspace"]["S"],
-        creation_timestamp=int(item["creation_time"]["N"]),
-        last_updated_timestamp=int(item["last_update_time"]["N"]),
-        description=item["description"]["S"],
+        name=item.name,
+        workspace=item.workspace,
+        creation_timestamp=item.creation_time,
+        last_updated_timestamp=item.last_update_time,
+        description=item.description,
         tags=loaded.texts("tags"),
         aliases={alias: int(text) for alias, text in loaded.texts("aliases").items()},
-        latest={stage: int(text["S"]) for stage, text in item["latest"]["M"].items()},
+        latest={stage: int(version) for stage, version in item.latest.items()},
     )
     return Record(model, loaded)
 

@@ -10,36 +10,29 @@ from functools import partial
 from typing import NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Raw, Update, number, string
-from mlcore.db.table import Change, Delete, Operation, TransactionFailed, back_off, table
+from mlcore.db.expression import Raw, Update
+from mlcore.db.table import Change, Delete, Operation, TransactionFailed, key_in, table
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import KEY
+from mlcore.models.registry import ModelVersion as ModelVersionItem
+from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, Record
 from mlcore.repos.registry.registered_models import Record as ModelRecord
+from mlcore.settle import Conflict, settle
 
 MOVES_TOGETHER = 40
 """Versions that one transaction moves; DynamoDB takes 100 operations."""
 
-REDACTED = {
-    "source": "REDACTED-SOURCE-PATH",
-    "run_id": "REDACTED-RUN-ID",
-    "run_link": "REDACTED-RUN-LINK",
-}
-
 
 class _Move(NamedTuple):
-    item: Raw
+    raw: Raw
     stage: str
 
     @property
-    def version(self) -> int:
-        return int(self.item["model_version"]["N"])
-
-    @property
-    def source(self) -> str:
-        stage: str = self.item["current_stage"]["S"]
-        return stage
+    def item(self) -> ModelVersionItem:
+        return ModelVersionItem.of(self.raw)
 
 
 def transition(read: Record, stage: str, *, archive_existing: bool) -> Record:
@@ -49,28 +42,33 @@ def transition(read: Record, stage: str, *, archive_existing: bool) -> Record:
     Raises:
         ResourceDoesNotExist: the version is deleted, or its model is gone.
     """
-    name, number_ = read.version.name, read.version.version
+    name, number = read.version.name, read.version.version
     current = read
-    for attempt in range(registered_models.WRITE_ATTEMPTS):
-        others: list[Raw] = []
-        if archive_existing:
-            others = [
-                item
-                for item in _in_stage(current.model.home, stage)
-                if int(item["model_version"]["N"]) != number_
-            ]
-        part = others[:MOVES_TOGETHER]
-        moves = [_Move(item, ARCHIVED) for item in part]
-        last = len(part) == len(others)
-        if last:
-            moves.append(_Move(current.document.item, stage))
-        if _moved(current.model, moves) and last:
-            break
-        current = model_versions.get(read.model.model.workspace, name, number_)
-        back_off(min(attempt, 4))
-    else:
-        raise registered_models.busy()
-    return model_versions.get(read.model.model.workspace, name, number_)
+
+    def attempt() -> None:
+        nonlocal current
+        done = False
+        while not done:
+            others: list[Raw] = []
+            if archive_existing:
+                others = [
+                    item
+                    for item in _in_stage(current.model.home, stage)
+                    if ModelVersionItem.of(item).model_version != number
+                ]
+            part = others[:MOVES_TOGETHER]
+            moves = [_Move(item, ARCHIVED) for item in part]
+            done = len(part) == len(others)
+            if done:
+                moves.append(_Move(current.document.item, stage))
+            moved = _moved(current.model, moves)
+            if not (moved and done):
+                current = model_versions.get(read.model.model.workspace, name, number)
+            if not moved:
+                raise Conflict
+
+    settle("model", attempt)
+    return model_versions.get(read.model.model.workspace, name, number)
 
 
 def delete(read: Record) -> None:
@@ -80,7 +78,9 @@ def delete(read: Record) -> None:
         ResourceDoesNotExist: the version is deleted already, or its model is gone.
     """
     current = read
-    for attempt in range(registered_models.WRITE_ATTEMPTS):
+
+    def attempt() -> None:
+        nonlocal current
         version = current.version
         model = current.model
         names = model_versions.aliases(model.model, version.version)
@@ -96,8 +96,9 @@ def delete(read: Record) -> None:
             if _moved(model, [_Move(current.document.item, DELETED)], inline, beside):
                 return
         current = model_versions.get(model.model.workspace, version.name, version.version)
-        back_off(min(attempt, 4))
-    raise registered_models.busy()
+        raise Conflict
+
+    settle("model", attempt)
 
 
 def _moved(
@@ -110,17 +111,17 @@ def _moved(
     now = now_ms()
     change = Update()
     document.touch(change)
-    change.set("last_update_time", number(now))
+    change.set(RegisteredModelItem.last_update_time, now)
     for stage, version in _latest(model, moves).items():
         if version:
-            change.set(("latest", stage), string(str(version)))
+            change.set((RegisteredModelItem.latest, stage), str(version))
         elif stage in model.model.latest:
-            change.remove(("latest", stage))
+            change.remove((RegisteredModelItem.latest, stage))
     for alias in aliases:
-        change.remove(("aliases", alias))
-    change.require_equal("incarnation", string(model.incarnation))
-    change.require_equal("version", model.document.item["version"])
-    versions = [Change(_key(move.item), _change(move, now)) for move in moves]
+        change.remove((RegisteredModelItem.aliases, alias))
+    change.require_equal(RegisteredModelItem.incarnation, model.incarnation)
+    change.require_equal(RegisteredModelItem.version, model.item.version)
+    versions = [Change(key_in(move.raw), _change(move, now)) for move in moves]
     try:
         table.transact([Change(model.document.key, change), *versions, *beside], token=new_ulid())
     except TransactionFailed:
@@ -130,8 +131,8 @@ def _moved(
 
 def _latest(model: ModelRecord, moves: Sequence[_Move]) -> dict[str, int]:
     """The greatest version of each stage that the moves touch; 0 where none is left."""
-    gone = {move.version for move in moves}
-    touched = {move.source for move in moves} | {move.stage for move in moves}
+    gone = {move.item.model_version for move in moves}
+    touched = {move.item.current_stage for move in moves} | {move.stage for move in moves}
     stages = sorted(touched - {DELETED})
     calls: list[Callable[[], int]] = [
         partial(_greatest, model.home, stage, gone) for stage in stages
@@ -139,7 +140,7 @@ def _latest(model: ModelRecord, moves: Sequence[_Move]) -> dict[str, int]:
     found = dict(zip(stages, table.parallel(calls), strict=True))
     for move in moves:
         if move.stage != DELETED:
-            found[move.stage] = max(found[move.stage], move.version)
+            found[move.stage] = max(found[move.stage], move.item.model_version)
     return found
 
 
@@ -149,10 +150,10 @@ def _greatest(home: str, stage: str, without: set[int]) -> int:
         index="LSI3",
         prefix=keys.lsi3_model_version_prefix(stage),
         descending=True,
-        attributes=["PK", "SK"],
+        attributes=KEY,
         limit=len(without) + 1,
     ):
-        version: int = keys.parse(item["PK"]["S"], item["SK"]["S"]).fields["version"]
+        version: int = keys.parse(*key_in(item)).fields["version"]
         if version not in without:
             return version
     return 0
@@ -165,20 +166,19 @@ def _in_stage(home: str, stage: str) -> list[Raw]:
 def _change(move: _Move, now: int) -> Update:
     change = Update()
     document.touch(change)
-    change.set("current_stage", string(move.stage))
-    change.set("last_update_time", number(now))
+    item = move.item
+    change.set(ModelVersionItem.current_stage, move.stage)
+    change.set(ModelVersionItem.last_update_time, now)
     if move.stage == DELETED:
-        change.remove("lsi3sk")
-        change.remove("description")
-        change.remove("user_id")
-        change.remove("status_message")
-        for attribute, text in REDACTED.items():
-            change.set(attribute, string(text))
+        change.remove(ModelVersionItem.lsi3sk)
+        change.remove(ModelVersionItem.description)
+        change.remove(ModelVersionItem.user_id)
+        change.remove(ModelVersionItem.status_message)
+        change.set(ModelVersionItem.source, "REDACTED-SOURCE-PATH")
+        change.set(ModelVersionItem.run_id, "REDACTED-RUN-ID")
+        change.set(ModelVersionItem.run_link, "REDACTED-RUN-LINK")
     else:
-        change.set("lsi3sk", string(keys.lsi3_model_version(move.stage, move.version)))
-    change.require_equal("version", move.item["version"])
+        place = keys.lsi3_model_version(move.stage, item.model_version)
+        change.set(ModelVersionItem.lsi3sk, place)
+    change.require_equal(ModelVersionItem.version, item.version)
     return change
-
-
-def _key(item: Raw) -> keys.Key:
-    return keys.Key(item["PK"]["S"], item["SK"]["S"])
