@@ -69,7 +69,7 @@ class Record(NamedTuple):
 
     @property
     def trace_id(self) -> str:
-        return TraceItem.of(self.document.item).trace_id
+        return self.document.owner[1]
 
     @property
     def info(self) -> Info:
