@@ -22,6 +22,7 @@ from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Node, Owner
 from mlcore.repos.traces.traces import Change, Record
 from mlcore.search.text_fields import CONTENT
+from mlcore.settle import Conflict, settle
 from traces import costs, facts, otlp, spans, state, usage
 from traces.facts import Facts
 
@@ -29,8 +30,6 @@ KNOWN_SERVICES: Final = frozenset(
     ("claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code")
 )
 """Services whose root spans tell their name; others do only by the trace's tag."""
-
-ATTEMPTS: Final = 20
 
 Resourced = tuple[spans.Stored, Mapping[str, Any]]
 """A span, and the attributes of the resource that made it."""
@@ -108,40 +107,45 @@ def _places_beside_prices(exports: Sequence[_Export], experiment_id: str) -> lis
 
 
 def _log(export: _Export, experiment_id: str, workspace: str, place: Place | None) -> None:
-    for _ in range(ATTEMPTS):
-        experiment, read = place or traces.find_or_place(export.trace_id, experiment_id)
-        place = None
+    known = place
+
+    def attempt() -> None:
+        nonlocal known
+        experiment, read = known or traces.find_or_place(export.trace_id, experiment_id)
+        known = None
         if read is None:
             if experiment is None or experiment.workspace != workspace:
                 raise experiments.missing(experiment_id)
-            if _create(export, experiment):
-                return
+            _create(export, experiment)
         elif read.experiment.workspace != workspace:
             raise errors.InvalidParameterValue(
                 f"Trace with ID '{export.trace_id}' cannot be logged here."
             )
-        elif _extend(export, read):
-            return
-    raise errors.TemporarilyUnavailable("The trace is busy with other writes. Try again.")
+        else:
+            _extend(export, read)
+
+    settle("trace", attempt)
 
 
-def _create(export: _Export, experiment: Experiment) -> bool:
-    """False if the trace came to be meanwhile."""
+def _create(export: _Export, experiment: Experiment) -> None:
+    """Raises Conflict: the trace came to be meanwhile."""
     owner = _owner(experiment, export.trace_id)
     told = _summed(export.facts, export.nodes)
     first, *further = export.packs
     span_packs.put(owner, further)
-    return traces.create(
+    made = traces.create(
         export.trace_id,
         experiment,
         state.info(None, told, first.suffix),
         state.first_maps(told, experiment, export.trace_id),
         [span_packs.first_item(owner, first)],
     )
+    if not made:
+        raise Conflict
 
 
-def _extend(export: _Export, read: Record) -> bool:
-    """False if the trace is gone."""
+def _extend(export: _Export, read: Record) -> None:
+    """Raises Conflict: the trace is gone."""
     owner = _owner(read.experiment, read.trace_id)
     first_pack = read.info.first_pack
     new = [pack for pack in export.packs if pack.suffix != first_pack]
@@ -168,7 +172,8 @@ def _extend(export: _Export, read: Record) -> bool:
             told = _summed(told, _merged(known, export.nodes))
         return state.with_facts(current, told, current.info.first_pack or first_pack)
 
-    return traces.write(read, decide) is not None
+    if traces.write(read, decide) is None:
+        raise Conflict
 
 
 def _owner(experiment: Experiment, trace_id: str) -> Owner:

@@ -26,6 +26,7 @@ from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Change, Record
 from mlcore.settings import workspaces_enabled
+from mlcore.settle import Conflict, settle
 from traces import assessments, completeness, facts, responses, state, usage
 from traces import messages as m
 from traces.names import (
@@ -43,7 +44,6 @@ from traces.names import (
 from traces.state import Given, Texts
 from traces.times import parse_duration, parse_point
 
-ATTEMPTS: Final = 20
 _NO_TYPE: Final = "TRACE_LOCATION_TYPE_UNSPECIFIED"
 WAITS: Final = (0, 0.1, 0.3)
 """Seconds to wait for spans that are on their way."""
@@ -122,27 +122,30 @@ def tell(
     workspace: str,
 ) -> Trace:
     """Makes or completes a trace; what it shows then."""
-    for _ in range(ATTEMPTS):
+
+    def attempt() -> Trace:
         place, read = traces.find_or_place(trace_id, experiment_id(experiment))
         owner = active(experiment, place, workspace)
-        tags = {**tags, **state.artifact_location(owner, trace_id)}
+        located = {**tags, **state.artifact_location(owner, trace_id)}
         if read is None:
-            maps = {"tags": tags, "trace_metadata": metadata, "assessments": assessed}
+            maps = {"tags": located, "trace_metadata": metadata, "assessments": assessed}
             shown = state.info(given, None, None)
-            if traces.create(trace_id, owner, shown, maps):
-                return traces.shown(trace_id, owner, shown, maps)
-            continue
+            if not traces.create(trace_id, owner, shown, maps):
+                raise Conflict
+            return traces.shown(trace_id, owner, shown, maps)
         if read.experiment.workspace != workspace:
             raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
 
-        def add(current: Record, tags: Texts = tags) -> Change:
-            change = state.with_given(current, _merged(current, given), tags, metadata)
+        def add(current: Record) -> Change:
+            change = state.with_given(current, _merged(current, given), located, metadata)
             return change._replace(sets={**change.sets, "assessments": assessed})
 
         written = traces.write(read, add)
-        if written is not None:
-            return traces.after(written, add(written))
-    raise errors.TemporarilyUnavailable("The trace is busy with other writes. Try again.")
+        if written is None:
+            raise Conflict
+        return traces.after(written, add(written))
+
+    return settle("trace", attempt)
 
 
 def active(experiment_id: str, experiment: Experiment | None, workspace: str) -> Experiment:

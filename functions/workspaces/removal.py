@@ -21,11 +21,11 @@ from mlcore.db.table import table
 from mlcore.http import Request
 from mlcore.ids import DEFAULT_WORKSPACE, now_ms
 from mlcore.limits import workspaces as limits
+from mlcore.models.experiments import Experiment
 from mlcore.repos import webhooks
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.experiments import Conflict
 from mlcore.repos.files import former_locations
 from mlcore.repos.registry import registered_models
 from mlcore.repos.removal import purging, remains
@@ -33,12 +33,12 @@ from mlcore.repos.removal.remains import OutOfTime
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.workspaces import moving, workspaces
 from mlcore.repos.workspaces.moving import NameTaken
+from mlcore.settle import Conflict, settle
 from workspaces import messages as m
 from workspaces.service import check_enabled
 
 MODES: Final = ("SET_DEFAULT", "CASCADE", "RESTRICT")
 WORK_SECONDS: Final = 20.0
-ATTEMPTS: Final = 5
 
 
 def index_lag_ms() -> int:
@@ -60,7 +60,8 @@ def delete_workspace(message: m.DeleteWorkspace, request: Request) -> dict[str, 
             f"Invalid deletion mode '{mode}'. Must be one of: {', '.join(MODES)}"
         )
     deadline = time.monotonic() + WORK_SECONDS
-    for _ in range(ATTEMPTS):
+
+    def attempt() -> dict[str, Any]:
         item = workspaces.find(name)
         if item is None:
             raise workspaces.missing(name)
@@ -69,11 +70,11 @@ def delete_workspace(message: m.DeleteWorkspace, request: Request) -> dict[str, 
             _empty(name, mode, deadline)
         except OutOfTime:
             raise _unfinished(name) from None
-        except Conflict:
-            continue
-        if workspaces.delete(item):
-            return {}
-    raise _unfinished(name)
+        if not workspaces.delete(item):
+            raise Conflict
+        return {}
+
+    return settle("workspace", attempt)
 
 
 def _empty(name: str, mode: str, deadline: float) -> None:
@@ -179,7 +180,7 @@ def _experiments(name: str) -> list[str]:
     return [
         experiment_id
         for experiment_id, item in zip(ids, items, strict=True)
-        if item is not None and item["workspace"]["S"] == name
+        if item is not None and Experiment.of(item).workspace == name
     ]
 
 

@@ -114,27 +114,23 @@ class TextMapAttribute(ItemAttribute[V]):
         return {key: text[STRING] for key, text in value.items()}
 
 
-class BytesAttribute(ItemAttribute[bytes]):
+class BytesAttribute(ItemAttribute[V]):
     """Bytes: botocore takes them as they are, and an answer has them as Base64 text."""
 
     attr_type = BINARY
+
+    @overload
+    def __init__(self: BytesAttribute[bytes], *, null: Literal[False] = False) -> None: ...
+    @overload
+    def __init__(self: BytesAttribute[bytes | None], *, null: Literal[True]) -> None: ...
+    def __init__(self, *, null: bool = False) -> None:
+        super().__init__(null=null)
 
     def serialize(self, value: bytes) -> bytes:
         return value
 
     def deserialize(self, value: bytes | str) -> bytes:
         return base64.b64decode(value) if isinstance(value, str) else bytes(value)
-
-
-def bytes_of(raw: dict[str, Any]) -> bytes:
-    """The bytes of a raw attribute, which in an answer of DynamoDB are Base64 text."""
-    value = raw[BINARY]
-    return base64.b64decode(value) if isinstance(value, str) else bytes(value)
-
-
-def integer_of(item: Mapping[str, Any], attribute: str) -> int | None:
-    """A number of a raw item; None if it is not there."""
-    return int(item[attribute]["N"]) if attribute in item else None
 
 
 def text_of(item: Mapping[str, Any], attribute: str) -> str | None:

@@ -14,7 +14,6 @@ class Location(Item):
     pattern = keys.LOCATION
 
     version = IntAttribute()
-
     path = TextAttribute()
     experiment_id = TextAttribute(null=True)
     home = TextAttribute(null=True)
@@ -28,5 +27,4 @@ class LocationList(Item):
     pattern = keys.LOCATION_LIST
 
     version = IntAttribute()
-
     root = TextAttribute()

@@ -86,7 +86,7 @@ class TraceSpans(Item):
     spans = IntAttribute()
     """How many."""
     data = BytesAttribute(null=True)
-    nodes = BytesAttribute(null=True)
+    nodes = BytesAttribute()
     """zlib of JSON: what aggregations need of each span."""
     lsi1sk = TextAttribute(null=True)
     """While the indexer has not followed what the spans hold."""

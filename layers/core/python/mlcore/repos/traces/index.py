@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
+from mlcore.models.base import KEY
+from mlcore.models.index import Fts
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs.index import TRACE, Candidates, Entries
 from mlcore.repos.traces.pages import Through, Window, bounds_of
@@ -30,8 +32,10 @@ class _Known(Entries):
 
     def __init__(self, experiment_id: str, trace_ids: Iterable[str]) -> None:
         super().__init__(experiment_id)
+        of_type = {Fts.entity_type.attr_name: Fts.entity_type.raw(TRACE)}
+        entity_id = Fts.entity_id
         self.items = [
-            {"entity_type": {"S": TRACE}, "entity_id": {"S": trace_id}}
+            {**of_type, entity_id.attr_name: entity_id.raw(trace_id)}
             for trace_id in dict.fromkeys(trace_ids)
         ]
         self.done = True
@@ -52,7 +56,7 @@ def candidates(
             return [Candidates(name, _Known(experiment_id, trace_ids))]
         case NamePrefix(begin, whole):
             prefix = keys.lsi4_trace_name_prefix(begin) if whole else keys.lsi4_trace_begin(begin)
-            entries = Entries(experiment_id, index="LSI4", prefix=prefix, attributes=["PK", "SK"])
+            entries = Entries(experiment_id, index="LSI4", prefix=prefix, attributes=KEY)
             return [Candidates(name, entries)]
         case Whole(field, values):
             if indexed is None:
@@ -77,7 +81,7 @@ def listed(experiment_id: str, through: Through, window: Window) -> Entries:
         index=through.name,
         between=bounds_of(through, window) or ("\0", "\0"),
         descending=True,
-        attributes=["PK", "SK"],
+        attributes=KEY,
     )
 
 
@@ -90,9 +94,7 @@ def pending(experiment_id: str) -> set[Key] | None:
 
 def marked(experiment_id: str) -> Entries:
     """Traces and packs of spans that the indexer has not followed yet."""
-    return Entries(
-        experiment_id, index="LSI1", prefix=keys.lsi1_trace_prefix(), attributes=["PK", "SK"]
-    )
+    return Entries(experiment_id, index="LSI1", prefix=keys.lsi1_trace_prefix(), attributes=KEY)
 
 
 def every(entries: Entries) -> list[Raw]:
@@ -107,5 +109,5 @@ def _holding(experiment_id: str, field: str, value: str) -> Entries:
     return Entries(
         experiment_id,
         prefix=keys.fts_of_type_prefix(level, value, TRACE),
-        attributes=["entity_type", "entity_id"],
+        attributes=[Fts.entity_type, Fts.entity_id],
     )

@@ -25,5 +25,5 @@ def put(run_id: str, trace_ids: Iterable[str]) -> None:
 def traces_of(run_id: str) -> set[str]:
     """The ids of the traces that were linked to a run; one consistent Query."""
     pk = keys.run_ref(run_id).pk
-    found = table.query_all(pk, prefix=keys.trace_link_prefix(), attributes=["trace_id"])
-    return {item["trace_id"]["S"] for item in found}
+    found = table.query_all(pk, prefix=keys.trace_link_prefix(), attributes=[TraceLink.trace_id])
+    return {TraceLink.of(item).trace_id for item in found}

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mlcore.db import keys
-from mlcore.db.attributes import text_of
-from mlcore.db.expression import Raw, string
+from mlcore.db.expression import Raw
+from mlcore.models.traces import Trace
 
 INDEXED_MAPS = frozenset(("tags", "trace_metadata", "prompts"))
 """The maps of a trace that searches ask an index about."""
 
 
-def of_new(trace_id: str) -> Raw:
-    return string(keys.lsi1_trace(trace_id, "1"))
+def of_new(trace_id: str) -> str:
+    return keys.lsi1_trace(trace_id, "1")
 
 
 def after(
@@ -25,15 +25,14 @@ def after(
     sets: Mapping[str, Mapping[str, str]],
     removals: Iterable[tuple[str, str]],
     client_request_id: str | None,
-) -> Raw | None:
+) -> str | None:
     """The mark that a write of these leaves; None if the indexer need not follow it. It says
     which version is the first to be followed, and must be set even where it is the same: the
     indexer may just be taking it away."""
     touched = {attribute for attribute, texts in sets.items() if texts}
     touched.update(attribute for attribute, _ in removals)
-    same = client_request_id == text_of(item, "client_request_id")
+    trace = Trace.of(item)
+    same = client_request_id == trace.client_request_id
     if same and INDEXED_MAPS.isdisjoint(touched):
         return None
-    version = int(item["version"]["N"]) + 1
-    known = text_of(item, "lsi1sk")
-    return string(known or keys.lsi1_trace(item["trace_id"]["S"], str(version)))
+    return trace.lsi1sk or keys.lsi1_trace(trace.trace_id, str(trace.version + 1))

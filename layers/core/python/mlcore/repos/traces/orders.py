@@ -9,9 +9,11 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
 from mlcore.entities import Experiment
 from mlcore.errors import InvalidParameterValue
+from mlcore.models.base import KEY
+from mlcore.models.traces import Trace
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.pages import Place, Through, Window, bounds_of
@@ -93,10 +95,9 @@ class _Order(NamedTuple):
                 descending=descending,
                 limit=self.page,
                 start=start,
-                attributes=["PK", "SK"],
+                attributes=KEY,
             )
-            places = [keys.Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in found.items]
-            items = table.batch_get(places)
+            items = table.batch_get(list(map(key_in, found.items)))
             yield [traces.record(item, self.experiment) for item in items if item is not None]
             start = found.last_key
             if start is None:
@@ -146,7 +147,7 @@ def _by_name(one: _Order, *, ascending: bool) -> Iterator[list[Record]]:
             lowest = of_name
         else:
             highest = of_name + keys.LAST
-    through = Through("LSI4", lambda _: "", lambda _, __: "")
+    through = Through("LSI4", Trace.lsi4sk.attr_name, lambda _: "", lambda _, __: "")
     return one.pages(through, (lowest, highest), descending=not ascending)
 
 

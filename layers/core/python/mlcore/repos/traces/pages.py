@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from mlcore.db import keys, sortable
 from mlcore.db.expression import Raw
-from mlcore.db.table import Page, table
+from mlcore.db.table import Page, key_in, table
 from mlcore.entities import Experiment
+from mlcore.models.base import KEY
+from mlcore.models.traces import Trace as TraceItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Record
@@ -45,21 +47,29 @@ class Through(NamedTuple):
     """An index, and what keys begin with there that end in request time and inverted id."""
 
     name: str
+    sort: str
+    """The attribute that is its sort key."""
     begin: Callable[[int], str]
     """With this request time."""
     key: Callable[[int, str], str]
 
+    def key_of(self, entry: Raw) -> str:
+        """The sort key of an entry of the index."""
+        key: str = getattr(TraceItem.of(entry), self.sort)
+        return key
 
-BY_TIME = Through("LSI2", keys.lsi2_trace_from, keys.lsi2_trace)
+
+BY_TIME = Through("LSI2", TraceItem.lsi2sk.attr_name, keys.lsi2_trace_from, keys.lsi2_trace)
 
 
 def of_state(state: str) -> Through:
-    return Through("LSI3", partial(keys.lsi3_trace_from, state), partial(keys.lsi3_trace, state))
+    begin, key = partial(keys.lsi3_trace_from, state), partial(keys.lsi3_trace, state)
+    return Through("LSI3", TraceItem.lsi3sk.attr_name, begin, key)
 
 
 def of_session(session: str) -> Through:
     begin, key = partial(keys.lsi5_trace_from, session), partial(keys.lsi5_trace, session)
-    return Through("LSI5", begin, key)
+    return Through("LSI5", TraceItem.lsi5sk.attr_name, begin, key)
 
 
 def newest_first(
@@ -112,12 +122,12 @@ def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Record
     bounds = bounds_of(BY_TIME, Window(latest=latest), None)
     places: list[tuple[str, keys.Key]] = []
     for entry in table.query_all(
-        pk, index="LSI2", between=bounds, attributes=["PK", "SK", "lsi2sk"]
+        pk, index=BY_TIME.name, between=bounds, attributes=[*KEY, BY_TIME.sort]
     ):
-        time = entry["lsi2sk"]["S"].rpartition("#")[0]
+        time = BY_TIME.key_of(entry).rpartition("#")[0]
         if most is not None and len(places) >= most and time > places[most - 1][0]:
             break
-        places.append((time, keys.Key(entry["PK"]["S"], entry["SK"]["S"])))
+        places.append((time, key_in(entry)))
     chosen = [key for _, key in sorted(places)[:most]]
     return [traces.record(item, experiment) for item in table.batch_get(chosen) if item is not None]
 
@@ -133,9 +143,9 @@ def of_sessions(
             keys.experiment(experiment.experiment_id).pk,
             index="LSI5",
             prefix=keys.lsi5_trace_prefix(session),
-            attributes=["PK", "SK"],
+            attributes=KEY,
         )
-        return [keys.Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in found]
+        return list(map(key_in, found))
 
     located = table.parallel([partial(read, *place) for place in places])
     items = iter(table.batch_get([key for found in located for key in found]))
@@ -153,15 +163,14 @@ def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Ite
     bounds = bounds_of(through, window, None)
     if bounds is None:
         return
-    attribute = through.name.lower() + "sk"
     for entry in table.query_all(
         keys.experiment(experiment_id).pk,
         index=through.name,
         between=bounds,
         descending=True,
-        attributes=[attribute],
+        attributes=[through.sort],
     ):
-        yield sortable.parse_integer(entry[attribute]["S"].rsplit("#", 2)[1])
+        yield sortable.parse_integer(through.key_of(entry).rsplit("#", 2)[1])
 
 
 def bounds_of(
@@ -186,8 +195,7 @@ def _of_one(
 ) -> Iterator[Record]:
     page = first or page_of(experiment.experiment_id, page_items, None)
     while True:
-        places = [keys.Key(entry["PK"]["S"], entry["SK"]["S"]) for entry in page.items]
-        for item in table.batch_get(places):
+        for item in table.batch_get(list(map(key_in, page.items))):
             if item is None:
                 continue
             read = traces.record(item, experiment)
@@ -209,9 +217,10 @@ def _keys(
         descending=True,
         limit=page_items,
         start=start,
-        attributes=["PK", "SK"],
+        attributes=KEY,
     )
 
 
 def _place(read: Record) -> tuple[int, str]:
-    return -int(read.document.item["request_time"]["N"]), read.trace_id
+    item = TraceItem.of(read.document.item)
+    return -item.request_time, item.trace_id

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from mlcore import artifacts, errors
 from mlcore.db import keys
-from mlcore.db.attributes import bytes_of
-from mlcore.db.expression import Condition, Raw, string
+from mlcore.db.attributes import ItemAttribute
+from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.ids import now_ms
@@ -88,13 +88,14 @@ def first_item(owner: Owner, pack: Pack) -> Raw:
 
 def inline_content(item: Raw) -> str | None:
     """The JSON of a pack's spans, one in a line; None if it is in a file."""
-    return zlib.decompress(bytes_of(item["data"])).decode() if "data" in item else None
+    data = TraceSpans.of(item).data
+    return None if data is None else zlib.decompress(data).decode()
 
 
 def put_first(owner: Owner, pack: Pack) -> bool:
     """Puts a pack at the trace's first place; False if another is there."""
     free = Condition()
-    free.require_absent_or_equal("suffix", string(pack.suffix))
+    free.require_absent_or_equal(TraceSpans.suffix, pack.suffix)
     try:
         table.put(first_item(owner, pack), free)
     except ConditionFailed:
@@ -111,15 +112,16 @@ def put(owner: Owner, packs: Iterable[Pack]) -> None:
 def nodes(owner: Owner) -> dict[str, Node]:
     """The nodes of all spans of a trace, by span id."""
     found: dict[str, tuple[_Rank, Node]] = {}
-    for item in _items(owner, ["suffix", "nodes", "updated_at"]):
+    for item in _items(owner, [TraceSpans.suffix, TraceSpans.nodes, TraceSpans.updated_at]):
+        came = _came(item)
         for node in _parsed(item):
-            _keep(found, item, node, node)
+            _keep(found, (node[1], *came), node, node)
     return {span_id: node for span_id, (_, node) in found.items()}
 
 
 def count(owner: Owner) -> int:
     """How many spans there are in all packs; those that are in several count for each."""
-    return sum(int(item["spans"]["N"]) for item in _items(owner, ["spans"]))
+    return sum(TraceSpans.of(item).spans for item in _items(owner, [TraceSpans.spans]))
 
 
 def read(owner: Owner) -> list[tuple[Node, str]]:
@@ -128,23 +130,29 @@ def read(owner: Owner) -> list[tuple[Node, str]]:
     contents = table.parallel([partial(_content, item) for item in items])
     found: dict[str, tuple[_Rank, tuple[Node, str]]] = {}
     for item, content in zip(items, contents, strict=True):
+        came = _came(item)
         for node, line in zip(_parsed(item), content.split("\n"), strict=True):
-            _keep(found, item, node, (node, line))
+            _keep(found, (node[1], *came), node, (node, line))
     return [span for _, span in found.values()]
 
 
 _Rank = tuple[int, int, str]
 
 
-def _keep(found: dict[str, tuple[_Rank, T]], item: Raw, node: Node, entry: T) -> None:
+def _came(item: Raw) -> tuple[int, str]:
+    """When a pack came, and its suffix: of spans that end together the latest counts."""
+    pack = TraceSpans.of(item)
+    return pack.updated_at or 0, pack.suffix
+
+
+def _keep(found: dict[str, tuple[_Rank, T]], rank: _Rank, node: Node, entry: T) -> None:
     """Of two versions of a span the one that ends later, or else came later."""
-    rank = (node[1], int(item["updated_at"]["N"]), item["suffix"]["S"])
     known = found.get(node[0])
     if known is None or rank > known[0]:
         found[node[0]] = (rank, entry)
 
 
-def _items(owner: Owner, attributes: Sequence[str] | None) -> Iterator[Raw]:
+def _items(owner: Owner, attributes: Sequence[ItemAttribute[Any]] | None) -> Iterator[Raw]:
     return table.query_all(
         keys.trace(owner.experiment_id, owner.trace_id).pk,
         prefix=keys.trace_spans_prefix(owner.trace_id),
@@ -153,7 +161,7 @@ def _items(owner: Owner, attributes: Sequence[str] | None) -> Iterator[Raw]:
 
 
 def _parsed(item: Raw) -> list[Node]:
-    told: list[Node] = json.loads(zlib.decompress(bytes_of(item["nodes"])))
+    told: list[Node] = json.loads(zlib.decompress(TraceSpans.of(item).nodes))
     return told
 
 
@@ -161,7 +169,8 @@ def _content(item: Raw) -> str:
     content = inline_content(item)
     if content is not None:
         return content
-    data = artifacts.store().get(item["location"]["S"])
+    location = TraceSpans.of(item).location
+    data = None if location is None else artifacts.store().get(location)
     if data is None:
         raise errors.TemporarilyUnavailable("The spans of the trace cannot be read. Try again.")
     return zlib.decompress(data).decode()
@@ -200,6 +209,6 @@ def _item(model: type[TraceSpans], place: keys.Key, owner: Owner, pack: Pack) ->
 def _put(owner: Owner, pack: Pack) -> None:
     place = keys.trace_spans_pack(owner.experiment_id, owner.trace_id, pack.suffix)
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(TraceSpansPack.PK)
     with contextlib.suppress(ConditionFailed):
         table.put(_item(TraceSpansPack, place, owner, pack), absent)

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mlcore import artifacts, errors
+from mlcore import artifacts
 from mlcore.db import keys
-from mlcore.db.attributes import integer_of, text_of
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.attributes import ItemAttribute
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Delete, Put, TransactionFailed, back_off, table
+from mlcore.db.table import Delete, Put, TransactionFailed, key_in, table
 from mlcore.entities import Experiment, Trace
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import KEY
 from mlcore.models.traces import Trace as TraceItem
-from mlcore.models.traces import TraceReference
+from mlcore.models.traces import TraceReference, TraceSpans
 from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
@@ -29,10 +30,10 @@ from mlcore.repos.settings import ttl_policy
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import children as trace_children
 from mlcore.repos.traces import marks as trace_marks
+from mlcore.settle import Conflict, settle
 
 TRACE_NAME_TAG = "mlflow.traceName"
 SESSION = "mlflow.trace.session"
-WRITE_ATTEMPTS = 60
 LOCATIONS_KEPT = 20_000
 
 _locations: dict[str, str] = {}
@@ -68,22 +69,21 @@ class Record(NamedTuple):
 
     @property
     def trace_id(self) -> str:
-        trace_id: str = self.document.item["trace_id"]["S"]
-        return trace_id
+        return self.document.owner[1]
 
     @property
     def info(self) -> Info:
-        item = self.document.item
+        item = TraceItem.of(self.document.item)
         return Info(
-            int(item["request_time"]["N"]),
-            integer_of(item, "execution_duration"),
-            item["state"]["S"],
-            text_of(item, "client_request_id"),
-            text_of(item, "request_preview"),
-            text_of(item, "response_preview"),
-            text_of(item, "given"),
-            text_of(item, "facts"),
-            text_of(item, "first_pack"),
+            item.request_time,
+            item.execution_duration,
+            item.state,
+            item.client_request_id,
+            item.request_preview,
+            item.response_preview,
+            item.given,
+            item.facts,
+            item.first_pack,
         )
 
 
@@ -125,9 +125,10 @@ def find_or_place(trace_id: str, experiment_id: str) -> tuple[Experiment | None,
     )
     ttl_policy.learn(setting)
     experiment = experiments.found(experiment_id, meta)
-    if item is None and reference is not None and reference["experiment_id"]["S"] != known:
-        read = _read([(reference["experiment_id"]["S"], trace_id)]).get(trace_id)
-        return experiment, read
+    if item is None and reference is not None:
+        other = TraceReference.of(reference).experiment_id
+        if other != known:
+            return experiment, _read([(other, trace_id)]).get(trace_id)
     owner = experiments.found(known, elsewhere)
     if item is None or owner is None:
         return experiment, None
@@ -135,7 +136,7 @@ def find_or_place(trace_id: str, experiment_id: str) -> tuple[Experiment | None,
 
 
 def record(item: Raw, experiment: Experiment) -> Record:
-    owner = (experiment.experiment_id, item["trace_id"]["S"])
+    owner = (experiment.experiment_id, TraceItem.of(item).trace_id)
     return Record(experiment, document.load(item, owner, trace_children.MAPS))
 
 
@@ -160,6 +161,7 @@ def create(
         SK=place.sk,
         gsi1pk=gsi1pk,
         gsi1sk=gsi1sk,
+        lsi1sk=trace_marks.of_new(trace_id),
         trace_id=trace_id,
         experiment_id=experiment_id,
         request_time=info.request_time,
@@ -170,9 +172,9 @@ def create(
     item = {**model.serialize(), **attributes}
     name = maps.get("tags", {}).get(TRACE_NAME_TAG)
     session = maps.get("trace_metadata", {}).get(SESSION)
-    shown = _attributes(trace_id, info, name, session)
-    shown["lsi1sk"] = trace_marks.of_new(trace_id)
-    item.update({key: value for key, value in shown.items() if value})
+    for attribute, value in _values(trace_id, info, name, session):
+        if value is not None:
+            item[attribute.attr_name] = attribute.raw(value)
     reference = keys.trace_ref(trace_id)
     location = TraceReference(
         PK=reference.pk,
@@ -186,9 +188,9 @@ def create(
     item, children = ttl_policy.marked(item, end), [ttl_policy.marked(c, end) for c in children]
     table.batch_write(children)
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(TraceItem.PK)
     here = Condition()
-    here.require_absent_or_equal("experiment_id", string(experiment_id))
+    here.require_absent_or_equal(TraceReference.experiment_id, experiment_id)
     rest = [Put(item, absent), *map(Put, further)]
     try:
         table.transact([Put(location.serialize(), here), *rest], token=new_ulid())
@@ -197,9 +199,9 @@ def create(
         if left is None or len(failed.items) > 1:
             return False
         # Either the trace is in another experiment, or its deletion there was cut short.
-        former: str = left["experiment_id"]["S"]
+        former = TraceReference.of(left).experiment_id
         same = Condition()
-        same.require_equal("experiment_id", string(former))
+        same.require_equal(TraceReference.experiment_id, former)
         gone = Delete(keys.trace(former, trace_id), absent)
         try:
             table.transact([Put(location.serialize(), same), gone, *rest], token=new_ulid())
@@ -219,25 +221,23 @@ def write(read: Record, decide: Callable[[Record], Change | None]) -> Record | N
         The trace as it was decided on last (not as it is after the write); None if it is gone.
     """
     current = read
-    for attempt in range(WRITE_ATTEMPTS):
+
+    def attempt() -> Record | None:
+        nonlocal current
         change = decide(current)
         if change is None:
             return current
         try:
             _send(current, change)
         except ConditionFailed as failed:
-            if failed.item is None or "trace_id" not in failed.item:
-                item = table.get(current.document.key)
-                if item is None:
-                    return None
-                current = record(item, current.experiment)
-            else:
-                current = record(failed.item, current.experiment)
-        else:
-            return current
-        if attempt:
-            back_off(attempt)
-    raise errors.TemporarilyUnavailable("The trace is busy with other writes. Try again.")
+            item = failed.item or table.get(current.document.key)
+            if item is None:
+                return None
+            current = record(item, current.experiment)
+            raise Conflict from failed
+        return current
+
+    return settle("trace", attempt)
 
 
 def delete(records: Sequence[Record]) -> None:
@@ -294,15 +294,17 @@ def _send(read: Record, change: Change) -> None:
     mark = trace_marks.after(item, change.sets, change.removals, change.info.client_request_id)
 
     def complete(update: Update) -> None:
-        for attribute, value in _attributes(read.trace_id, change.info, name, session).items():
-            if value is not None:
-                if value != item.get(attribute):
-                    update.set(attribute, value)
-            elif attribute in item:
+        for attribute, value in _values(read.trace_id, change.info, name, session):
+            raw = None if value is None else attribute.raw(value)
+            if raw == item.get(attribute.attr_name):
+                continue
+            if raw is None:
                 update.remove(attribute)
+            else:
+                update.set(attribute, value)
         if mark is not None:
-            update.set("lsi1sk", mark)
-        update.require_equal("version", item["version"])
+            update.set(TraceItem.lsi1sk, mark)
+        update.require_equal(TraceItem.version, TraceItem.of(item).version)
 
     document.write(read.document, change.sets, change.removals, complete)
 
@@ -313,36 +315,28 @@ def _after(read: Record, change: Change, name: str, key: str) -> str | None:
     return change.sets.get(name, {}).get(key, present)
 
 
-def _attributes(
+def _values(
     trace_id: str, info: Info, name: str | None, session: str | None
-) -> dict[str, Raw | None]:
+) -> list[tuple[ItemAttribute[Any], Any]]:
     """What a trace's info, name and session are on its item; None for what is not there."""
-
-    def text(value: str | None) -> Raw | None:
-        return None if value is None else string(value)
-
-    return {
-        "request_time": number(info.request_time),
-        "execution_duration": (
-            None if info.execution_duration is None else number(info.execution_duration)
-        ),
-        "state": string(info.state),
-        "client_request_id": text(info.client_request_id),
-        "request_preview": text(info.request_preview),
-        "response_preview": text(info.response_preview),
-        "given": text(info.given),
-        "facts": text(info.facts),
-        "first_pack": text(info.first_pack),
-        "name": text(name),
-        "lsi2sk": string(keys.lsi2_trace(info.request_time, trace_id)),
-        "lsi3sk": string(keys.lsi3_trace(info.state, info.request_time, trace_id)),
-        "lsi4sk": None if name is None else string(keys.lsi4_trace(name, trace_id)),
-        "lsi5sk": (
-            None
-            if session is None
-            else string(keys.lsi5_trace(session, info.request_time, trace_id))
-        ),
-    }
+    time = info.request_time
+    by_session = None if session is None else keys.lsi5_trace(session, time, trace_id)
+    return [
+        (TraceItem.request_time, time),
+        (TraceItem.execution_duration, info.execution_duration),
+        (TraceItem.state, info.state),
+        (TraceItem.client_request_id, info.client_request_id),
+        (TraceItem.request_preview, info.request_preview),
+        (TraceItem.response_preview, info.response_preview),
+        (TraceItem.given, info.given),
+        (TraceItem.facts, info.facts),
+        (TraceItem.first_pack, info.first_pack),
+        (TraceItem.name, name),
+        (TraceItem.lsi2sk, keys.lsi2_trace(time, trace_id)),
+        (TraceItem.lsi3sk, keys.lsi3_trace(info.state, time, trace_id)),
+        (TraceItem.lsi4sk, None if name is None else keys.lsi4_trace(name, trace_id)),
+        (TraceItem.lsi5sk, by_session),
+    ]
 
 
 def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
@@ -350,7 +344,8 @@ def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
     unknown = [trace_id for trace_id in dict.fromkeys(trace_ids) if trace_id not in _locations]
     for item in table.batch_get([keys.trace_ref(trace_id) for trace_id in unknown]):
         if item is not None:
-            _remember(item["trace_id"]["S"], item["experiment_id"]["S"])
+            reference = TraceReference.of(item)
+            _remember(reference.trace_id, reference.experiment_id)
     return {
         trace_id: experiment_id
         for trace_id in trace_ids
@@ -377,13 +372,14 @@ def _delete_children(read: Record) -> None:
         table.query_all(
             read.document.key.pk,
             prefix=keys.trace_prefix(read.trace_id),
-            attributes=["PK", "SK", "location"],
+            attributes=[*KEY, TraceSpans.location],
         )
     )
     for child in found:
-        if "location" in child:
-            artifacts.store().delete(child["location"]["S"])
-    table.batch_write(deletes=[keys.Key(child["PK"]["S"], child["SK"]["S"]) for child in found])
+        location = TraceSpans.of(child).location
+        if location is not None:
+            artifacts.store().delete(location)
+    table.batch_write(deletes=map(key_in, found))
 
 
 def _visible(read: Record | None, workspace: str) -> Record | None:

@@ -12,11 +12,12 @@ from hashlib import sha256
 from typing import Final
 
 from mlcore.db import keys
-from mlcore.db.expression import Update, number, string
+from mlcore.db.expression import Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.ids import now_ms
+from mlcore.models.platform import Login
 from mlcore.repos.users import users
 from mlcore.repos.users.users import User
 
@@ -33,29 +34,27 @@ COUNTERS: Final = 4_096
 def find(username: str, address: str) -> tuple[User | None, int]:
     """The user, and the number of wrong passwords in this window; one BatchGetItem."""
     item, counted = table.batch_get([keys.user(username), _counter(username, address)])
-    recent = counted is not None and counted["window"]["N"] == str(_window())
-    return (
-        None if item is None else users.user_in(item),
-        int(counted["failures"]["N"]) if counted is not None and recent else 0,
-    )
+    user = None if item is None else users.user_in(item)
+    login = None if counted is None else Login.of(counted)
+    return user, login.failures if login is not None and login.window == _window() else 0
 
 
 def failed(username: str, address: str) -> None:
     """Counts a wrong password."""
     place, window = _counter(username, address), _window()
     again = Update()
-    again.add("failures", 1)
-    again.require_equal("window", number(window))
+    again.add(Login.failures, 1)
+    again.require_equal(Login.window, window)
     try:
         table.update(place, again)
     except ConditionFailed:
         first = Update()
-        first.set("type", string(keys.LOGIN.name))
-        first.set("window", number(window))
-        first.set("failures", number(1))
-        first.set("updated_at", number(now_ms()))
-        first.set("ttl", number((window + 2) * WINDOW_SECONDS))
-        first.require_absent_or_other("window", number(window))
+        first.set(Login.type, keys.LOGIN.name)
+        first.set(Login.window, window)
+        first.set(Login.failures, 1)
+        first.set(Login.updated_at, now_ms())
+        first.set(Login.ttl, (window + 2) * WINDOW_SECONDS)
+        first.require_absent_or_other(Login.window, window)
         try:
             table.update(place, first)
         except ConditionFailed:

@@ -4,16 +4,19 @@ transaction; asks nobody whether it should."""
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
+from mlcore.db.table import Change, Delete, Put, TransactionFailed, key_in, table
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.experiments import ExperimentNameLock
+from mlcore.models.base import Item
+from mlcore.models.experiments import Experiment, ExperimentNameLock
+from mlcore.models.logged_models import LoggedModel
+from mlcore.models.registry import ModelHome, RegisteredModel
 from mlcore.repos import webhooks as webhook_items
-from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import registered_models
+from mlcore.settle import Conflict
 from mlcore.webhooks import sealing
 from mlcore.webhooks.webhook import Webhook
 
@@ -23,12 +26,12 @@ class NameTaken(Exception):
 
 
 def experiment(experiment_id: str, workspace: str) -> None:
-    """The experiment, with all that is in it, under its name. Raises NameTaken."""
+    """The experiment, with all that is in it, under its name. Raises NameTaken, Conflict."""
     place = keys.experiment(experiment_id)
-    item = table.get(place)
-    if item is None or item["workspace"]["S"] == workspace:
+    raw = table.get(place)
+    if raw is None or (item := Experiment.of(raw)).workspace == workspace:
         return
-    name, old = item["name"]["S"], item["workspace"]["S"]
+    name, old = item.name, item.workspace
     lock_place = keys.experiment_name_lock(workspace, name)
     lock = ExperimentNameLock(
         PK=lock_place.pk,
@@ -39,54 +42,60 @@ def experiment(experiment_id: str, workspace: str) -> None:
     )
     gsi2pk, gsi2sk = keys.gsi2_experiment(workspace, experiment_id)
     gsi5pk, gsi5sk = keys.gsi5_experiment(workspace, name)
-    attributes = {"gsi2pk": gsi2pk, "gsi2sk": gsi2sk, "gsi5pk": gsi5pk, "gsi5sk": gsi5sk}
     change = Update()
-    for attribute, value in {**attributes, "workspace": workspace}.items():
-        change.set(attribute, string(value))
-    change.set("updated_at", number(now_ms()))
-    change.add("version", 1)
-    change.require_equal("workspace", string(old))
-    change.require_equal("name", string(name))
+    change.set(Experiment.gsi2pk, gsi2pk)
+    change.set(Experiment.gsi2sk, gsi2sk)
+    change.set(Experiment.gsi5pk, gsi5pk)
+    change.set(Experiment.gsi5sk, gsi5sk)
+    change.set(Experiment.workspace, workspace)
+    change.set(Experiment.updated_at, now_ms())
+    change.add(Experiment.version, 1)
+    change.require_equal(Experiment.workspace, old)
+    change.require_equal(Experiment.name, name)
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(ExperimentNameLock.PK)
     try:
         table.transact(
             [
                 Put(dict(lock.serialize()), absent),
                 Delete(keys.experiment_name_lock(old, name)),
                 Change(place, change),
-                *locations.of_moved(experiment_id, item["artifact_location"]["S"], old),
+                *locations.of_moved(experiment_id, item.artifact_location, old),
             ],
             new_ulid(),
         )
     except TransactionFailed as failed:
         held = failed.items.get(0)
-        if held is not None and held["experiment_id"]["S"] != experiment_id:
+        if held is not None and ExperimentNameLock.of(held).experiment_id != experiment_id:
             raise NameTaken(name) from failed
-        raise experiments.Conflict(experiment_id) from failed
+        raise Conflict from failed
     for model in table.query_all(place.pk, prefix=keys.LOGGED_MODEL.sk.prefix()):
-        if model["type"]["S"] == keys.LOGGED_MODEL.name:
-            _name_workspace(Key(model["PK"]["S"], model["SK"]["S"]), workspace)
+        if Item.of(model).type == keys.LOGGED_MODEL.name:
+            _name_workspace(key_in(model), workspace)
 
 
 def registered_model(place: Key, workspace: str) -> None:
-    """The model; its versions stay where they are. Raises NameTaken."""
-    item = table.get(place)
-    if item is None:
+    """The model; its versions stay where they are. Raises NameTaken, Conflict."""
+    raw = table.get(place)
+    if raw is None:
         return
-    read = registered_models.record(item)
+    read, item = registered_models.record(raw), RegisteredModel.of(raw)
     target = keys.registered_model(workspace, read.model.name)
-    moved: Raw = {**item, **model_names.names(workspace, read.model.name)}
-    moved["PK"], moved["SK"] = string(target.pk), string(target.sk)
-    moved["workspace"] = string(workspace)
-    moved["updated_at"] = number(now_ms())
-    moved["version"] = number(int(item["version"]["N"]) + 1)
-    moved["home"] = string(read.home)
+    moved: Raw = {**raw, **model_names.names(workspace, read.model.name)}
+    for attribute, value in (
+        (RegisteredModel.PK, target.pk),
+        (RegisteredModel.SK, target.sk),
+        (RegisteredModel.workspace, workspace),
+        (RegisteredModel.home, read.home),
+        (RegisteredModel.version, item.version + 1),
+        (RegisteredModel.updated_at, now_ms()),
+    ):
+        moved[attribute.attr_name] = attribute.raw(value)
     absent, unchanged, mine = Condition(), Condition(), Update()
-    absent.require_absent("PK")
-    unchanged.require_equal("version", item["version"])
-    mine.set("model_pk", string(target.pk))
-    mine.require_equal("incarnation", item["incarnation"])
+    absent.require_absent(RegisteredModel.PK)
+    unchanged.require_equal(RegisteredModel.version, item.version)
+    mine.set(ModelHome.model_pk, target.pk)
+    mine.require_equal(ModelHome.incarnation, item.incarnation)
     try:
         table.transact(
             [
@@ -99,7 +108,7 @@ def registered_model(place: Key, workspace: str) -> None:
     except TransactionFailed as failed:
         if failed.items.get(0) is not None:
             raise NameTaken(read.model.name) from failed
-        raise experiments.Conflict(read.model.name) from failed
+        raise Conflict from failed
 
 
 def webhook(found: Webhook, workspace: str) -> None:
@@ -111,8 +120,8 @@ def webhook(found: Webhook, workspace: str) -> None:
 
 def _name_workspace(place: Key, workspace: str) -> None:
     change = Update()
-    change.set("workspace", string(workspace))
-    change.set("updated_at", number(now_ms()))
-    change.add("version", 1)
-    change.require_exists("PK")
+    change.set(LoggedModel.workspace, workspace)
+    change.set(LoggedModel.updated_at, now_ms())
+    change.add(LoggedModel.version, 1)
+    change.require_exists(LoggedModel.PK)
     table.update(place, change)
