@@ -25,7 +25,6 @@ from mlcore.repos import webhooks
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.experiments import Conflict
 from mlcore.repos.files import former_locations
 from mlcore.repos.registry import registered_models
 from mlcore.repos.removal import purging, remains
@@ -33,6 +32,7 @@ from mlcore.repos.removal.remains import OutOfTime
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.workspaces import moving, workspaces
 from mlcore.repos.workspaces.moving import NameTaken
+from mlcore.settle import Conflict
 from workspaces import messages as m
 from workspaces.service import check_enabled
 

@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from mlcore import settle as settling
 from mlcore.db import table as table_module
 from mlcore.db.table import Table
-from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import runs
 from mlcore.repos.traces import traces
 
 T = TypeVar("T")
@@ -97,7 +96,8 @@ def interleaved(
         patch.setattr(Table, "_call", call)
         # Calls side by side become calls one after another, so each is a turn of its own.
         patch.setattr(Table, "parallel", lambda _self, calls: [one() for one in calls])
-        for module in (table_module, runs, experiments, traces):
+        patch.setattr(settling._random, "uniform", lambda _least, _most: 0.0)
+        for module in (table_module, traces):
             patch.setattr(module, "back_off", lambda _attempt: None)
         with ThreadPoolExecutor(len(actors)) as pool:
             return [given for gave in pool.map(act, range(len(actors))) for given in gave]

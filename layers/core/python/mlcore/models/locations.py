@@ -13,6 +13,7 @@ class Location(Item):
 
     pattern = keys.LOCATION
 
+    version = IntAttribute()
     path = TextAttribute()
     experiment_id = TextAttribute(null=True)
     home = TextAttribute(null=True)
@@ -25,4 +26,5 @@ class LocationList(Item):
 
     pattern = keys.LOCATION_LIST
 
+    version = IntAttribute()
     root = TextAttribute()

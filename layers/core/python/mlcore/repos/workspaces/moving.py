@@ -10,10 +10,10 @@ from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.experiments import ExperimentNameLock
 from mlcore.repos import webhooks as webhook_items
-from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import registered_models
+from mlcore.settle import Conflict
 from mlcore.webhooks import sealing
 from mlcore.webhooks.webhook import Webhook
 
@@ -63,7 +63,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
         held = failed.items.get(0)
         if held is not None and held["experiment_id"]["S"] != experiment_id:
             raise NameTaken(name) from failed
-        raise experiments.Conflict(experiment_id) from failed
+        raise Conflict(experiment_id) from failed
     for model in table.query_all(place.pk, prefix=keys.LOGGED_MODEL.sk.prefix()):
         if model["type"]["S"] == keys.LOGGED_MODEL.name:
             _name_workspace(Key(model["PK"]["S"], model["SK"]["S"]), workspace)
@@ -99,7 +99,7 @@ def registered_model(place: Key, workspace: str) -> None:
     except TransactionFailed as failed:
         if failed.items.get(0) is not None:
             raise NameTaken(read.model.name) from failed
-        raise experiments.Conflict(read.model.name) from failed
+        raise Conflict(read.model.name) from failed
 
 
 def webhook(found: Webhook, workspace: str) -> None:
