@@ -63,11 +63,11 @@ def _of_experiment(item: Raw, before_ms: int) -> Iterator[Garbage]:
             yield Garbage(keys.EXPERIMENT.name, experiment_id, experiment_id, workspace)
         return
     pk = keys.experiment(experiment_id).pk
-    for found in table.query_all(pk, index="LSI1", prefix=keys.lsi1_run_prefix(DELETED)):
+    prefix = keys.lsi1_run_prefix(DELETED)
+    for run in map(Run.of, table.query_all(pk, index="LSI1", prefix=prefix)):
         # A run that was deleted before its experiment was restored is active again.
-        run = Run.of(found)
         before = run.deleted_time is None or run.deleted_time < before_ms
-        if runs.stage(found, experiment) == DELETED and before:
+        if runs.stage(run, experiment) == DELETED and before:
             yield Garbage(keys.RUN.name, experiment_id, run.run_id, workspace)
     prefix = keys.lsi1_logged_model_prefix(DELETED)
     for model in map(LoggedModel.of, table.query_all(pk, index="LSI1", prefix=prefix)):

@@ -48,6 +48,7 @@ class Record(NamedTuple):
 
     experiment: Experiment
     document: Document
+    item: RunItem
     write_id: str | None = None
     """The pending marker that was put for the write to come."""
 
@@ -56,18 +57,13 @@ class Record(NamedTuple):
         return self.item.run_id
 
     @property
-    def item(self) -> RunItem:
-        return RunItem.of(self.document.item)
-
-    @property
     def stage(self) -> str:
-        return stage(self.document.item, self.experiment)
+        return stage(self.item, self.experiment)
 
 
-def stage(raw: Raw, experiment: Experiment) -> str:
+def stage(item: RunItem, experiment: Experiment) -> str:
     """``active`` or ``deleted``: what happened last to the run, its own deletion or restoration or
     its experiment's."""
-    item = RunItem.of(raw)
     return experiment.lifecycle_stage if item.epoch < experiment.epoch else item.stage
 
 
@@ -123,9 +119,10 @@ def missing(run_id: str) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"Run with id={run_id} not found")
 
 
-def record(item: Raw, experiment: Experiment) -> Record:
-    owner = (experiment.experiment_id, RunItem.of(item).run_id)
-    return Record(experiment, document.load(item, owner, run_children.MAPS))
+def record(raw: Raw, experiment: Experiment) -> Record:
+    item = RunItem.of(raw)
+    owner = (experiment.experiment_id, item.run_id)
+    return Record(experiment, document.load(raw, owner, run_children.MAPS), item)
 
 
 def create(run: Run, experiment: Experiment) -> None:
