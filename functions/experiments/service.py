@@ -16,11 +16,10 @@ from mlcore.limits.locations import resolved
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments.creations import IdTaken, NameTaken
-from mlcore.repos.experiments.experiments import Conflict, Record
+from mlcore.repos.experiments.experiments import Record
 from mlcore.responses import experiments as responses
 from mlcore.settings import workspaces_enabled
-
-CONFLICT_ATTEMPTS = 10
+from mlcore.settle import settle
 
 
 def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str, Any]:
@@ -91,7 +90,7 @@ def get_experiment_by_name(message: m.GetExperimentByName, request: Request) -> 
 
 
 def update_experiment(message: m.UpdateExperiment, request: Request) -> dict[str, Any]:
-    for _ in range(CONFLICT_ATTEMPTS):
+    def attempt() -> None:
         experiment = _get(message.experiment_id, request).experiment
         if experiment.lifecycle_stage != ACTIVE:
             raise errors.InvalidState("Cannot rename a non-active experiment.")
@@ -105,10 +104,9 @@ def update_experiment(message: m.UpdateExperiment, request: Request) -> dict[str
             raise errors.BadRequest(
                 f"Experiment(name={message.new_name}) already exists."
             ) from taken
-        except Conflict:
-            continue
-        return {}
-    raise _busy()
+
+    settle("experiment", attempt)
+    return {}
 
 
 def delete_experiment(message: m.DeleteExperiment, request: Request) -> dict[str, Any]:
@@ -123,31 +121,28 @@ def restore_experiment(message: m.RestoreExperiment, request: Request) -> dict[s
 
 def set_experiment_tag(message: m.SetExperimentTag, request: Request) -> dict[str, Any]:
     limits.check_tag(message.key, message.value)
-    for _ in range(CONFLICT_ATTEMPTS):
+
+    def attempt() -> None:
         read = _get_active(message.experiment_id, request)
         limits.check_custom_views(message.experiment_id, message.key, read.experiment.tags)
-        try:
-            experiments.set_tag(read, message.key, message.value)
-        except Conflict:
-            continue
-        return {}
-    raise _busy()
+        experiments.set_tag(read, message.key, message.value)
+
+    settle("experiment", attempt)
+    return {}
 
 
 def delete_experiment_tag(message: m.DeleteExperimentTag, request: Request) -> dict[str, Any]:
-    for _ in range(CONFLICT_ATTEMPTS):
+    def attempt() -> None:
         read = _get_active(message.experiment_id, request)
         if message.key not in read.experiment.tags:
             raise errors.ResourceDoesNotExist(
                 f"No tag with name: {message.key} in experiment with id "
                 f"{read.experiment.experiment_id}"
             )
-        try:
-            experiments.delete_tag(read, message.key)
-        except Conflict:
-            continue
-        return {}
-    raise _busy()
+        experiments.delete_tag(read, message.key)
+
+    settle("experiment", attempt)
+    return {}
 
 
 def _get(experiment_id: str, request: Request) -> Record:
@@ -169,16 +164,13 @@ def _get_active(experiment_id: str, request: Request) -> Record:
 
 
 def _move(experiment_id: str, request: Request, source: str, target: str) -> None:
-    for _ in range(CONFLICT_ATTEMPTS):
+    def attempt() -> None:
         experiment = _get(experiment_id, request).experiment
         if experiment.lifecycle_stage != source:
             raise experiments.missing(experiment_id)
-        try:
-            experiments.set_stage(experiment, target)
-        except Conflict:
-            continue
-        return
-    raise _busy()
+        experiments.set_stage(experiment, target)
+
+    settle("experiment", attempt)
 
 
 def _name_taken(workspace: str, name: str) -> errors.ResourceAlreadyExists:
@@ -189,7 +181,3 @@ def _name_taken(workspace: str, name: str) -> errors.ResourceAlreadyExists:
             "Restore it, or permanently delete it, to use the name again."
         )
     return errors.ResourceAlreadyExists(f"Experiment(name={name}) already exists.")
-
-
-def _busy() -> errors.TemporarilyUnavailable:
-    return errors.TemporarilyUnavailable("The experiment is busy with other writes. Try again.")

@@ -7,6 +7,7 @@ from typing import Final
 from indexer.projections import Writes
 from mlcore.db.expression import Raw
 from mlcore.entities import DELETED, Experiment
+from mlcore.models.runs import Run
 from mlcore.repos.runs import runs
 from mlcore.repos.settings import ttl_policy
 
@@ -41,7 +42,7 @@ def experiment_until(item: Raw) -> int | None:
 
 def run_until(item: Raw, experiment: Experiment, until: int | None) -> int | None:
     """When a run expires: with its deleted experiment (``until``), or after its own deletion."""
-    if runs.stage(item, experiment) != DELETED:
+    if runs.stage(Run.of(item), experiment) != DELETED:
         return None
     if int(item["epoch"]["N"]) < experiment.epoch or "deleted_time" not in item:
         return until

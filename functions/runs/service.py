@@ -7,13 +7,14 @@ import json
 from typing import Any
 
 from mlcore import errors, ids
-from mlcore.db.expression import Raw, number, string
+from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
 from mlcore.entities import ACTIVE, DELETED, Run
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.locations import below
+from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import runs
 from mlcore.repos.runs.runs import Record
@@ -81,15 +82,15 @@ def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
 def update_info(read: Record, status: str | None, end_time: int | None, name: str | None) -> Run:
     """Sets what is given; an empty name is no name. The name and the tag ``mlflow.runName`` go
     together."""
-    attributes: Raw = {}
+    attributes: list[tuple[ItemAttribute[Any], Any]] = []
     if status is not None:
-        attributes["status"] = string(status)
-        start = int(read.document.item["start_time"]["N"])
-        attributes["lsi3sk"] = string(lsi3_run(status, start, read.run_id))
+        attributes.append((RunItem.status, status))
+        start = read.item.start_time
+        attributes.append((RunItem.lsi3sk, lsi3_run(status, start, read.run_id)))
     if end_time is not None:
-        attributes["end_time"] = number(end_time)
+        attributes.append((RunItem.end_time, end_time))
     sets = {"tags": {RUN_NAME_TAG: name}} if name else {}
-    written = runs.write(read, lambda _: (sets, ()), lambda: attributes)
+    written = runs.write(read, lambda _: (sets, ()), attributes)
     before = runs.entity(written)
     return before._replace(
         status=status or before.status,

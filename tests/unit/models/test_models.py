@@ -16,6 +16,7 @@ from mlcore.db.attributes import (
     BytesAttribute,
     DoubleAttribute,
     FlagAttribute,
+    FlagMapAttribute,
     IntAttribute,
     ItemAttribute,
     TextAttribute,
@@ -35,6 +36,7 @@ STRATEGIES: dict[type[Attribute[Any]], st.SearchStrategy[Any]] = {
     FlagAttribute: st.booleans(),
     BytesAttribute: st.binary(),
     TextMapAttribute: st.dictionaries(st.text(), st.text(), max_size=3),
+    FlagMapAttribute: st.dictionaries(st.text(), st.booleans(), max_size=3),
 }
 
 

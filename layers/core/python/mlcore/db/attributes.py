@@ -114,6 +114,29 @@ class TextMapAttribute(ItemAttribute[V]):
         return {key: text[STRING] for key, text in value.items()}
 
 
+class FlagMapAttribute(ItemAttribute[V]):
+    """A map from any text to true or false."""
+
+    attr_type = MAP
+
+    @overload
+    def __init__(
+        self: FlagMapAttribute[Mapping[str, bool]], *, null: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: FlagMapAttribute[Mapping[str, bool] | None], *, null: Literal[True]
+    ) -> None: ...
+    def __init__(self, *, null: bool = False) -> None:
+        super().__init__(null=null)
+
+    def serialize(self, value: Mapping[str, bool]) -> dict[str, Any]:
+        return {key: {BOOLEAN: flag} for key, flag in value.items()}
+
+    def deserialize(self, value: dict[str, Any]) -> dict[str, bool]:
+        return {key: flag[BOOLEAN] for key, flag in value.items()}
+
+
 class BytesAttribute(ItemAttribute[V]):
     """Bytes: botocore takes them as they are, and an answer has them as Base64 text."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, overload
 
-from mlcore.db.attributes import ItemAttribute, TextMapAttribute
+from mlcore.db.attributes import FlagMapAttribute, ItemAttribute, TextMapAttribute
 
 V = TypeVar("V")
 
@@ -20,7 +20,10 @@ values."""
 Entry = tuple[TextMapAttribute[Any] | str, str]
 """A place in a map of texts."""
 
-Place = ItemAttribute[Any] | Entry | str
+Flag = tuple[FlagMapAttribute[Any], str]
+"""A place in a map of flags."""
+
+Place = ItemAttribute[Any] | Entry | Flag | str
 
 MAX_EXPRESSION_BYTES = 4096
 MAX_OPERATORS = 300
@@ -32,6 +35,10 @@ def string(value: str) -> Raw:
 
 def number(value: int) -> Raw:
     return {"N": str(value)}
+
+
+def flag(value: bool) -> Raw:
+    return {"BOOL": value}
 
 
 class Update:
@@ -49,6 +56,8 @@ class Update:
     def set(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
     def set(self, place: Entry, value: str) -> None: ...
+    @overload
+    def set(self, place: Flag, value: bool) -> None: ...
     @overload
     def set(self, place: str | tuple[str, str], value: Raw) -> None: ...
     def set(self, place: Place, value: Any) -> None:
@@ -180,6 +189,8 @@ class Update:
     def _value(self, place: Place, value: Any) -> str:
         if isinstance(place, ItemAttribute):
             return self._placeholder(place.raw(value))
+        if isinstance(value, bool):
+            return self._placeholder(flag(value))
         return self._placeholder(string(value) if isinstance(value, str) else value)
 
     def _placeholder(self, raw: Raw) -> str:

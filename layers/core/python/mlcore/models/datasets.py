@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextAttribute
+from mlcore.db.attributes import FlagMapAttribute, IntAttribute, TextAttribute
 from mlcore.models.base import Item
 
 
 class Dataset(Item):
-    """A dataset. In place of a field that is too large, ``<field>_parts`` counts its parts."""
+    """A dataset. In place of a field that is too large, ``<field>_parts`` counts its parts.
+    ``contexts`` has a flag for each context that it was used in."""
 
     pattern = keys.DATASET
 
@@ -22,6 +23,7 @@ class Dataset(Item):
     source_parts = TextAttribute(null=True)
     schema_parts = TextAttribute(null=True)
     profile_parts = TextAttribute(null=True)
+    contexts = FlagMapAttribute(null=True)
 
 
 class DatasetPart(Item):

@@ -7,6 +7,14 @@ from mlcore.db.attributes import DoubleAttribute, IntAttribute, TextAttribute
 from mlcore.models.base import IndexedItem, Item
 
 
+class EntityEntry(Item):
+    """What an item of any kind may tell of the entity that it is about: a run, or ``entity_id``."""
+
+    run_id = TextAttribute(null=True)
+    entity_type = TextAttribute(null=True)
+    entity_id = TextAttribute(null=True)
+
+
 class DatasetLink(Item):
     """A run used a dataset."""
 

@@ -22,7 +22,7 @@ class Run(IndexedItem):
     run_name = TextAttribute()
     user_id = TextAttribute()
     status = TextAttribute()
-    start_time = IntAttribute(null=True)
+    start_time = IntAttribute()
     end_time = IntAttribute(null=True)
     deleted_time = IntAttribute(null=True)
     artifact_uri = TextAttribute()

@@ -12,10 +12,11 @@ import time
 from typing import Any
 
 from mlcore.db import keys
-from mlcore.db.attributes import text_of
-from mlcore.db.expression import Raw, Update, string
+from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
+from mlcore.models.experiments import Experiment
+from mlcore.models.platform import Config
 from mlcore.search import text_fields
 from mlcore.search.text_fields import Indexed
 
@@ -27,12 +28,13 @@ _setting: list[tuple[float, Any]] = []
 
 def complete(experiment: Raw) -> Indexed | None:
     """The texts that the index holds completely; None if it must not be asked."""
-    return text_fields.decode(text_of(experiment, "fts"))
+    return text_fields.decode(Experiment.of(experiment).fts)
 
 
 def maintained(experiment: Raw) -> Indexed | None:
     """The texts that the indexer has to follow; None for none, not even names."""
-    both = [text_fields.decode(text_of(experiment, name)) for name in ("fts", "fts_next")]
+    item = Experiment.of(experiment)
+    both = [text_fields.decode(text) for text in (item.fts, item.fts_next)]
     there = [one for one in both if one is not None]
     return Indexed(frozenset().union(*(one.fields for one in there))) if there else None
 
@@ -42,7 +44,7 @@ def wanted(*, remembered: bool = True) -> Indexed:
     if remembered and _setting and time.monotonic() - _setting[0][0] < SETTING_SECONDS:
         return text_fields.wanted(_setting[0][1])
     item = table.get(keys.config(text_fields.SETTING))
-    value = json.loads(item["value"]["S"]) if item is not None else None
+    value = json.loads(Config.of(item).value) if item is not None else None
     _setting[:] = [(time.monotonic(), value)]
     return text_fields.wanted(value)
 
@@ -56,8 +58,8 @@ def begin(experiment_id: str) -> Indexed:
     """Before a rebuild: from now on the indexer maintains what the setting asks for."""
     asked = wanted(remembered=False)
     update = Update()
-    update.set("fts_next", string(asked.encode()))
-    update.require_exists("PK")
+    update.set(Experiment.fts_next, asked.encode())
+    update.require_exists(Experiment.PK)
     table.update(keys.experiment(experiment_id), update)
     return asked
 
@@ -65,9 +67,9 @@ def begin(experiment_id: str) -> Indexed:
 def finish(experiment_id: str, built: Indexed) -> bool:
     """After a rebuild: what it built may be relied on; False if another rebuild began since."""
     update = Update()
-    update.set("fts", string(built.encode()))
-    update.remove("fts_next")
-    update.require_equal("fts_next", string(built.encode()))
+    update.set(Experiment.fts, built.encode())
+    update.remove(Experiment.fts_next)
+    update.require_equal(Experiment.fts_next, built.encode())
     try:
         table.update(keys.experiment(experiment_id), update)
     except ConditionFailed:

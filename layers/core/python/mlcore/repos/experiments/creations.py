@@ -14,6 +14,7 @@ from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Operation, Put, TransactionFailed, back_off, table
 from mlcore.entities import Experiment
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock
 from mlcore.repos.workspaces import workspaces
 
@@ -37,7 +38,7 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
     a transaction whose answer is lost is sent until one says what has become of it.
     """
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(ExperimentItem.PK)
     lock = lock_of(experiment.workspace, experiment.name, experiment.experiment_id)
     token = new_ulid()
     end = time.monotonic() + SECONDS
@@ -71,7 +72,7 @@ def _check_own(experiment: Experiment, failed: TransactionFailed) -> None:
 
 def is_of(experiment: Experiment, item: Raw) -> bool:
     """Whether an item is of this creation, and not of another that has taken the same id."""
-    return int(item["creation_time"]["N"]) == experiment.creation_time
+    return ExperimentItem.of(item).creation_time == experiment.creation_time
 
 
 def lock_of(workspace: str, name: str, experiment_id: str) -> Raw:
@@ -83,5 +84,4 @@ def lock_of(workspace: str, name: str, experiment_id: str) -> Raw:
 
 
 def holder_in(lock: Raw) -> str:
-    holder: str = lock["experiment_id"]["S"]
-    return holder
+    return ExperimentNameLock.of(lock).experiment_id

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from mlcore import errors
 from mlcore.artifacts.paths import WORKSPACES
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
-from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, back_off, table
+from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, Experiment
 from mlcore.ids import (
     DEFAULT_EXPERIMENT_ID,
@@ -28,7 +28,7 @@ from mlcore.ids import (
 from mlcore.limits.experiments import is_given_out, no_experiment_id
 from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
-from mlcore.models.experiments import ExperimentTag
+from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
 from mlcore.repos import document, text_index
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import ids as experiment_ids
@@ -43,12 +43,7 @@ from mlcore.repos.experiments.creations import (
 from mlcore.repos.files import locations
 from mlcore.repos.workspaces import workspaces
 from mlcore.settings import settings, workspaces_enabled
-
-WRITE_ATTEMPTS = 60
-
-
-class Conflict(Exception):
-    """The experiment changed between the read and the write."""
+from mlcore.settle import Conflict, settle
 
 
 class Record(NamedTuple):
@@ -90,7 +85,7 @@ def are_in(workspace: str, experiment_ids: Sequence[str]) -> bool:
     """Whether all are there and in a workspace; one BatchGetItem for each hundred."""
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
     for experiment_id, item in zip(experiment_ids, items, strict=True):
-        owner = item["workspace"]["S"] if item is not None else None
+        owner = ExperimentItem.of(item).workspace if item is not None else None
         if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
             owner = DEFAULT_WORKSPACE  # there before it has an item
         if owner != workspace:
@@ -108,7 +103,7 @@ def find_by_name(workspace: str, name: str) -> Experiment | None:
         lock = table.get(place)
     while lock is not None:
         item = table.get(keys.experiment(holder_in(lock)))
-        if item is not None and item["name"]["S"] == name:
+        if item is not None and ExperimentItem.of(item).name == name:
             return record(item).experiment
         # It was renamed between the two reads: the lock is another's now, or gone.
         lock = table.get(place)
@@ -119,8 +114,8 @@ def ids_of_workspace(workspace: str) -> Iterator[str]:
     """Every experiment of a workspace through GSI2, which may lag behind by seconds."""
     pk = keys.gsi2_experiment(workspace, "")[0]
     has_default = workspace != DEFAULT_WORKSPACE
-    for item in table.query_all(pk, index="GSI2", attributes=["PK"]):
-        experiment_id = keys.experiment_id_of(item["PK"]["S"])
+    for item in table.query_all(pk, index="GSI2", attributes=[ExperimentItem.PK]):
+        experiment_id = keys.experiment_id_of(ExperimentItem.of(item).PK)
         has_default = has_default or experiment_id == DEFAULT_EXPERIMENT_ID
         yield experiment_id
     if not has_default:
@@ -204,20 +199,21 @@ def rename(experiment: Experiment, new_name: str) -> None:
     """
     _before_naming(experiment, new_name)
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(ExperimentNameLock.PK)
     mine = Condition()
-    mine.require_equal("experiment_id", string(experiment.experiment_id))
+    mine.require_equal(ExperimentNameLock.experiment_id, experiment.experiment_id)
     change = Update()
     document.touch(change)
-    change.set("name", string(new_name))
-    change.set("last_update_time", number(now_ms()))
+    change.set(ExperimentItem.name, new_name)
+    change.set(ExperimentItem.last_update_time, now_ms())
     gsi3pk, gsi3sk = keys.gsi3_experiment(new_name, experiment.experiment_id)
     gsi5pk, gsi5sk = keys.gsi5_experiment(experiment.workspace, new_name)
-    index_keys = {"gsi3pk": gsi3pk, "gsi3sk": gsi3sk, "gsi5pk": gsi5pk, "gsi5sk": gsi5sk}
-    for attribute, value in index_keys.items():
-        change.set(attribute, string(value))
-    change.require_equal("name", string(experiment.name))
-    change.require_equal("stage", string(ACTIVE))
+    change.set(ExperimentItem.gsi3pk, gsi3pk)
+    change.set(ExperimentItem.gsi3sk, gsi3sk)
+    change.set(ExperimentItem.gsi5pk, gsi5pk)
+    change.set(ExperimentItem.gsi5sk, gsi5sk)
+    change.require_equal(ExperimentItem.name, experiment.name)
+    change.require_equal(ExperimentItem.stage, ACTIVE)
     try:
         table.transact(
             [
@@ -241,8 +237,8 @@ def touch(experiment: Experiment) -> None:
     Conflict."""
     change = Update()
     document.touch(change)
-    change.set("last_update_time", number(now_ms()))
-    change.require_equal("name", string(experiment.name))
+    change.set(ExperimentItem.last_update_time, now_ms())
+    change.require_equal(ExperimentItem.name, experiment.name)
     try:
         table.update(keys.experiment(experiment.experiment_id), change)
     except ConditionFailed as failed:
@@ -257,17 +253,17 @@ def set_stage(experiment: Experiment, stage: str) -> None:
     """
     change = Update()
     document.touch(change)
-    change.set("stage", string(stage))
-    change.set("last_update_time", number(now_ms()))
+    change.set(ExperimentItem.stage, stage)
+    change.set(ExperimentItem.last_update_time, now_ms())
     if stage == ACTIVE:
-        change.remove("ttl")
-    change.add("epoch", 1)
-    change.require_equal("epoch", number(experiment.epoch))
+        change.remove(ExperimentItem.ttl)
+    change.add(ExperimentItem.epoch, 1)
+    change.require_equal(ExperimentItem.epoch, experiment.epoch)
     try:
         table.update(keys.experiment(experiment.experiment_id), change)
     except ConditionFailed as failed:
         # The stage may be there already: this call was repeated, or another did the same.
-        if failed.item is None or failed.item["stage"]["S"] != stage:
+        if failed.item is None or ExperimentItem.of(failed.item).stage != stage:
             raise Conflict(experiment.experiment_id) from failed
 
 
@@ -281,21 +277,21 @@ def delete_tag(read: Record, key: str) -> None:
     _write(read, {}, [("tags", key)])
 
 
-def record(item: Raw) -> Record:
-    experiment_id = item["experiment_id"]["S"]
-    loaded = document.load(item, (experiment_id,), MAPS)
+def record(raw: Raw) -> Record:
+    item = ExperimentItem.of(raw)
+    loaded = document.load(raw, (item.experiment_id,), MAPS)
     experiment = Experiment(
-        experiment_id=experiment_id,
-        name=item["name"]["S"],
-        artifact_location=item["artifact_location"]["S"],
-        lifecycle_stage=item["stage"]["S"],
-        creation_time=int(item["creation_time"]["N"]),
-        last_update_time=int(item["last_update_time"]["N"]),
+        experiment_id=item.experiment_id,
+        name=item.name,
+        artifact_location=item.artifact_location,
+        lifecycle_stage=item.stage,
+        creation_time=item.creation_time,
+        last_update_time=item.last_update_time,
         tags=loaded.texts("tags"),
-        workspace=item["workspace"]["S"],
-        epoch=int(item["epoch"]["N"]),
-        indexed=text_index.complete(item),
-        followed=text_index.maintained(item),
+        workspace=item.workspace,
+        epoch=item.epoch,
+        indexed=text_index.complete(raw),
+        followed=text_index.maintained(raw),
     )
     return Record(experiment, loaded)
 
@@ -362,26 +358,33 @@ def _write(
     removals: Sequence[tuple[str, str]],
 ) -> None:
     current = read
-    for attempt in range(WRITE_ATTEMPTS):
+
+    def complete(update: Update) -> None:
+        update.require_equal(ExperimentItem.epoch, read.experiment.epoch)
+
+    def attempt() -> bool:
+        """Whether the experiment is still in the stage that it was read in."""
+        nonlocal current
         if current.experiment.epoch != read.experiment.epoch:
-            raise Conflict(read.experiment.experiment_id)
-
-        def complete(update: Update) -> None:
-            update.require_equal("epoch", number(read.experiment.epoch))
-
+            return False
         try:
             document.write(current.document, sets, removals, complete)
         except ConditionFailed as failed:
             if failed.item is None:
-                raise Conflict(read.experiment.experiment_id) from failed
+                return False
             current = record(failed.item)
-        except TooLarge:
+            raise Conflict(read.experiment.experiment_id) from failed
+        except TooLarge as too_large:
             # Others may have filled the item that this writer took for emptier.
             seen, current = current, get(read.experiment.experiment_id)
-            if current.document.item["version"] == seen.document.item["version"]:
+            if _version(current) == _version(seen):
                 raise
-        else:
-            return
-        if attempt:
-            back_off(attempt)
-    raise errors.TemporarilyUnavailable("The experiment is busy with other writes. Try again.")
+            raise Conflict(read.experiment.experiment_id) from too_large
+        return True
+
+    if not settle("experiment", attempt):
+        raise Conflict(read.experiment.experiment_id)
+
+
+def _version(read: Record) -> int:
+    return ExperimentItem.of(read.document.item).version

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.ids import DEFAULT_EXPERIMENT_ID, DEFAULT_WORKSPACE
+from mlcore.models.experiments import Experiment
 from mlcore.repos.experiments import experiments
 from mlcore.search.fields import ATTRIBUTE
 from mlcore.search.grammar import Comparison
@@ -35,20 +36,22 @@ def ids(workspace: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
         return
     exact = next((str(one.value) for one in named if one.operator == "="), None)
     if exact is not None:
-        found = experiments.find_by_name(workspace, exact)
-        if found is not None:
-            yield found.experiment_id
+        holder = experiments.find_by_name(workspace, exact)
+        if holder is not None:
+            yield holder.experiment_id
         return
     if workspace == DEFAULT_WORKSPACE:
         yield DEFAULT_EXPERIMENT_ID  # which may not have been made yet
     tests = [value_test(one) for one in named]
     begin = max((_begin(one) for one in named), key=len)
     pk, prefix = keys.gsi5_experiment_begin(workspace, begin)
-    for item in table.query_all(pk, index="GSI5", prefix=prefix, attributes=["PK", "gsi5sk"]):
-        experiment_id = keys.experiment_id_of(item["PK"]["S"])
+    asked = [Experiment.PK, Experiment.gsi5sk]
+    for item in table.query_all(pk, index="GSI5", prefix=prefix, attributes=asked):
+        found = Experiment.of(item)
+        experiment_id = keys.experiment_id_of(found.PK)
         if experiment_id == DEFAULT_EXPERIMENT_ID and workspace == DEFAULT_WORKSPACE:
             continue
-        name = item["gsi5sk"]["S"]
+        name = found.gsi5sk or ""
         if len(name.encode()) > SURELY_WHOLE or all(test(name) for test in tests):
             yield experiment_id
 

@@ -10,6 +10,8 @@ from itertools import islice
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import Put, table
+from mlcore.models.experiments import Experiment
+from mlcore.models.registry import ModelVersion
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.registry import registered_models
@@ -52,8 +54,9 @@ def _of_experiments(workspace: str) -> Iterator[Put]:
 
 def of_experiment(item: Raw) -> list[Put]:
     """The entries of an experiment; also of its own place in a workspace that it has left."""
-    experiment_id, workspace = item["experiment_id"]["S"], item["workspace"]["S"]
-    location = item["artifact_location"]["S"]
+    experiment = Experiment.of(item)
+    experiment_id, workspace = experiment.experiment_id, experiment.workspace
+    location = experiment.artifact_location
     key = locations.key_of(location, workspace, experiment_id)
     if key is not None and locations.workspace_of(key) != workspace:
         return locations.of_moved(experiment_id, location, workspace)
@@ -66,13 +69,13 @@ def _of_versions(workspace: str) -> Iterator[Put]:
         if item is None:
             continue
         home = registered_models.home_of(item)
-        for version in table.query_all(home, prefix=keys.model_version_prefix()):
-            if locations.is_version(version):
-                location = version["storage_location"]["S"] if "storage_location" in version else ""
+        for found in table.query_all(home, prefix=keys.model_version_prefix()):
+            if locations.is_version(found):
+                version = ModelVersion.of(found)
                 yield from locations.of_version(
                     home,
-                    version["incarnation"]["S"],
-                    int(version["model_version"]["N"]),
-                    location or version["source"]["S"],
+                    version.incarnation,
+                    version.model_version,
+                    version.storage_location or version.source or "",
                     workspace,
                 )

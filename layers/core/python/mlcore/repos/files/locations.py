@@ -20,11 +20,14 @@ from mlcore.artifacts.paths import below as key_below
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import Put, table
+from mlcore.db.table import Put, key_in, table
 from mlcore.entities import Experiment
 from mlcore.ids import now_ms
 from mlcore.limits.locations import below
+from mlcore.models.base import Item
+from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.locations import Location, LocationList
+from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
 from mlcore.settings import settings
 
 DELETED_VERSION: Final = "Deleted_Internal"
@@ -136,9 +139,9 @@ def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
     for item in table.batch_get([keys.experiment(each) for each in dict.fromkeys(experiment_ids)]):
         if item is None:
             continue
-        experiment_id = item["experiment_id"]["S"]
-        location, workspace = item["artifact_location"]["S"], item["workspace"]["S"]
-        key = key_of(location, workspace, experiment_id)
+        experiment = ExperimentItem.of(item)
+        experiment_id = experiment.experiment_id
+        key = key_of(experiment.artifact_location, experiment.workspace, experiment_id)
         if key is not None and not is_own_place(key, experiment_id):
             found.append((experiment_id, key))
     return found
@@ -155,7 +158,7 @@ def enter(experiment: Experiment, location: str) -> None:
 def forget(experiment_id: str, location: str, workspace: str) -> None:
     """Takes an experiment that is gone from the list."""
     for entry in of_experiment(experiment_id, location, workspace):
-        table.delete(Key(entry.item["PK"]["S"], entry.item["SK"]["S"]))
+        table.delete(key_in(entry.item))
 
 
 def overlapping(paths: Iterable[str]) -> list[Claim]:
@@ -188,23 +191,23 @@ def there(claims: Sequence[Claim], experiment_ids: Iterable[str] = ()) -> set[Ke
     places += map(keys.model_home, homes)
     read = dict(zip(places, table.batch_get(places), strict=True))
     owners = [item for home in homes if (item := read[keys.model_home(home)]) is not None]
-    models = table.batch_get([keys.model_at(item["model_pk"]["S"]) for item in owners])
-    named = {model["incarnation"]["S"] for model in models if model is not None}
+    models = table.batch_get([keys.model_at(ModelHome.of(item).model_pk) for item in owners])
+    named = {RegisteredModel.of(model).incarnation for model in models if model is not None}
     return {
         place
         for place, item in read.items()
         if item is not None
         and (
-            item["type"]["S"] == keys.EXPERIMENT.name
-            or (is_version(item) and item["incarnation"]["S"] in named)
+            Item.of(item).type == keys.EXPERIMENT.name
+            or (is_version(item) and ModelVersion.of(item).incarnation in named)
         )
     }
 
 
 def is_version(item: Raw) -> bool:
     """Whether an item is a model version that was not deleted."""
-    stage: str = item["current_stage"]["S"] if "current_stage" in item else DELETED_VERSION
-    return bool(item["type"]["S"] == keys.MODEL_VERSION.name) and stage != DELETED_VERSION
+    version = ModelVersion.of(item)
+    return version.type == keys.MODEL_VERSION.name and version.current_stage != DELETED_VERSION
 
 
 def _listed(pk: str, prefix: str) -> list[Claim]:
@@ -212,11 +215,11 @@ def _listed(pk: str, prefix: str) -> list[Claim]:
 
 
 def _claim(item: Raw) -> Claim:
-    if "experiment_id" in item:
-        experiment_id = item["experiment_id"]["S"]
-        return Claim(item["path"]["S"], keys.experiment(experiment_id), experiment_id)
-    place = keys.model_version(item["home"]["S"], int(item["model_version"]["N"]))
-    return Claim(item["path"]["S"], place, None)
+    entry = Location.of(item)
+    if entry.home is not None and entry.model_version is not None:
+        return Claim(entry.path, keys.model_version(entry.home, entry.model_version), None)
+    experiment_id = entry.experiment_id or ""
+    return Claim(entry.path, keys.experiment(experiment_id), experiment_id)
 
 
 def _entry(
@@ -249,7 +252,7 @@ def are_listed() -> bool:
     place = (settings().table_name, settings().artifact_root)
     if place not in _complete:
         item = table.get(keys.location_list())
-        if item is None or item["root"]["S"] != settings().artifact_root:
+        if item is None or LocationList.of(item).root != settings().artifact_root:
             return False
         _complete.add(place)
     return True

@@ -24,6 +24,9 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.limits.locations import below
+from mlcore.models.experiments import Experiment
+from mlcore.models.logged_models import LoggedModel
+from mlcore.models.runs import Run
 from mlcore.observability import logger
 from mlcore.repos.files import locations
 
@@ -48,22 +51,25 @@ class Part(NamedTuple):
 
 
 def of_run(experiment_id: str, item: Raw, workspace: str) -> Part:
-    return Part(experiment_id, item["run_id"]["S"], item["artifact_uri"]["S"], workspace)
+    run = Run.of(item)
+    return Part(experiment_id, run.run_id, run.artifact_uri, workspace)
 
 
 def of_logged_model(experiment_id: str, item: Raw, workspace: str) -> Part:
-    return Part(experiment_id, item["model_id"]["S"], item["artifact_location"]["S"], workspace)
+    model = LoggedModel.of(item)
+    return Part(experiment_id, model.model_id, model.artifact_location, workspace)
 
 
-def of_trace(experiment: Raw, trace_id: str) -> Part:
+def of_trace(item: Raw, trace_id: str) -> Part:
     """Where the server has its files: their tag is the clients' to set."""
-    location = below(experiment["artifact_location"]["S"], f"traces/{trace_id}")
-    return Part(experiment["experiment_id"]["S"], trace_id, location, experiment["workspace"]["S"])
+    experiment = Experiment.of(item)
+    location = below(experiment.artifact_location, f"traces/{trace_id}")
+    return Part(experiment.experiment_id, trace_id, location, experiment.workspace)
 
 
 def of_experiment(item: Raw) -> Part:
-    location, workspace = item["artifact_location"]["S"], item["workspace"]["S"]
-    return Part(item["experiment_id"]["S"], "", location, workspace)
+    found = Experiment.of(item)
+    return Part(found.experiment_id, "", found.artifact_location, found.workspace)
 
 
 def areas(parts: Sequence[Part]) -> list[Area | None]:

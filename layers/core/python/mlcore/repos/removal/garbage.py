@@ -9,6 +9,8 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.entities import DELETED
+from mlcore.models.logged_models import LoggedModel
+from mlcore.models.runs import Run
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import former_locations
 from mlcore.repos.removal import purging
@@ -61,16 +63,13 @@ def _of_experiment(item: Raw, before_ms: int) -> Iterator[Garbage]:
             yield Garbage(keys.EXPERIMENT.name, experiment_id, experiment_id, workspace)
         return
     pk = keys.experiment(experiment_id).pk
-    for run in table.query_all(pk, index="LSI1", prefix=keys.lsi1_run_prefix(DELETED)):
+    prefix = keys.lsi1_run_prefix(DELETED)
+    for run in map(Run.of, table.query_all(pk, index="LSI1", prefix=prefix)):
         # A run that was deleted before its experiment was restored is active again.
-        if runs.stage(run, experiment) == DELETED and _before(run, "deleted_time", before_ms):
-            yield Garbage(keys.RUN.name, experiment_id, run["run_id"]["S"], workspace)
+        before = run.deleted_time is None or run.deleted_time < before_ms
+        if runs.stage(run, experiment) == DELETED and before:
+            yield Garbage(keys.RUN.name, experiment_id, run.run_id, workspace)
     prefix = keys.lsi1_logged_model_prefix(DELETED)
-    for model in table.query_all(pk, index="LSI1", prefix=prefix):
-        if _before(model, "last_update_time", before_ms):
-            model_id = model["model_id"]["S"]
-            yield Garbage(keys.LOGGED_MODEL.name, experiment_id, model_id, workspace)
-
-
-def _before(item: Raw, attribute: str, before_ms: int) -> bool:
-    return attribute not in item or int(item[attribute]["N"]) < before_ms
+    for model in map(LoggedModel.of, table.query_all(pk, index="LSI1", prefix=prefix)):
+        if model.last_update_time < before_ms:
+            yield Garbage(keys.LOGGED_MODEL.name, experiment_id, model.model_id, workspace)

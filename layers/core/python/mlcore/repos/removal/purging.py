@@ -12,12 +12,18 @@ from typing import Final
 
 from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import Delete, TransactionFailed, table
+from mlcore.db.table import Delete, TransactionFailed, key_in, table
 from mlcore.entities import DELETED
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import KEY, Item
+from mlcore.models.experiments import Experiment, ExperimentNameLock
+from mlcore.models.logged_models import LoggedModel
+from mlcore.models.registry import ModelVersion
+from mlcore.models.runs import Run
+from mlcore.models.traces import Trace
 from mlcore.repos.files import former_locations, locations
 from mlcore.repos.files import owners as file_owners
 from mlcore.repos.files.owners import Part
@@ -29,7 +35,14 @@ TOGETHER: Final = 500
 SWEEPS: Final = 20
 """Whoever has read an experiment before it was deleted may still write to it for a moment."""
 
-_TOLD: Final = ("type", "run_id", "artifact_uri", "model_id", "artifact_location", "trace_id")
+_TOLD: Final = (
+    Item.type,
+    Run.run_id,
+    Run.artifact_uri,
+    LoggedModel.model_id,
+    LoggedModel.artifact_location,
+    Trace.trace_id,
+)
 
 
 def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
@@ -46,9 +59,9 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
     item = table.get(place)
     if item is None:
         return True
-    if item["stage"]["S"] != DELETED:
+    if Experiment.of(item).stage != DELETED:
         _mark_deleted(place)
-    workspace = item["workspace"]["S"]
+    workspace = Experiment.of(item).workspace
     grants.sweep(workspace, EXPERIMENT, experiment_id)
     former_locations.enter(deadline)
     whole = file_owners.of_experiment(item)
@@ -61,9 +74,9 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
     went = file_owners.remove([whole])
     file_owners.remove_areas([file_owners.internal(experiment_id, workspace)])
     mine = Condition()
-    mine.require_absent_or_equal("experiment_id", string(experiment_id))
+    mine.require_absent_or_equal(ExperimentNameLock.experiment_id, experiment_id)
     while item is not None:
-        lock = keys.experiment_name_lock(workspace, item["name"]["S"])
+        lock = keys.experiment_name_lock(workspace, Experiment.of(item).name)
         try:
             table.transact([Delete(lock, mine), Delete(place)], new_ulid())
         except TransactionFailed:
@@ -115,18 +128,19 @@ def registered_model(place: Key, deadline: float = float("inf")) -> None:
         grants.sweep(read.model.workspace, kind, read.model.name)
     versions = table.query_all(read.home, prefix=keys.model_version_prefix())
     gone: list[Key] = []
-    for version in versions:
-        gone.append(Key(version["PK"]["S"], version["SK"]["S"]))
-        if "run_id" in version and version["type"]["S"] == keys.MODEL_VERSION.name:
-            number_ = int(version["model_version"]["N"])
-            gone.append(keys.run_model_version(version["run_id"]["S"], read.incarnation, number_))
+    for each in versions:
+        gone.append(key_in(each))
+        version = ModelVersion.of(each)
+        if version.type == keys.MODEL_VERSION.name and version.run_id is not None:
+            number = version.model_version
+            gone.append(keys.run_model_version(version.run_id, read.incarnation, number))
         if len(gone) >= TOGETHER:
             table.batch_write(deletes=gone)
             gone = []
             remains.check(deadline)
     table.batch_write(deletes=gone)
-    rest = table.query_all(read.home, attributes=["PK", "SK"])
-    remains.delete(item for item in rest if item["SK"]["S"] != place.sk or read.home != place.pk)
+    rest = table.query_all(read.home, attributes=KEY)
+    remains.delete(each for each in rest if key_in(each) != place)
     table.delete(place)
 
 
@@ -136,8 +150,8 @@ def workspace_files(name: str) -> None:
 
 
 def _delete_files_of_parts(experiment: Raw, deadline: float) -> None:
-    workspace = experiment["workspace"]["S"]
-    pk = keys.experiment(experiment["experiment_id"]["S"]).pk
+    workspace = Experiment.of(experiment).workspace
+    pk = keys.experiment(Experiment.of(experiment).experiment_id).pk
     listed = table.query_all(pk, attributes=_TOLD)
     while together := list(islice(listed, TOGETHER)):
         parts = [part for item in together for part in _part(experiment, item, workspace)]
@@ -146,23 +160,23 @@ def _delete_files_of_parts(experiment: Raw, deadline: float) -> None:
 
 
 def _part(experiment: Raw, item: Raw, workspace: str) -> list[Part]:
-    experiment_id, kind = experiment["experiment_id"]["S"], item["type"]["S"]
+    experiment_id, kind = Experiment.of(experiment).experiment_id, Item.of(item).type
     if kind == keys.RUN.name:
         return [file_owners.of_run(experiment_id, item, workspace)]
     if kind == keys.LOGGED_MODEL.name:
         return [file_owners.of_logged_model(experiment_id, item, workspace)]
     if kind == keys.TRACE.name:
-        return [file_owners.of_trace(experiment, item["trace_id"]["S"])]
+        return [file_owners.of_trace(experiment, Trace.of(item).trace_id)]
     return []
 
 
 def _mark_deleted(place: Key) -> None:
     change = Update()
-    change.set("stage", string(DELETED))
-    change.set("updated_at", number(now_ms()))
-    change.add("epoch", 1)
-    change.add("version", 1)
-    change.require_exists("PK")
+    change.set(Experiment.stage, DELETED)
+    change.set(Experiment.updated_at, now_ms())
+    change.add(Experiment.epoch, 1)
+    change.add(Experiment.version, 1)
+    change.require_exists(Experiment.PK)
     try:
         table.update(place, change)
     except ConditionFailed:

@@ -14,10 +14,22 @@ from typing import Final
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
+from mlcore.models.base import KEY, Item
+from mlcore.models.index import EntityEntry
+from mlcore.models.logged_models import LoggedModel
+from mlcore.models.runs import Run
+from mlcore.models.traces import Trace
 
 TOGETHER: Final = 500
-_NEEDED: Final = ("PK", "SK", "type", "run_id", "trace_id", "model_id", "entity_id")
+_NEEDED: Final = (
+    *KEY,
+    Item.type,
+    Run.run_id,
+    Trace.trace_id,
+    LoggedModel.model_id,
+    EntityEntry.entity_id,
+)
 
 
 class OutOfTime(Exception):
@@ -37,7 +49,7 @@ def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
     place = keys.experiment(experiment_id)
     listed = table.query_all(place.pk, attributes=_NEEDED)
     while together := list(islice(listed, TOGETHER)):
-        rest = [item for item in together if item["SK"]["S"] != place.sk]
+        rest = [item for item in together if place.sk != Item.of(item).SK]
         found = found or bool(rest)
         # Several items of a trace may be led to by one.
         table.batch_write(
@@ -51,21 +63,21 @@ def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
 def of_run(experiment_id: str, run_id: str) -> None:
     """Deletes the children of a run, and what leads to it."""
     pk = keys.experiment(experiment_id).pk
-    delete(table.query_all(pk, prefix=keys.run_prefix(run_id), attributes=["PK", "SK"]))
+    delete(table.query_all(pk, prefix=keys.run_prefix(run_id), attributes=KEY))
     table.batch_write(deletes=_links(run_id))
 
 
 def of_trace(experiment_id: str, trace_id: str) -> None:
     """Deletes the children of a trace, and what leads to it."""
     pk = keys.experiment(experiment_id).pk
-    delete(table.query_all(pk, prefix=keys.trace_prefix(trace_id), attributes=["PK", "SK"]))
+    delete(table.query_all(pk, prefix=keys.trace_prefix(trace_id), attributes=KEY))
     table.delete(keys.trace_ref(trace_id))
 
 
 def of_logged_model(experiment_id: str, model_id: str) -> None:
     """Deletes the children of a logged model, and what leads to it."""
     place = keys.logged_model(experiment_id, model_id)
-    children = table.query_all(place.pk, prefix=f"{place.sk}#", attributes=["PK", "SK"])
+    children = table.query_all(place.pk, prefix=f"{place.sk}#", attributes=KEY)
     delete(children)
     table.delete(keys.logged_model_ref(model_id))
 
@@ -78,7 +90,7 @@ def delete(items: Iterable[Raw]) -> None:
 
 
 def keys_of(items: Iterable[Raw]) -> Iterator[Key]:
-    return (Key(item["PK"]["S"], item["SK"]["S"]) for item in items)
+    return map(key_in, items)
 
 
 def check(deadline: float) -> None:
@@ -88,20 +100,19 @@ def check(deadline: float) -> None:
 
 
 def _leading(item: Raw) -> list[Key]:
-    kind = item["type"]["S"]
+    kind = Item.of(item).type
     if kind == keys.RUN.name:
-        return _links(item["run_id"]["S"])
+        return _links(Run.of(item).run_id)
     if kind == keys.TRACE.name:
-        return [keys.trace_ref(item["trace_id"]["S"])]
+        return [keys.trace_ref(Trace.of(item).trace_id)]
     if kind == keys.LOGGED_MODEL.name:
-        return [keys.logged_model_ref(item["model_id"]["S"])]
-    if "entity_id" in item:
-        return [keys.entity_ref(item["entity_id"]["S"])]
-    return []
+        return [keys.logged_model_ref(LoggedModel.of(item).model_id)]
+    entity_id = EntityEntry.of(item).entity_id
+    return [] if entity_id is None else [keys.entity_ref(entity_id)]
 
 
 def _links(run_id: str) -> list[Key]:
     """What is kept under a run's own key; of versions that were made from it, their models tell."""
     versions = keys.run_model_version_prefix()
-    listed = table.query_all(keys.run_ref(run_id).pk, attributes=["PK", "SK"])
+    listed = table.query_all(keys.run_ref(run_id).pk, attributes=KEY)
     return [key for key in keys_of(listed) if not key.sk.startswith(versions)]

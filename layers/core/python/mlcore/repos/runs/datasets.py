@@ -12,10 +12,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.entities import Dataset
@@ -27,7 +27,12 @@ INLINE_BYTES = 100_000
 PART_BYTES = 300_000
 REMEMBERED_BYTES = 16_000_000
 
-PARTED_FIELDS = ("source", "schema", "profile")
+PARTED_FIELDS = (
+    (DatasetItem.source, DatasetItem.source_parts),
+    (DatasetItem.schema, DatasetItem.schema_parts),
+    (DatasetItem.profile, DatasetItem.profile_parts),
+)
+"""What may be large, and what is there in its place if it is."""
 
 
 class Identity(NamedTuple):
@@ -95,12 +100,12 @@ def summaries(experiment_id: str) -> Iterator[Summary]:
     items = table.query_all(
         keys.experiment(experiment_id).pk,
         prefix=keys.dataset_prefix(),
-        attributes=["name", "digest", "contexts"],
+        attributes=[DatasetItem.name, DatasetItem.digest, DatasetItem.contexts],
     )
-    for item in items:
-        for mark in item.get("contexts", {}).get("M", {}):
+    for item in map(DatasetItem.of, items):
+        for mark in item.contexts or {}:
             context = None if mark == _NO_CONTEXT else mark[1:]
-            yield Summary(experiment_id, item["name"]["S"], item["digest"]["S"], context)
+            yield Summary(experiment_id, item.name, item.digest, context)
 
 
 def add_contexts(experiment_id: str, used: Iterable[tuple[str, str, str | None]]) -> None:
@@ -121,8 +126,8 @@ def add_contexts(experiment_id: str, used: Iterable[tuple[str, str, str | None]]
 
 def _add_context(identity: Identity, mark: str) -> None:
     update = Update()
-    update.set(("contexts", mark), {"BOOL": True})
-    update.require_exists("PK")
+    update.set((DatasetItem.contexts, mark), True)
+    update.require_exists(DatasetItem.PK)
     table.update(_place(identity), update)
     if len(_noted) >= NOTED_CONTEXTS:
         _noted.clear()
@@ -138,28 +143,30 @@ def _create(identity: Identity, dataset: Dataset) -> None:
         name=dataset.name,
         digest=dataset.digest,
         source_type=dataset.source_type,
+        contexts={},
         updated_at=now_ms(),
         version=1,
+        **inline,
     )
-    large: Raw = {field: string(value) for field, value in inline.items()}
     table.batch_write(parts)
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(DatasetItem.PK)
     try:
-        table.put({**model.serialize(), **large, "contexts": {"M": {}}}, absent)
+        table.put(dict(model.serialize()), absent)
     except ConditionFailed:
         return  # another writer was first; its fields stay
 
 
-def _parts(identity: Identity, dataset: Dataset) -> tuple[dict[str, str], list[Raw]]:
+def _parts(identity: Identity, dataset: Dataset) -> tuple[dict[str, Any], list[Raw]]:
     """Attributes that hold the large fields or count their parts, and the parts.
 
     Part items carry a hash of their content in their key, so racing writers of different contents
     do not mix.
     """
-    inline: dict[str, str] = {}
+    inline: dict[str, Any] = {}
     items: list[Raw] = []
-    for field in PARTED_FIELDS:
+    for attribute, counted in PARTED_FIELDS:
+        field = attribute.attr_name
         value = getattr(dataset, field)
         if value is None:
             continue
@@ -169,7 +176,7 @@ def _parts(identity: Identity, dataset: Dataset) -> tuple[dict[str, str], list[R
         size = PART_BYTES // 4  # characters; at most 4 bytes each
         content = blake2b(value.encode(), digest_size=8).hexdigest()
         pieces = [value[at : at + size] for at in range(0, len(value), size)]
-        inline[f"{field}_parts"] = f"{content}:{len(pieces)}"
+        inline[counted.attr_name] = f"{content}:{len(pieces)}"
         for number, piece in enumerate(pieces):
             place = keys.dataset_part(
                 identity.experiment_id, _hash(identity), f"{field}:{content}", number
@@ -181,14 +188,16 @@ def _parts(identity: Identity, dataset: Dataset) -> tuple[dict[str, str], list[R
     return inline, items
 
 
-def _read(identity: Identity, item: Raw) -> Dataset:
-    large: dict[str, str | None] = {}
-    for field in PARTED_FIELDS:
-        counted = item.get(f"{field}_parts")
+def _read(identity: Identity, raw: Raw) -> Dataset:
+    item = DatasetItem.of(raw)
+    large: list[str | None] = []
+    for attribute, parted in PARTED_FIELDS:
+        field = attribute.attr_name
+        counted: str | None = getattr(item, parted.attr_name)
         if counted is None:
-            large[field] = item[field]["S"] if field in item else None
+            large.append(getattr(item, field))
             continue
-        content, count = counted["S"].split(":")
+        content, count = counted.split(":")
         parts = table.batch_get(
             [
                 keys.dataset_part(
@@ -197,14 +206,15 @@ def _read(identity: Identity, item: Raw) -> Dataset:
                 for number in range(int(count))
             ]
         )
-        large[field] = "".join(part["content"]["S"] for part in parts if part is not None)
+        large.append("".join(DatasetPart.of(part).content for part in parts if part is not None))
+    source, schema, profile = large
     dataset = Dataset(
-        name=item["name"]["S"],
-        digest=item["digest"]["S"],
-        source_type=item["source_type"]["S"],
-        source=large["source"] or "",
-        schema=large["schema"],
-        profile=large["profile"],
+        name=item.name,
+        digest=item.digest,
+        source_type=item.source_type,
+        source=source or "",
+        schema=schema,
+        profile=profile,
     )
     _remember(identity, dataset)
     return dataset

@@ -81,7 +81,8 @@ def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Me
 def batch_points(item: Raw) -> dict[str, list[Metric]]:
     """The points of an ``MBATCH`` item by key."""
     return {
-        key: points.unpack(key, packed) for key, packed in json.loads(item["points"]["S"]).items()
+        key: points.unpack(key, packed)
+        for key, packed in json.loads(RunMetricBatch.of(item).points).items()
     }
 
 
@@ -105,36 +106,41 @@ def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
     pk = keys.run(experiment_id, run_id).pk
     found: list[Metric] = []
     for item in table.query_all(
-        pk, prefix=keys.run_metric_batch_prefix(run_id), attributes=["points"]
+        pk, prefix=keys.run_metric_batch_prefix(run_id), attributes=[RunMetricBatch.points]
     ):
         found += points_of_batch(item, key)
     for item in table.query_all(
-        pk, prefix=keys.run_metric_history_prefix(run_id, key), attributes=["points"]
+        pk,
+        prefix=keys.run_metric_history_prefix(run_id, key),
+        attributes=[RunMetricHistory.points],
     ):
         found += points_of_pack(item, key)
     return distinct(found)
 
 
 def points_of_batch(item: Raw, key: str) -> list[Metric]:
-    return points.unpack(key, json.loads(item["points"]["S"]).get(key, ()))
+    return points.unpack(key, json.loads(RunMetricBatch.of(item).points).get(key, ()))
 
 
 def points_of_pack(item: Raw, key: str) -> list[Metric]:
-    return points.unpack(key, json.loads(item["points"]["S"]))
+    return points.unpack(key, json.loads(RunMetricHistory.of(item).points))
 
 
 def of_run(experiment_id: str, run_id: str) -> Iterator[Metric]:
     """All points of a run in no order, some of them twice, page by page."""
     pk = keys.run(experiment_id, run_id).pk
     for item in table.query_all(
-        pk, prefix=keys.run_metric_batch_prefix(run_id), attributes=["points"]
+        pk, prefix=keys.run_metric_batch_prefix(run_id), attributes=[RunMetricBatch.points]
     ):
         for series in batch_points(item).values():
             yield from series
     for item in table.query_all(
-        pk, prefix=keys.run_child_prefix(run_id, "MHIST"), attributes=["key", "points"]
+        pk,
+        prefix=keys.run_child_prefix(run_id, "MHIST"),
+        attributes=[RunMetricHistory.key, RunMetricHistory.points],
     ):
-        yield from points.unpack(item["key"]["S"], json.loads(item["points"]["S"]))
+        pack = RunMetricHistory.of(item)
+        yield from points.unpack(pack.key, json.loads(pack.points))
 
 
 def distinct(found: Iterable[Metric]) -> list[Metric]:

@@ -15,14 +15,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import Page, table
 from mlcore.entities import Metric
+from mlcore.models.runs import RunMetricBatch, RunMetricHistory, RunReference
 from mlcore.repos.runs import history, point_places
 from mlcore.repos.runs.point_places import Order
+from mlcore.settle import Conflict, settle
 
 IN_VAIN: Final = 18
 """How many items of one class of spans are met that do not reach the page, and a few."""
@@ -30,7 +31,6 @@ POINTS_TOGETHER: Final = 500
 """So many are expected in an item that has more than one. Where there are fewer, each further
 request of a class asks for more items."""
 GROWTH: Final = 4
-ATTEMPTS: Final = 10
 
 LARGE_PACKS: Final = 1
 LARGE_BATCHES: Final = 2
@@ -68,10 +68,6 @@ _Ask = Callable[[Raw | None, int], tuple[list[_Stretch], Raw | None]]
 """From where a class was left, and how many items to ask for: items, and where it goes on."""
 
 
-class _Moved(Exception):
-    """A pack is gone that an index told of."""
-
-
 _ordered: set[str] = set()
 """Runs all whose packs are in LSI2."""
 _ORDERED_KEPT: Final = 20_000
@@ -96,15 +92,17 @@ def read(
             few[0] = _few_batches(series)
 
     table.parallel([read_few, *beside])
-    for attempt in range(ATTEMPTS):
-        try:
-            if attempt:
-                read_few()
-            found, large = _read(series, after, size + 1, large, few[0])
-        except _Moved:
-            continue
-        return HistoryPage(found[:size], len(found) > size, large)
-    raise errors.TemporarilyUnavailable("The history is busy with other writes. Try again.")
+    begun = False
+
+    def attempt() -> HistoryPage:
+        nonlocal begun
+        if begun:
+            read_few()
+        begun = True
+        found, now_large = _read(series, after, size + 1, large, few[0])
+        return HistoryPage(found[:size], len(found) > size, now_large)
+
+    return settle("history", attempt)
 
 
 def forget() -> None:
@@ -147,7 +145,7 @@ def _small(
     series: _Series, prefix: str, unpack: Callable[[Raw, str], list[Metric]]
 ) -> list[Metric] | None:
     """The points of all items that begin so, None if one request does not read them all."""
-    page = table.query(series.pk, prefix=prefix, attributes=["points"])
+    page = table.query(series.pk, prefix=prefix, attributes=[RunMetricHistory.points])
     if page.last_key is not None:
         return None
     return [point for item in page.items for point in unpack(item, series.key)]
@@ -225,7 +223,7 @@ def _batches(series: _Series, span: int, first: str) -> _Ask:
         page = table.query(
             series.pk,
             between=between,
-            attributes=["SK", "points"],
+            attributes=[RunMetricBatch.SK, RunMetricBatch.points],
             limit=limit,
             start=start,
         )
@@ -238,7 +236,7 @@ def _stretch_of_batch(item: Raw, key: str) -> _Stretch:
     points = history.points_of_batch(item, key)
     last = max(map(point_places.order, points), default=None)
     return _Stretch(
-        keys.parse_batch_id(item["SK"]["S"]),
+        keys.parse_batch_id(RunMetricBatch.of(item).SK),
         "" if last is None else point_places.place(last),
         len(points),
         points,
@@ -254,7 +252,7 @@ def _entries(series: _Series, span: int, first: str) -> _Ask:
             series.pk,
             index="LSI2",
             between=between,
-            attributes=["SK", "lsi2sk"],
+            attributes=[RunMetricHistory.SK, RunMetricHistory.lsi2sk],
             limit=limit,
             start=start,
         )
@@ -263,13 +261,14 @@ def _entries(series: _Series, span: int, first: str) -> _Ask:
     return ask
 
 
-def _stretch_of_entry(entry: Raw, key: str) -> _Stretch:
-    first, last, count, value = keys.parse_lsi2_metric_history(entry["lsi2sk"]["S"])
+def _stretch_of_entry(item: Raw, key: str) -> _Stretch:
+    entry = RunMetricHistory.of(item)
+    first, last, count, value = keys.parse_lsi2_metric_history(entry.lsi2sk or "")
     points = []
     if count == 1:
         timestamp, step, _ = point_places.parse(first)
         points.append(Metric(key, value, timestamp, step))
-    return _Stretch(first, last, count, points, entry["SK"]["S"])
+    return _Stretch(first, last, count, points, entry.SK)
 
 
 def _loaded(stretches: Sequence[_Stretch]) -> list[Metric]:
@@ -281,7 +280,7 @@ def _fetched(series: _Series, stretches: Sequence[_Stretch]) -> list[Metric]:
     places = [Key(series.pk, stretch.sk) for stretch in stretches if not stretch.points]
     for item in table.batch_get(places):
         if item is None:
-            raise _Moved
+            raise Conflict  # an index told of it
         found += history.points_of_pack(item, series.key)
     return found
 
@@ -291,7 +290,7 @@ def _is_ordered(run_id: str) -> bool:
     that earlier versions made are not."""
     if run_id not in _ordered:
         item = table.get(keys.run_ref(run_id))
-        if item is None or "history_order" not in item:
+        if item is None or RunReference.of(item).history_order is None:
             return False
         if len(_ordered) >= _ORDERED_KEPT:
             _ordered.clear()

@@ -13,7 +13,9 @@ from typing import Any
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
+from mlcore.models.base import KEY
+from mlcore.models.index import DatasetLink, EntityEntry, Fts, Pending, RankMetric, RankParam
 from mlcore.search import text_fields
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import value_test
@@ -121,12 +123,13 @@ class Candidates:
 
 def place_of(experiment_id: str, entry: Raw) -> Key:
     """The source item that an entry names."""
-    if entry.get("entity_type", {}).get("S") == TRACE:
-        return keys.trace(experiment_id, entry["entity_id"]["S"])
-    run_id = entry.get("run_id") or entry.get("entity_id")
-    if run_id is not None:
-        return keys.run(experiment_id, run_id["S"])
-    return Key(entry["PK"]["S"], entry["SK"]["S"])
+    named = EntityEntry.of(entry)
+    run_id = named.run_id or named.entity_id
+    if run_id is None:
+        return key_in(entry)
+    if named.entity_type == TRACE:
+        return keys.trace(experiment_id, run_id)
+    return keys.run(experiment_id, run_id)
 
 
 def is_asynchronous(access: Access) -> bool:
@@ -153,14 +156,14 @@ def _entries(experiment_id: str, access: Access) -> Entries:
             return _ranks(experiment_id, keys.rank_metric_range(key, highest, lowest))
         case ParamValue(key, value):
             prefix = keys.rank_param_value_prefix(key, value)
-            return Entries(experiment_id, prefix=prefix, attributes=["run_id"])
+            return Entries(experiment_id, prefix=prefix, attributes=[RankParam.run_id])
         case ParamTexts(condition, begin):
-            holds = value_test(condition)
+            holds, param = value_test(condition), RankParam.of
             return Entries(
                 experiment_id,
-                keep=lambda entry: holds(entry["value"]["S"]),
+                keep=lambda entry: holds(param(entry).value),
                 prefix=keys.rank_param_begin(condition.key, begin),
-                attributes=["run_id", "value"],
+                attributes=[RankParam.run_id, RankParam.value],
             )
         case DatasetLinks(condition):
             return _links(experiment_id, condition)
@@ -174,14 +177,14 @@ def _entries(experiment_id: str, access: Access) -> Entries:
 
 def _links(experiment_id: str, condition: Comparison) -> Entries:
     """Every link of the experiment is read: they are ordered by run."""
-    holds, name = value_test(condition), condition.key
-    known = name in ("name", "digest")
-    return Entries(
-        experiment_id,
-        keep=(lambda entry: holds(entry[name]["S"])) if known else None,
-        prefix=keys.dataset_links_prefix(),
-        attributes=["run_id", *([name] if known else [])],
-    )
+    holds, link = value_test(condition), DatasetLink.of
+    asked, keep = [DatasetLink.run_id], None
+    if condition.key == "name":
+        asked, keep = [*asked, DatasetLink.name], lambda entry: holds(link(entry).name)
+    elif condition.key == "digest":
+        asked, keep = [*asked, DatasetLink.digest], lambda entry: holds(link(entry).digest)
+    prefix = keys.dataset_links_prefix()
+    return Entries(experiment_id, keep=keep, prefix=prefix, attributes=asked)
 
 
 def texts(experiment_id: str, access: Text, entity_type: str) -> list[Candidates]:
@@ -196,7 +199,7 @@ def texts(experiment_id: str, access: Text, entity_type: str) -> list[Candidates
             prefix=keys.fts_of_type_prefix(
                 text_fields.level_of(token.level, access.field), token.text, entity_type
             ),
-            attributes=["entity_type", "entity_id"],
+            attributes=[Fts.entity_type, Fts.entity_id],
         )
         for token in (LONG, *tokens)
     ]
@@ -227,11 +230,13 @@ def ranked(experiment_id: str, order: MetricOrder, begin: float | None) -> list[
 
 def pending(experiment_id: str) -> set[Key] | None:
     """The runs with a pending marker; None if there are too many of them."""
-    markers = Entries(experiment_id, prefix=keys.pending_prefix("run"), attributes=["entity_id"])
+    markers = Entries(
+        experiment_id, prefix=keys.pending_prefix("run"), attributes=[Pending.entity_id]
+    )
     markers.read(MAX_PENDING + 1)
     if not markers.done:
         return None
-    return {keys.run(experiment_id, item["entity_id"]["S"]) for item in markers.items}
+    return {keys.run(experiment_id, Pending.of(item).entity_id) for item in markers.items}
 
 
 def begin(competitors: Sequence[Candidates]) -> None:
@@ -263,7 +268,10 @@ def _read(competitors: Sequence[Candidates]) -> None:
 
 def _ranks(experiment_id: str, bounds: tuple[str, str], *, descending: bool = False) -> Entries:
     return Entries(
-        experiment_id, between=bounds, descending=descending, attributes=["run_id", "value"]
+        experiment_id,
+        between=bounds,
+        descending=descending,
+        attributes=[RankMetric.run_id, RankMetric.value],
     )
 
 
@@ -273,5 +281,5 @@ def _local(experiment_id: str, index: str, prefix: str, *, descending: bool = Fa
         index=index,
         prefix=prefix,
         descending=descending,
-        attributes=["PK", "SK"],
+        attributes=KEY,
     )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities import Metric, recency
+from mlcore.models.runs import RunMetric
 from mlcore.repos.runs import point_places
 from mlcore.repos.runs.history import distinct
 from mlcore.repos.runs.history_pages import HistoryPage
@@ -30,15 +31,14 @@ def of(owners: Sequence[tuple[str, str]], key: str) -> dict[str, Metric]:
     if ttl_policy.kept("metric_history") is not None:
         return {}
     return {
-        run_id: Metric(
-            key,
-            float(item["value"]["S"]),
-            int(item["timestamp"]["N"]),
-            int(item["step"]["N"]),
-        )
+        run_id: _point(key, RunMetric.of(item))
         for (_, run_id), item in zip(wanted, found, strict=False)
         if item is not None
     }
+
+
+def _point(key: str, item: RunMetric) -> Metric:
+    return Metric(key, item.value, item.timestamp, item.step)
 
 
 def completed(series: list[Metric], latest: Metric | None) -> list[Metric]:

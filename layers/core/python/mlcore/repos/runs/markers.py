@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mlcore.db import keys
-from mlcore.db.expression import Raw, Update, string
+from mlcore.db.expression import Raw, Update
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.ids import created_ms, now_ms
 from mlcore.models.index import Pending
+from mlcore.models.runs import Run as RunItem
 from mlcore.repos import document
 from mlcore.repos.document import Document
 
@@ -78,6 +79,6 @@ def show(run: Key, write_id: str) -> None:
     of it to write, so that it takes the marker away."""
     update = Update()
     document.touch(update)
-    update.set("last_write", string(write_id))
-    update.require_exists("PK")
+    update.set(RunItem.last_write, write_id)
+    update.require_exists(RunItem.PK)
     table.update(run, update)

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.table import Page, table
+from mlcore.db.table import Page, key_in, table
 from mlcore.entities import Experiment
+from mlcore.models.base import KEY
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import runs
 from mlcore.repos.runs.runs import Record
@@ -87,7 +88,7 @@ def _of_one(experiment: Experiment, window: _Window, first: Page | None) -> Iter
         index, first = "LSI2", None
     page = first or _keys(experiment.experiment_id, index, window, None)
     while True:
-        for item in table.batch_get([_key(entry) for entry in page.items]):
+        for item in table.batch_get([key_in(entry) for entry in page.items]):
             if item is None:
                 continue
             read = runs.record(item, experiment)
@@ -114,7 +115,7 @@ def _keys(experiment_id: str, index: str, window: _Window, start: Raw | None) ->
         descending=True,
         limit=window.items,
         start=start,
-        attributes=["PK", "SK"],
+        attributes=KEY,
     )
 
 
@@ -122,12 +123,9 @@ def _own_stage_index(window: _Window) -> str:
     return "LSI1" if len(window.stages) == 1 else "LSI2"
 
 
-def _key(item: Raw) -> keys.Key:
-    return keys.Key(item["PK"]["S"], item["SK"]["S"])
-
-
 def _place(read: Record) -> tuple[int, str]:
-    return -int(read.document.item["start_time"]["N"]), read.run_id
+    item = read.item
+    return -item.start_time, item.run_id
 
 
 def _follows(read: Record, after: Start | None) -> bool:

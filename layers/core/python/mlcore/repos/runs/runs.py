@@ -16,11 +16,12 @@ from uuid import NAMESPACE_OID, uuid5
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
-from mlcore.db.table import Put, TransactionFailed, back_off, table
+from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, DELETED, Dataset, DatasetInput, Experiment, Metric, Run
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
 from mlcore.repos import document
@@ -30,12 +31,13 @@ from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import datasets, points
 from mlcore.repos.runs import index_keys as run_keys
 from mlcore.repos.runs import markers as run_markers
+from mlcore.repos.runs.index_keys import Values
 from mlcore.repos.settings import ttl_policy
+from mlcore.settle import Conflict, settle
 
 PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
 """MLflow's own tag for the metric that an experiment is judged by; LSI5 orders runs by it."""
 
-WRITE_ATTEMPTS = 60
 LOCATIONS_KEPT = 20_000
 
 _locations: dict[str, str] = {}
@@ -46,26 +48,23 @@ class Record(NamedTuple):
 
     experiment: Experiment
     document: Document
+    item: RunItem
     write_id: str | None = None
     """The pending marker that was put for the write to come."""
 
     @property
     def run_id(self) -> str:
-        run_id: str = self.document.item["run_id"]["S"]
-        return run_id
+        return self.item.run_id
 
     @property
     def stage(self) -> str:
-        return stage(self.document.item, self.experiment)
+        return stage(self.item, self.experiment)
 
 
-def stage(item: Raw, experiment: Experiment) -> str:
+def stage(item: RunItem, experiment: Experiment) -> str:
     """``active`` or ``deleted``: what happened last to the run, its own deletion or restoration or
     its experiment's."""
-    if int(item["epoch"]["N"]) < experiment.epoch:
-        return experiment.lifecycle_stage
-    own: str = item["stage"]["S"]
-    return own
+    return experiment.lifecycle_stage if item.epoch < experiment.epoch else item.stage
 
 
 def locate(run_id: str) -> str | None:
@@ -75,7 +74,7 @@ def locate(run_id: str) -> str | None:
         item = table.get(keys.run_ref(run_id))
         if item is None:
             return None
-        experiment_id = item["experiment_id"]["S"]
+        experiment_id = RunReference.of(item).experiment_id
         _remember(run_id, experiment_id)
     return experiment_id
 
@@ -89,7 +88,7 @@ def load(run_id: str, workspace: str) -> Record:
     places = [keys.run(experiment_id, run_id), keys.experiment(experiment_id)]
     item, meta, *setting = table.batch_get([*places, *ttl_policy.asking()])
     ttl_policy.learn(setting)
-    if item is None or meta is None or meta["workspace"]["S"] != workspace:
+    if item is None or meta is None or ExperimentItem.of(meta).workspace != workspace:
         raise missing(run_id)
     return record(item, experiments.record(meta).experiment)
 
@@ -120,9 +119,10 @@ def missing(run_id: str) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"Run with id={run_id} not found")
 
 
-def record(item: Raw, experiment: Experiment) -> Record:
-    owner = (experiment.experiment_id, item["run_id"]["S"])
-    return Record(experiment, document.load(item, owner, run_children.MAPS))
+def record(raw: Raw, experiment: Experiment) -> Record:
+    item = RunItem.of(raw)
+    owner = (experiment.experiment_id, item.run_id)
+    return Record(experiment, document.load(raw, owner, run_children.MAPS), item)
 
 
 def create(run: Run, experiment: Experiment) -> None:
@@ -137,7 +137,7 @@ def create(run: Run, experiment: Experiment) -> None:
         SK=place.sk,
         gsi1pk=gsi1pk,
         gsi1sk=gsi1sk,
-        **run_keys.of_new(run, experiment.tags.get(PRIMARY_METRIC_TAG)),
+        **run_keys.of_new(run, experiment.tags.get(PRIMARY_METRIC_TAG))._asdict(),
         run_id=run.run_id,
         experiment_id=run.experiment_id,
         run_name=run.run_name,
@@ -169,7 +169,7 @@ def create(run: Run, experiment: Experiment) -> None:
         table.batch_write(children)
     marker = run_markers.item(run.experiment_id, run.run_id, run.run_id)
     absent = Condition()
-    absent.require_absent("PK")
+    absent.require_absent(RunItem.PK)
     # The id is new and random: what is there already is this very run, whose answer was lost.
     with contextlib.suppress(TransactionFailed):
         table.transact(
@@ -186,17 +186,17 @@ def create(run: Run, experiment: Experiment) -> None:
 def outline(read: Record) -> Run:
     """The run without its model inputs, its datasets having a name and a digest only: all that a
     search asks for. No request."""
-    item, texts = read.document.item, read.document.texts
+    item, texts = read.item, read.document.texts
     inputs = run_children.dataset_inputs(texts("inputs"))
     return Run(
-        run_id=item["run_id"]["S"],
-        experiment_id=item["experiment_id"]["S"],
-        run_name=item["run_name"]["S"],
-        user_id=item["user_id"]["S"],
-        status=item["status"]["S"],
-        start_time=int(item["start_time"]["N"]),
-        end_time=int(item["end_time"]["N"]) if "end_time" in item else None,
-        artifact_uri=item["artifact_uri"]["S"],
+        run_id=item.run_id,
+        experiment_id=item.experiment_id,
+        run_name=item.run_name,
+        user_id=item.user_id,
+        status=item.status,
+        start_time=item.start_time,
+        end_time=item.end_time,
+        artifact_uri=item.artifact_uri,
         lifecycle_stage=read.stage,
         metrics=metrics(read.document),
         params=texts("params"),
@@ -235,18 +235,18 @@ def metrics(read: Document) -> dict[str, Metric]:
 
 def set_stage(read: Record, wanted: str) -> None:
     """Deletes or restores one run, whatever its stage is now."""
-    item = read.document.item
+    item = read.item
     change = Update()
     document.touch(change)
-    change.set("stage", string(wanted))
-    change.set("epoch", number(read.experiment.epoch))
-    change.set("lsi1sk", string(keys.lsi1_run(wanted, int(item["start_time"]["N"]), read.run_id)))
+    change.set(RunItem.stage, wanted)
+    change.set(RunItem.epoch, read.experiment.epoch)
+    change.set(RunItem.lsi1sk, keys.lsi1_run(wanted, item.start_time, item.run_id))
     if wanted == DELETED:
-        change.set("deleted_time", number(now_ms()))
+        change.set(RunItem.deleted_time, now_ms())
     else:
-        change.remove("deleted_time")
-        change.remove("ttl")
-    change.require_exists("PK")
+        change.remove(RunItem.deleted_time)
+        change.remove(RunItem.ttl)
+    change.require_exists(RunItem.PK)
     try:
         table.update(read.document.key, change)
     except ConditionFailed as failed:
@@ -261,7 +261,7 @@ write."""
 def write(
     read: Record,
     decide: Decision,
-    attributes: Callable[[], Raw] = dict,
+    attributes: Values = (),
     *,
     exclusive: bool = False,
     any_stage: bool = False,
@@ -294,28 +294,30 @@ def write(
         return read
     if read.write_id is None and run_markers.needed(change.sets, change.removals):
         read = _marked(read)
-    current = read
-    for attempt in range(WRITE_ATTEMPTS):
+    current, to_send, write_id = read, change, read.write_id
+
+    def attempt() -> Record:
+        nonlocal current, to_send
         try:
-            _send(current, change, read.write_id, exclusive=exclusive)
+            _send(current, to_send, write_id, exclusive=exclusive)
+            return current
         except ConditionFailed as failed:
             current = _meanwhile(current, failed.item)
         except TooLarge:
             # Others may have filled the item that this writer took for emptier.
             seen, current = current, load(current.run_id, current.experiment.workspace)
-            if current.document.item["version"] == seen.document.item["version"]:
+            if current.item.version == seen.item.version:
                 raise
-        else:
-            return current
-        if attempt:
-            back_off(attempt)
         check(current)
-        change = _decided(current, decide, attributes)
-        if change is None:
-            if read.write_id is not None:
-                run_markers.show(read.document.key, read.write_id)
-            return current
-    raise errors.TemporarilyUnavailable("The run is busy with other writes. Try again.")
+        decided = _decided(current, decide, attributes)
+        if decided is not None:
+            to_send = decided
+            raise Conflict
+        if write_id is not None:
+            run_markers.show(current.document.key, write_id)
+        return current
+
+    return settle("run", attempt)
 
 
 def _any(_: Record) -> None:
@@ -325,7 +327,7 @@ def _any(_: Record) -> None:
 class _Change(NamedTuple):
     sets: Mapping[str, Mapping[str, str]]
     removals: Sequence[tuple[str, str]]
-    attributes: Raw
+    attributes: Values
 
 
 def _marked(read: Record) -> Record:
@@ -335,10 +337,10 @@ def _marked(read: Record) -> Record:
     return read._replace(write_id=write_id)
 
 
-def _decided(read: Record, decide: Decision, attributes: Callable[[], Raw]) -> _Change | None:
+def _decided(read: Record, decide: Decision, attributes: Values) -> _Change | None:
     """What to change in a run as it is; None for nothing."""
     sets, removals = decide(read)
-    extra = {**attributes(), **run_keys.of_texts(read.document.item, sets)}
+    extra = [*attributes, *run_keys.of_texts(read.item, sets)]
     if not any(sets.values()) and not removals and not extra:
         return None
     return _Change(sets, removals, extra)
@@ -346,20 +348,20 @@ def _decided(read: Record, decide: Decision, attributes: Callable[[], Raw]) -> _
 
 def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: bool) -> None:
     """Raises ConditionFailed and TooLarge."""
-    item = read.document.item
-    attributes = change.attributes
+    item = read.item
     if write_id is not None:
-        attributes = {**attributes, "last_write": string(write_id)}
         run_markers.renew(read.document, write_id)
         run_markers.put_overflow(read.document, change.sets)
 
     def complete(update: Update) -> None:
-        for name, value in attributes.items():
-            update.set(name, value)
-        update.require_equal("epoch", item["epoch"])
-        update.require_equal("stage", item["stage"])
+        for attribute, value in change.attributes:
+            update.set(attribute, value)
+        if write_id is not None:
+            update.set(RunItem.last_write, write_id)
+        update.require_equal(RunItem.epoch, item.epoch)
+        update.require_equal(RunItem.stage, item.stage)
         if exclusive:
-            update.require_equal("version", item["version"])
+            update.require_equal(RunItem.version, item.version)
 
     document.write(read.document, change.sets, change.removals, complete)
 
@@ -382,7 +384,8 @@ def check_active(read: Record) -> None:
 def _meanwhile(read: Record, item: Raw | None) -> Record:
     """The run after another writer came first; a stage that moved is read again with its
     experiment."""
-    if item is None or item["epoch"] != read.document.item["epoch"] or "run_id" not in item:
+    moved = item is None or RunItem.of(item).epoch != read.item.epoch
+    if item is None or moved or RunItem.run_id.attr_name not in item:
         return load(read.run_id, read.experiment.workspace)
     return record(item, read.experiment)
 

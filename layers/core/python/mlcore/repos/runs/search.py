@@ -31,6 +31,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities import Experiment, Run
 from mlcore.errors import InvalidParameterValue
+from mlcore.models.index import RankMetric
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import pages as run_pages
@@ -49,6 +50,8 @@ SMALL_RUNS = 300
 STREAMED_RUNS = 3_000
 """So many runs are read in an index's order before a filter counts as too selective for it."""
 READ_TOGETHER = 1_000
+_VALUE = RankMetric.value.attr_name
+"""As it is stored, a NaN equals another."""
 FURTHER_RANKS = 25
 """A few more entries than rows are wanted, so that most often the last row's value ends among
 them."""
@@ -234,7 +237,7 @@ def _by_metric(
         rows += _rows([key for key in named if key not in pending], experiment, compiled)
         rows = heapq.nsmallest(query.rows, dict(rows).items(), key=itemgetter(0))
         if len(rows) == query.rows and added:
-            last = float(added[-1]["value"]["S"])
+            last = RankMetric.of(added[-1]).value
             if rows[-1][0][:2] < order.metric_field(last, ascending=metric.ascending):
                 break
         if seen > STREAMED_RUNS:
@@ -252,7 +255,7 @@ def _chunks(ranges: Sequence[Entries], size: int) -> Iterator[list[Raw]]:
     for entries in ranges:
         while not entries.done:
             added = entries.read(size + FURTHER_RANKS)
-            values = [entry["value"]["S"] for entry in added]
+            values = [entry[_VALUE] for entry in added]
             changes = (at for at in range(size, len(added)) if values[at] != values[at - 1])
             end = next(changes, len(added)) + 1
             yield added[:end]

@@ -9,6 +9,7 @@ from typing import Final
 
 from mlcore.db import keys
 from mlcore.db.table import table
+from mlcore.models.platform import Config
 from mlcore.prices.price_list import Own, own_prices
 from mlcore.prices.setting import SETTING
 
@@ -23,7 +24,7 @@ def own() -> Own:
     found = remembered()
     if found is None:
         item = table.get(keys.config(SETTING))
-        found = own_prices(json.loads(item["value"]["S"])) if item is not None else {}
+        found = own_prices(json.loads(Config.of(item).value)) if item is not None else {}
         _setting[:] = [(time.monotonic(), found)]
     return found
 
