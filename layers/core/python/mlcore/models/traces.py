@@ -78,6 +78,7 @@ class TraceSpans(Item):
 
     pattern = keys.TRACE_SPANS
 
+    version = IntAttribute()
     trace_id = TextAttribute()
     experiment_id = TextAttribute()
     suffix = TextAttribute()

@@ -192,6 +192,7 @@ def _item(model: type[TraceSpans], place: keys.Key, owner: Owner, pack: Pack) ->
         nodes=pack.nodes,
         lsi1sk=keys.lsi1_trace(owner.trace_id, pack.suffix) if owner.indexed else None,
         updated_at=now_ms(),
+        version=1,
     )
     return dict(made.serialize())
 
