@@ -85,6 +85,7 @@ def test_the_api_leaves_a_line_for_each_request() -> None:
     variables = re.findall(r"\$context[.\w]+", written)
     line = json.loads(re.sub(r"\$context[.\w]+", "1", written))
     assert set(line) >= ACCESS_LOG_FIELDS
+    assert "messageString" not in written, "it brings quotes of its own"
     assert not {"$context.path", "$context.authorizer.principalId"} & set(variables)
     group = project.resources("AWS::Logs::LogGroup")["ApiLogGroup"]
     assert group["LogGroupName"]["Fn::Sub"].startswith("/aws/vendedlogs/")
