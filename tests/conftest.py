@@ -10,6 +10,8 @@ from hypothesis import settings
 os.environ["AWS_ACCESS_KEY_ID"] = "AKIAIOSFODNN7EXAMPLE"
 os.environ["AWS_SECRET_ACCESS_KEY"] = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+# Lines with metrics are written at any level, and would bury what failed.
+os.environ["POWERTOOLS_METRICS_DISABLED"] = "true"
 os.environ.setdefault("AWS_REGION", "us-east-1")
 os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
 os.environ.setdefault("TABLE_NAME", "mlflow-under-test")

@@ -15,9 +15,19 @@ from mlcore.file_removal import Removal
 from mlcore.observability import logger
 
 
+class NothingRemoved(Exception):
+    """No message could be handled; the log says why."""
+
+
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """An SQS event in; the ids of the messages to come again out."""
+    """An SQS event in; the ids of the messages to come again out.
+
+    Raises:
+        NothingRemoved: all shall come again, which is counted among the function's errors.
+    """
     failed = [record for record in event["Records"] if not _handled(record)]
+    if len(failed) == len(event["Records"]):
+        raise NothingRemoved(f"{len(failed)} messages")
     return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in failed]}
 
 

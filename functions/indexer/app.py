@@ -2,7 +2,9 @@
 
 The records of a batch are handled together by what they are about: what is written follows from the
 sources as they are, not from the order of the records. The first record that could not be handled
-is reported, and Lambda delivers the batch again from there. All writes may be repeated.
+is reported, and Lambda delivers the batch again from there. Where that is the very first, the
+function fails as a whole: for the stream it is the same, and it is counted among its errors. All
+writes may be repeated.
 """
 
 from __future__ import annotations
@@ -44,11 +46,22 @@ ANNOUNCING = ("registered_model", "model_version")
 """Types of items whose writes webhooks may want to hear of."""
 
 
+class NothingIndexed(Exception):
+    """The batch's first record could not be handled; the log says why."""
+
+
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """A DynamoDB stream event in; the sequence number of the first record that failed out, if one
-    did."""
+    did.
+
+    Raises:
+        NothingIndexed: it is the first of all. Lambda halves the batch, so that one record that
+            always fails takes no other with it.
+    """
     records: Sequence[Record] = event["Records"]
     failure = index(records)
+    if failure is not None and failure == records[0]["dynamodb"]["SequenceNumber"]:
+        raise NothingIndexed(f"stream record {failure}")
     return {"batchItemFailures": [] if failure is None else [{"itemIdentifier": failure}]}
 
 

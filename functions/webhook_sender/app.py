@@ -33,13 +33,25 @@ class NotDelivered(Exception):
         self.retry_after = retry_after
 
 
+class NothingHandled(Exception):
+    """All messages met an error that is not their receivers'; the log says which."""
+
+
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """An SQS event in; the ids of the messages to come again out."""
-    failed = [record for record in event["Records"] if not _handled(record)]
+    """An SQS event in; the ids of the messages to come again out.
+
+    Raises:
+        NothingHandled: all shall come again, which is counted among the function's errors.
+    """
+    broken: list[str] = []
+    failed = [record for record in event["Records"] if not _handled(record, broken)]
+    if len(broken) == len(event["Records"]):
+        raise NothingHandled(f"{len(broken)} messages")
     return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in failed]}
 
 
-def _handled(record: Mapping[str, Any]) -> bool:
+def _handled(record: Mapping[str, Any], broken: list[str]) -> bool:
+    """``broken`` takes the ids of messages whose failure is no receiver's."""
     attempt = int(record["attributes"]["ApproximateReceiveCount"])
     wanted = message.parse(record["body"])
     about = {
@@ -56,6 +68,7 @@ def _handled(record: Mapping[str, Any]) -> bool:
         logger.warning("webhook not delivered", extra={**about, "reason": str(failure)})
     except Exception:
         logger.exception("webhook not delivered", extra=about)
+        broken.append(record["messageId"])
     else:
         logger.info(outcome, extra=about)
         return True

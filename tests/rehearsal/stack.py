@@ -27,6 +27,7 @@ PARAMETERS = {
     "Authentication": "basic",
     "Stage": "rehearsal",
     "DeletionProtection": "false",
+    "MetricsDashboard": "true",
     # Receivers of the tests listen on this machine.
     "WebhookAllowedSchemes": "http,https",
     "WebhookAllowPrivateAddresses": "true",

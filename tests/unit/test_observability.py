@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +13,7 @@ import pytest
 from mlcore import observability
 from mlcore.db.capacity import Measurement
 from mlcore.settings import settings
+from tests.arch import project
 
 
 @pytest.fixture
@@ -17,7 +22,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     said: dict[str, Any] = {}
     monkeypatch.setenv("TABLE_NAME", "mlflow-under-test")
     monkeypatch.setattr(observability, "_metrics_wanted", True)
-    monkeypatch.setattr(observability.logger, "info", lambda _message, extra: said.update(extra))
+    monkeypatch.setattr(observability._requests, "info", lambda _message, extra: said.update(extra))
     settings.cache_clear()
     return said
 
@@ -28,22 +33,25 @@ def log(measurement: Measurement) -> None:
     )
 
 
-def metrics(line: dict[str, Any]) -> dict[str, list[list[str]]]:
-    """Dimensions by metric; everything that they name is in the line."""
-    found = {}
+def metrics(line: dict[str, Any]) -> dict[tuple[str, str], set[str]]:
+    """Names by dimension and its value; everything that they name is in the line."""
+    found: dict[tuple[str, str], set[str]] = {}
     for directive in line["_aws"]["CloudWatchMetrics"]:
         for metric in directive["Metrics"]:
             assert metric["Name"] in line
-            found[metric["Name"]] = directive["Dimensions"]
-        assert all(name in line for names in directive["Dimensions"] for name in names)
+            [[dimension]] = directive["Dimensions"]
+            found.setdefault((dimension, line[dimension]), set()).add(metric["Name"])
     return found
+
+
+OF_THE_TABLE = {"Latency", "RoundTrips", "ColdStart"}
 
 
 def test_a_small_collection_is_not_told(line: dict[str, Any]) -> None:
     measurement = Measurement()
     measurement.largest = (0.5, "EXP#1")
     log(measurement)
-    assert metrics(line)["Latency"] == [["rpc"]]
+    assert metrics(line) == {("table", "mlflow-under-test"): OF_THE_TABLE}
     assert not {"CollectionGB", "collection"} & line.keys()
 
 
@@ -51,6 +59,58 @@ def test_a_large_collection_is_a_metric_of_its_table(line: dict[str, Any]) -> No
     measurement = Measurement()
     measurement.largest = (8.5, "EXP#1")
     log(measurement)
-    assert metrics(line)["CollectionGB"] == [["table"]]
+    assert metrics(line) == {("table", "mlflow-under-test"): OF_THE_TABLE | {"CollectionGB"}}
     assert (line["CollectionGB"], line["collection"]) == (8.5, "EXP#1")
-    assert line["table"] == "mlflow-under-test"
+
+
+def test_routes_have_metrics_where_they_are_wanted(
+    line: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observability, "_route_metrics_wanted", True)
+    log(Measurement())
+    found = metrics(line)
+    assert found["table", "mlflow-under-test"] == OF_THE_TABLE
+    assert len(found["rpc", "/x"]) == 8
+
+
+LINES = """
+from mlcore.db.capacity import Measurement
+from mlcore.observability import log_request, logger
+logger.info("told")
+logger.warning("warned")
+for number in (1, 2):
+    log_request(
+        rpc="/x", method="GET", status=200, request_id="r", seconds=0.1, measurement=Measurement()
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [("INFO", ["told", "warned"]), ("WARN", ["warned"]), ("ERROR", [])],
+)
+def test_lines_with_metrics_are_written_at_any_level(level: str, shown: list[str]) -> None:
+    """In a process as Lambda makes it: its own level as the template sets it, ours beside it."""
+    template = project.template()["Globals"]["Function"]
+    lowest = template["LoggingConfig"]["ApplicationLogLevel"]
+    assert lowest == {"Fn::If": ["HasDebugLog", "DEBUG", "INFO"]}
+    assert template["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] == {"Ref": "LogLevel"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(project.LAYER.parent),
+        "AWS_LAMBDA_LOG_LEVEL": "INFO",
+        "POWERTOOLS_LOG_LEVEL": level,
+        "POWERTOOLS_METRICS_DISABLED": "false",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", LINES],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    lines = [json.loads(text) for text in done.stdout.splitlines()]
+    assert [each["message"] for each in lines] == [*shown, "request", "request"]
+    assert [each["ColdStart"] for each in lines[-2:]] == [1, 0]
+    assert metrics(lines[-1])["table", "mlflow-under-test"] == OF_THE_TABLE
+    assert not done.stderr

@@ -153,4 +153,6 @@ def test_messages_that_fail_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     answer = remover.handler({"Records": records}, None)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "2"}]}
+    with pytest.raises(remover.NothingRemoved):
+        remover.handler({"Records": records[1:2]}, None)
     assert done == [("workspaces/w/E", 1.5), (".internal/traces/E", 0.001)]

@@ -78,13 +78,21 @@ def test_the_last_word_of_a_receiver(world: dict[str, Any], status: int) -> None
         ConnectTimeoutError("x"),
         ConnectionResetError(),
         TemporarilyUnavailable("no key now"),
-        RuntimeError("unforeseen"),
     ],
 )
 def test_what_is_tried_again_later_each_time(world: dict[str, Any], answer: Any) -> None:
     world["answer"] = answer
     assert [handled(attempt) for attempt in (1, 2, 3, 7, 8)] == [False] * 5
     assert world["put off"] == [1, 2, 4, 60, 60]
+
+
+def test_an_error_of_ours_is_the_functions(world: dict[str, Any]) -> None:
+    """Lambda counts it, and the message comes again all the same."""
+    world["answer"] = RuntimeError("unforeseen")
+    for attempt in (1, 2, 7):
+        with pytest.raises(app.NothingHandled):
+            handled(attempt)
+    assert world["put off"] == [1, 2, 60]
 
 
 def test_a_receiver_may_ask_for_time(world: dict[str, Any]) -> None:

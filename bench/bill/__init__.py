@@ -1,0 +1,1 @@
+"""What a deployment costs in a month: while nobody works, and while a team does."""

@@ -1,0 +1,186 @@
+"""What each resource of the template costs in a month in which nobody works, per stage."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from bench.bill import prices
+from local import cloudformation
+from operate.versions import KEPT
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+POLLS: Final = 5 * 3 * 60 * prices.HOURS
+"""Requests of Lambda to an empty queue: five pollers, each asks three times a minute."""
+
+FREE: Final = {
+    "AWS::ApiGatewayV2::Api": "by request",
+    "AWS::ApiGatewayV2::ApiMapping": "nothing",
+    "AWS::ApiGatewayV2::Authorizer": "nothing",
+    "AWS::ApiGatewayV2::DomainName": "nothing",
+    "AWS::ApiGatewayV2::Integration": "nothing",
+    "AWS::ApiGatewayV2::Route": "nothing",
+    "AWS::ApiGatewayV2::Stage": "by request",
+    "AWS::AppConfig::Application": "by what reads it, and nothing does",
+    "AWS::AppConfig::ConfigurationProfile": "by what reads it, and nothing does",
+    "AWS::AppConfig::HostedConfigurationVersion": "by what reads it, and nothing does",
+    "AWS::Budgets::Budget": "nothing, as it takes no action",
+    "AWS::CloudFront::Distribution": "by request and byte",
+    "AWS::CloudFront::Function": "by call",
+    "AWS::CloudFront::OriginAccessControl": "nothing",
+    "AWS::CloudFront::ResponseHeadersPolicy": "nothing",
+    "AWS::IAM::Role": "nothing",
+    "AWS::Lambda::Permission": "nothing",
+    "AWS::Logs::LogGroup": "by byte",
+    "AWS::S3::Bucket": "by byte and request",
+    "AWS::S3::BucketPolicy": "nothing",
+    "AWS::SQS::Queue": "by request; those of Lambda are its event source's",
+    "AWS::Serverless::LayerVersion": "nothing",
+}
+"""Types that cost nothing while nobody works, and by what they cost else."""
+
+
+class Item(NamedTuple):
+    """So many of one thing; ``each`` is dollars a month."""
+
+    what: str
+    number: int
+    each: float
+
+    @property
+    def dollars(self) -> float:
+        return self.number * self.each
+
+
+ALARMS: Final = "metrics that alarms watch"
+QUEUES: Final = "queues that Lambda asks for messages"
+KEYS: Final = "key of secrets (KMS)"
+RENEWALS: Final = "renewals of the key, after two years"
+DASHBOARDS: Final = "dashboard"
+SNAPSHOTS: Final = "snapshots of versions (SnapStart)"
+PROVISIONED: Final = "functions kept warm"
+
+
+class NotPriced(Exception):
+    """A resource may cost something that this file does not know; the message names it."""
+
+
+@functools.cache
+def template() -> dict[str, Any]:
+    return cloudformation.load(ROOT / "template.yaml")
+
+
+def items(parameters: Mapping[str, str], kept: int = KEPT) -> list[Item]:
+    """Of a deployment with these parameters; ``kept`` versions stay before the live one.
+
+    Raises:
+        NotPriced: there is a type of resource, or a setting, without a price.
+    """
+    document = template()
+    resolver = cloudformation.Resolver(document, parameters=parameters)
+    shared = resolver.resolve(document["Globals"]["Function"])
+    found: dict[tuple[str, float], int] = {}
+    for name, resource in document["Resources"].items():
+        if "Condition" in resource and not resolver.condition(resource["Condition"]):
+            continue
+        properties = resolver.resolve(resource["Properties"])
+        if resource["Type"] == "AWS::Serverless::Function":
+            properties = {**shared, **properties}
+        for what, number, each in _of(name, resource["Type"], properties, kept):
+            found[what, each] = found.get((what, each), 0) + number
+    return [Item(what, number, each) for (what, each), number in found.items() if number]
+
+
+def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[Item]:
+    match kind:
+        case "AWS::CloudWatch::Alarm":
+            return [Item(ALARMS, _watched(properties), prices.ALARM_METRIC)]
+        case "AWS::CloudWatch::Dashboard":
+            return [Item(DASHBOARDS, 1, prices.DASHBOARD)]
+        case "AWS::KMS::Key":
+            renewed = int(properties.get("RotationPeriodInDays", 365)) <= 365
+            return [
+                Item(KEYS, 1, prices.KEY),
+                Item(RENEWALS, 2 if renewed else 0, prices.KEY_RENEWAL),
+            ]
+        case "AWS::Lambda::EventSourceMapping":
+            queue = "StreamArn" not in properties["EventSourceArn"]  # Lambda reads streams for free
+            return [Item(QUEUES, int(queue), POLLS * prices.QUEUE_REQUEST)]
+        case "AWS::Serverless::Function":
+            if "ProvisionedConcurrencyConfig" in properties:
+                raise NotPriced(f"{name}: concurrency that is provisioned")
+            snapshot = properties.get("SnapStart", {}).get("ApplyOn") == "PublishedVersions"
+            memory = int(properties["MemorySize"]) / 1024
+            each = memory * prices.SNAPSHOT_GB_SECOND * prices.SECONDS
+            return [Item(SNAPSHOTS, (1 + kept) * snapshot, each)]
+        case "AWS::DynamoDB::Table":
+            if properties["BillingMode"] != "PAY_PER_REQUEST":
+                raise NotPriced(f"{name}: capacity that is provisioned")
+            return []
+    if kind not in FREE:
+        raise NotPriced(f"{name}: {kind}")
+    return []
+
+
+def _watched(alarm: Mapping[str, Any]) -> int:
+    """The metrics of an alarm. Those of a query are the ones that it finds: of throttled indexes
+    there are none while nobody works."""
+    return sum("MetricStat" in one for one in alarm["Metrics"]) if "Metrics" in alarm else 1
+
+
+def stages() -> dict[str, dict[str, str]]:
+    """The parameters of each stage of samconfig.toml."""
+    found = {}
+    for name, commands in tomllib.loads((ROOT / "samconfig.toml").read_text()).items():
+        given = isinstance(commands, dict) and commands.get("deploy", {}).get("parameters", {})
+        if given:
+            overrides = given["parameter_overrides"].split()
+            found[name] = dict(pair.split("=", 1) for pair in overrides)
+    return found
+
+
+def total(found: list[Item]) -> float:
+    return sum(item.dollars for item in found)
+
+
+def table() -> str:
+    """The stages beside each other, as Markdown."""
+    columns = {name: items(parameters) for name, parameters in stages().items()}
+    rows: dict[tuple[str, float], dict[str, int]] = {}
+    for stage, found in columns.items():
+        for item in found:
+            rows.setdefault((item.what, item.each), {})[stage] = item.number
+    lines = [
+        f"| each month | each | {' | '.join(columns)} |",
+        f"|---|---|{'---|' * len(columns)}",
+    ]
+    for (what, each), numbers in rows.items():
+        cells = (str(numbers.get(stage, 0)) for stage in columns)
+        lines.append(f"| {what} | ${each:.2f} | {' | '.join(cells)} |")
+    sums = (f"**${total(found):.2f}**" for found in columns.values())
+    lines.append(f"| **together** | | {' | '.join(sums)} |")
+    return "\n".join(lines)
+
+
+CHOICES: Final = (
+    ("`MetricsDashboard=true`", {"MetricsDashboard": "true"}, 1),
+    ("`KeyRotationDays=365`", {"KeyRotationDays": "365"}, 1),
+    ("`SnapStart=true`, `make deploy KEEP=0`", {"SnapStart": "true"}, 0),
+    ("`SnapStart=true`, `make deploy` (`KEEP=1`)", {"SnapStart": "true"}, 1),
+    ("`SnapStart=true`, `make deploy KEEP=3`", {"SnapStart": "true"}, 3),
+)
+
+
+def choices() -> str:
+    """What parameters add to a month, as Markdown."""
+    base = stages()["prod"]
+    without = total(items(base))
+    lines = ["| choice | adds each month |", "|---|---|"]
+    for what, parameters, kept in CHOICES:
+        more = total(items({**base, **parameters}, kept)) - without
+        lines.append(f"| {what} | ${more:.2f} |")
+    return "\n".join(lines)

@@ -1,0 +1,94 @@
+"""What the project says about its costs, and what the template makes of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bench.bill import idle, prices, usage
+from bench.bill.__main__ import BOOK, quoted
+from bench.bill.usage import TEAMS
+from tests.arch import project
+
+STAGES = idle.stages()
+MOST_WHILE_NOBODY_WORKS = 3.00
+
+
+@pytest.mark.parametrize("stage", sorted(STAGES))
+def test_a_stage_costs_next_to_nothing_while_nobody_works(stage: str) -> None:
+    assert idle.total(idle.items(STAGES[stage])) < MOST_WHILE_NOBODY_WORKS
+
+
+def test_the_book_quotes_the_bills_of_today() -> None:
+    """`make cost ARGS=--write` renews them."""
+    book = BOOK.read_text()
+    assert quoted(book) == book
+
+
+def test_snapshots_are_paid_for_each_version() -> None:
+    """The live one and those that `make deploy` keeps."""
+    parameters = {**STAGES["prod"], "SnapStart": "true"}
+    without = idle.total(idle.items(STAGES["prod"]))
+    costs = [idle.total(idle.items(parameters, kept)) - without for kept in range(4)]
+    assert costs == [pytest.approx(costs[0] * (1 + kept)) for kept in range(4)]
+
+
+def test_a_resource_without_a_price_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(idle.FREE, "AWS::SQS::Queue")
+    with pytest.raises(idle.NotPriced, match="Queue"):
+        idle.items(STAGES["dev"])
+
+
+def _description(parameter: str) -> str:
+    text: str = project.template()["Parameters"][parameter]["Description"]
+    return text
+
+
+def test_descriptions_of_parameters_name_their_prices() -> None:
+    version = 1769 / 1024 * prices.SNAPSHOT_GB_SECOND * prices.SECONDS
+    functions = [
+        name
+        for name, properties in project.resources("AWS::Serverless::Function").items()
+        if "SnapStart" in properties
+    ]
+    assert functions == ["ExperimentsFunction", "RunsFunction", "AuthorizerFunction"]
+    for dollars in (version, 3 * version, 6 * version):
+        assert f"{dollars:.2f}" in _description("SnapStart")
+    start = 1769 / 1024 * prices.SNAPSHOT_GB_RESTORED
+    assert f"each start from it costs ${start:.4f} more" in BOOK.read_text()
+    unit = prices.SECONDS * 1000
+    assert f"{unit * prices.READ_UNIT:,.0f} dollars" in _description("TableMaxReadUnits")
+    assert f"{unit * prices.WRITE_UNIT:,.0f} dollars" in _description("TableMaxWriteUnits")
+    assert f"{prices.DASHBOARD:.0f} dollars" in _description("MetricsDashboard")
+    cents = usage.access_line() * prices.MILLION / 1e9 * prices.LOG_GB * 100
+    assert f"{cents:.0f} cents a million" in _description("AccessLogs")
+    route = 8 * prices.METRIC
+    paths = {re.sub(r"^/(ajax-)?api", "", path) for _, _, path in project.rpcs()}
+    assert f"{route:.2f} dollars" in _description("RouteMetrics")
+    assert f"{round(len(paths) * route)} for the {len(paths)}" in _description("RouteMetrics")
+
+
+def test_a_bill_follows_what_is_done() -> None:
+    """Ten times the work is ten times the bill, but for what is paid whether anybody works."""
+    one, ten, _ = (usage.bill(team) for team in TEAMS)
+    for small, large in zip(one[:-2], ten[:-2], strict=True):
+        assert large.dollars == pytest.approx(10 * small.dollars), small.what
+    assert [line.dollars for line in one[-2:]] == [line.dollars for line in ten[-2:]]
+    quiet = TEAMS[0]._replace(runs=0, views=0, traces=0, table_gb=0, files_gb=0)
+    assert sum(line.dollars for line in usage.bill(quiet)[:-2]) == 0
+    slower = {"MemorySize": "3538", "AccessLogs": "false", "Authentication": "none"}
+    changed = {line.what: line.dollars for line in usage.bill(TEAMS[0], slower)}
+    before = {line.what: line.dollars for line in one}
+    assert changed["Lambda: indexer"] > 1.5 * before["Lambda: indexer"]
+    assert changed["CloudWatch: logs"] < before["CloudWatch: logs"]
+    assert changed["Lambda: authorizer"] == 0
+
+
+def test_a_step_lies_between_the_measured_ones() -> None:
+    measured = usage.capacity()
+    assert usage.step(10)["index"] == measured["step of 10"]["index"]
+    for figure in ("write_units", "cpu_ms"):
+        few, many = (measured[f"step of {n}"]["index"][figure] for n in (10, 50))
+        assert usage.step(30)["index"][figure] == pytest.approx((few + many) / 2)
+        assert usage.step(90)["index"][figure] == pytest.approx(2 * many - few)

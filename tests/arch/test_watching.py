@@ -1,0 +1,97 @@
+"""What the template watches, and what it bounds."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from local.cloudformation import Resolver
+from mlcore import observability
+from tests.arch import project
+
+TABLE = project.resources("AWS::DynamoDB::Table")["Table"]
+CONSUMERS = ("Indexer", "WebhookSender", "FileRemover")
+
+
+def test_alarms_watch_what_no_caller_sees() -> None:
+    """Errors of the functions that nobody calls, which take a version back too; and each global
+    index."""
+    alarms = project.resources("AWS::CloudWatch::Alarm")
+    judges = project.template()["Globals"]["Function"]["DeploymentPreference"]["Alarms"]
+    for noun in CONSUMERS:
+        alarm = alarms[f"{noun}ErrorAlarm"]
+        assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/Lambda", "Errors")
+        assert alarm["Dimensions"] == [
+            {"Name": "FunctionName", "Value": {"Ref": f"{noun}Function"}}
+        ]
+        assert {"Ref": f"{noun}ErrorAlarm"} in judges
+    [query] = alarms["IndexThrottleAlarm"]["Metrics"]
+    assert "GlobalSecondaryIndexName, TableName" in query["Expression"]["Fn::Sub"]
+    for name, alarm in alarms.items():
+        told = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
+        expected = {"CanaryAlarm": None, "IndexThrottleAlarm": [{"Ref": "AlarmTopicArn"}]}
+        assert alarm.get("AlarmActions") == expected.get(name, told), name
+
+
+def test_metrics_of_our_own_that_alarms_read_are_written() -> None:
+    """As metrics of the table, whose name is the dimension."""
+    written = {metric["Name"] for metric in (*observability._METRICS, observability._FULLNESS)}
+    for alarm in project.resources("AWS::CloudWatch::Alarm").values():
+        if alarm.get("Namespace") == observability.NAMESPACE:
+            assert alarm["MetricName"] in written
+            assert alarm["Dimensions"] == [{"Name": "table", "Value": {"Ref": "Table"}}]
+
+
+def _given(**parameters: str) -> Resolver:
+    return Resolver(project.template(), parameters={"Authentication": "basic", **parameters})
+
+
+def test_limits_are_none_until_they_are_given() -> None:
+    stage = project.resources("AWS::ApiGatewayV2::Stage")["ApiStage"]["DefaultRouteSettings"]
+    assert _given().resolve(stage) == {"DetailedMetricsEnabled": "false"}
+    limited = _given(ThrottlingRate="50", ThrottlingBurst="100").resolve(stage)
+    assert (limited["ThrottlingRateLimit"], limited["ThrottlingBurstLimit"]) == ("50", "100")
+    assert "OnDemandThroughput" not in _given().resolve(TABLE)
+    table = _given(TableMaxWriteUnits="1000").resolve(TABLE)
+    assert table["OnDemandThroughput"] == {"MaxWriteRequestUnits": "1000"}
+    assert not any("OnDemandThroughput" in index for index in table["GlobalSecondaryIndexes"])
+    table = _given(TableMaxReadUnits="500").resolve(TABLE)
+    for limited in (table, *table["GlobalSecondaryIndexes"]):
+        assert limited["OnDemandThroughput"] == {"MaxReadRequestUnits": "500"}
+
+
+def test_a_budget_tells_somebody() -> None:
+    budget = project.resources("AWS::Budgets::Budget")["Budget"]
+    assert not _given().condition("HasBudget")
+    for given, kinds in (
+        ({"BudgetEmail": "team@example.com"}, ["EMAIL"]),
+        ({"BudgetEmail": "team@example.com", "AlarmTopicArn": "arn:topic"}, ["EMAIL", "SNS"]),
+    ):
+        resolved = _given(MonthlyBudget="20", BudgetCostTag="user:stage$prod", **given)
+        assert resolved.condition("HasBudget")
+        made = resolved.resolve(budget)
+        assert made["Budget"]["CostFilters"] == {"TagKeyValue": ["user:stage$prod"]}
+        for notification in made["NotificationsWithSubscribers"]:
+            assert [one["SubscriptionType"] for one in notification["Subscribers"]] == kinds
+
+
+ACCESS_LOG_FIELDS = {"request_id", "time", "ip", "method", "route", "status", "latency", "size"}
+
+
+def test_the_api_leaves_a_line_for_each_request() -> None:
+    stage = project.resources("AWS::ApiGatewayV2::Stage")["ApiStage"]
+    assert "AccessLogSettings" not in _given(AccessLogs="false").resolve(stage)
+    written = _given().resolve(stage)["AccessLogSettings"]["Format"]
+    variables = re.findall(r"\$context[.\w]+", written)
+    line = json.loads(re.sub(r"\$context[.\w]+", "1", written))
+    assert set(line) >= ACCESS_LOG_FIELDS
+    assert "messageString" not in written, "it brings quotes of its own"
+    assert not {"$context.path", "$context.authorizer.principalId"} & set(variables)
+    group = project.resources("AWS::Logs::LogGroup")["ApiLogGroup"]
+    assert group["LogGroupName"]["Fn::Sub"].startswith("/aws/vendedlogs/")
+
+
+def test_every_alarm_is_in_the_book() -> None:
+    book = (project.ROOT / "docs/operations.md").read_text()
+    for name in project.resources("AWS::CloudWatch::Alarm"):
+        assert f"`{name}`" in book, name
