@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.e2e import workspace_calls as calls
+from tests.e2e.numbering import begin_high
 from tests.e2e.workspace_calls import Call, Caller
 from tests.e2e.workspace_values import CHOSEN_TRACES, MARKERS
 from tests.e2e.workspace_view import Answer, View, leaks
@@ -49,6 +50,7 @@ def _started(folder: Path, *options: str) -> Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with stopped(_started(tmp_path_factory.mktemp("product"))) as product:
+        begin_high(product)
         yield product
 
 
@@ -159,6 +161,7 @@ def test_nor_to_those_who_log_in(tmp_path: Path, receiver: Receiver) -> None:
     """Each workspace's administrator, also with roles and grants."""
     names = ("first", "alone", "bravo")
     with stopped(_started(tmp_path, "--auth")) as server:
+        begin_high(server)
         for name in names:
             _make(server.url, name, ADMIN)
         logins = {name: (name, ADMIN[1]) for name in names}

@@ -1,0 +1,53 @@
+"""Lets a running product's numbers of experiments begin where none is a part of anything else.
+
+Run as a program of its own, with the product's engine in the environment: which engine a process
+speaks to is decided once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+from tests.servers import ROOT, Server, environment
+
+FIRST = 1_900_000_000
+NOBODYS = 2_000_000_000
+"""From here on no experiment has a number."""
+
+
+def begin_high(server: Server) -> None:
+    """Experiments that are made from here on have numbers of ten digits."""
+    engine = re.findall(r"engine +(http\S+)", server.log.read_text())[-1]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.e2e.numbering"],
+        cwd=ROOT,
+        env=environment(
+            AWS_ENDPOINT_URL_DYNAMODB=engine,
+            AWS_ACCESS_KEY_ID="local",
+            AWS_SECRET_ACCESS_KEY="local",
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+if __name__ == "__main__":
+    from local.environment import prepare
+
+    prepare((), os.environ["AWS_ENDPOINT_URL_DYNAMODB"], own_engine=False)
+    from mlcore.db import keys
+    from mlcore.db.expression import Update
+    from mlcore.db.table import table
+    from mlcore.models.platform import IdCounter
+
+    update = Update()
+    update.set(IdCounter.type, keys.ID_COUNTER.name)
+    update.set(IdCounter.contexts, FIRST)
+    update.set_once(IdCounter.since, 1)
+    update.add(IdCounter.version, 1)
+    table.update(keys.id_counter(), update)
