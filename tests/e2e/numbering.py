@@ -11,7 +11,8 @@ import re
 import subprocess
 import sys
 
-from tests.servers import ROOT, Server, environment
+from tests.engines import ROOT
+from tests.servers import Server, environment
 
 FIRST = 1_900_000_000
 NOBODYS = 2_000_000_000
