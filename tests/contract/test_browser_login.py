@@ -35,7 +35,11 @@ def distribution(authentication: str) -> tuple[EdgeFunction, dict[str, bool]]:
     assert all(
         one["TargetOriginId"] == "api" for one in behaviours if "signup" in one["PathPattern"]
     )
-    asked = {one["PathPattern"]: "FunctionAssociations" in one for one in behaviours}
+    asked = {
+        one["PathPattern"]: "FunctionAssociations" in one
+        for one in behaviours
+        if one["PathPattern"] != "/build/*"  # files that are open; its function says where they are
+    }
     return EdgeFunction(resources["UiLogin"]["Properties"]["FunctionCode"]), asked
 
 

@@ -100,7 +100,11 @@ def told(server: Server, experiment_id: str) -> list[str]:
             server, "GET", "mlflow/metrics/get-history", run_id=run_id, metric_key="loss"
         )
         said.append(repr(sorted(map(repr, history["metrics"]))))
-    said.append(json.dumps(call(server, "GET", "mlflow/registered-models/search"), sort_keys=True))
+    found = call(server, "GET", "mlflow/registered-models/search")
+    for model in found["registered_models"]:
+        # A server of that time lists them in another order.
+        model["latest_versions"].sort(key=lambda version: version["version"])
+    said.append(json.dumps(found, sort_keys=True))
     location = runs[0]["info"]["artifact_uri"].removeprefix("mlflow-artifacts:/")
     file = urllib3.request("GET", f"{server.url}/{FILES}/{location}/net/a b.txt")
     return [*said, file.data.decode()]

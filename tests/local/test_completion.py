@@ -11,9 +11,11 @@ from typing import Any
 import botocore.session
 import pytest
 
+from local.engine.client import URL, through_socket
 from local.engine.engine import Engine, EngineFailed, executable
 from local.events.checkpoints import Checkpoints
 from local.folder import DataFolder
+from mlcore.db.local_socket import socket_path
 
 from .conftest import ROOT, TABLE, Local, RunningEngine, eventually
 
@@ -42,14 +44,17 @@ def opened(data: Path) -> Iterator[Any]:
     """A client of the engine on the folder of a runner that has ended."""
     folder = DataFolder(data)
     engine = Engine(folder)
+    engine.start()
+    path = socket_path(engine.endpoint)
     try:
-        yield botocore.session.get_session().create_client(
+        made = botocore.session.get_session().create_client(
             "dynamodb",
             region_name="us-east-1",
-            endpoint_url=engine.endpoint,
+            endpoint_url=URL if path else engine.endpoint,
             aws_access_key_id="x",
             aws_secret_access_key="x",
         )
+        yield through_socket(made, path) if path else made
     finally:
         engine.stop()
         folder.close()
