@@ -26,7 +26,6 @@ ARITHMETIC = "arithmetic"
 WILDCARD = "wildcard"
 KEYWORD = "keyword"
 ORDER = "order"
-PUNCTUATION = "punctuation"
 PLACEHOLDER = "placeholder"
 OTHER = "other"
 

@@ -218,11 +218,6 @@ def lsi2_trace_from(request_time: int) -> str:
     return LSI2_TRACE.sk.prefix(request_time)
 
 
-def lsi2_trace_to(request_time: int) -> str:
-    """Above all keys of traces of this time or earlier."""
-    return LSI2_TRACE.sk.prefix(request_time) + LAST
-
-
 def lsi3_trace(status: str, request_time: int, trace_id: str) -> str:
     return LSI3_TRACE.sk.build(status, request_time, trace_id)
 

@@ -259,22 +259,18 @@ def set_tag(read: Record, key: str, value: str) -> None:
         change.require_equal(RegisteredModelItem.incarnation, read.model.incarnation)
         beside.append(Change(read.model.document.key, change))
     said = announcement.version_tag_set(read.model.model, read.version.version, key)
-    write(read, {"tags": {key: value}}, (), _saying(said), beside)
+    write(
+        read,
+        {"tags": {key: value}},
+        (),
+        registered_models.saying(said, ModelVersionItem.event),
+        beside,
+    )
 
 
 def delete_tag(read: Record, key: str) -> None:
     said = announcement.version_tag_deleted(read.model.model, read.version.version, key)
-    write(read, {}, [("tags", key)], _saying(said))
-
-
-def _saying(said: str | None) -> Callable[[Update], None]:
-    """Lets a write announce itself to webhooks."""
-
-    def complete(update: Update) -> None:
-        if said is not None:
-            update.set(ModelVersionItem.event, said)
-
-    return complete
+    write(read, {}, [("tags", key)], registered_models.saying(said, ModelVersionItem.event))
 
 
 def write(

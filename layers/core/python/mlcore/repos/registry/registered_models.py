@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
+from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Delete, Operation, Put, key_in, table
@@ -144,12 +145,14 @@ def delete_tag(read: Record, key: str) -> None:
     write(read, {}, [("tags", key)], saying(announcement.model_tag_deleted(read.model, key)))
 
 
-def saying(said: str | None) -> Callable[[Update], None]:
-    """Lets a write announce itself to webhooks."""
+def saying(
+    said: str | None, attribute: TextAttribute[str | None] = RegisteredModelItem.event
+) -> Callable[[Update], None]:
+    """Lets a write announce itself to webhooks, by this attribute of the item that it writes."""
 
     def complete(update: Update) -> None:
         if said is not None:
-            update.set(RegisteredModelItem.event, said)
+            update.set(attribute, said)
 
     return complete
 

@@ -74,7 +74,6 @@ class Query(NamedTuple):
 
 Row = tuple[Key, Trace]
 """A trace with its place in the order."""
-_Checked = tuple[Record, Trace]
 
 
 def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
