@@ -61,7 +61,7 @@ class Report(NamedTuple):
     items: int
     """Derived items that were found."""
     batches: int
-    """``MBATCH`` items that wait for being unpacked, which is no fault."""
+    """``MBATCH`` items that are not packed (yet), which is no fault."""
     pending: int
     """Writes that may still be on their way through the stream, which is no fault."""
     findings: list[Finding]
@@ -136,7 +136,7 @@ def finish(experiment_id: str, before_ms: int, run_ids: Collection[str] = ()) ->
 
 
 def reindex(experiment_id: str) -> Report:
-    """Repairs what :func:`verify` would name, unpacks batches and takes abandoned markers away. The
+    """Repairs what :func:`verify` would name, packs history and takes abandoned markers away. The
     full-text index holds what the setting asks for then.
 
     Entries of texts that it asks for no more go with the next rebuild: searches that have just
@@ -156,8 +156,10 @@ def reindex(experiment_id: str) -> Report:
     findings += _each(completed, _runs(partition))
     trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
-    for at in range(0, len(partition.batches), TOGETHER):
-        history_items.unpack(partition.batches[at : at + TOGETHER])
+    waiting = list(dict.fromkeys(keys.parse(*place).fields["run_id"] for place in partition.batches))
+    for at in range(0, len(waiting), TOGETHER):
+        together = waiting[at : at + TOGETHER]
+        history_items.pack_runs([(experiment_id, run_id) for run_id in together])
     abandoned = _abandoned(partition)
     # They were read before the sources were: all that they may stand for has been derived by now.
     table.batch_write(deletes=[found.place for found in abandoned])

@@ -21,11 +21,17 @@ __all__ = [
     "Store",
     "below",
     "exact_path",
+    "has_store",
     "internal",
     "locate",
     "safe_path",
     "store",
 ]
+
+
+def has_store() -> bool:
+    """Whether the environment names a store."""
+    return bool(os.environ.get("ARTIFACT_FOLDER") or os.environ.get("ARTIFACT_BUCKET"))
 
 
 @functools.cache

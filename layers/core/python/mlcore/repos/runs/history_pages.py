@@ -3,15 +3,15 @@
 A small history is read whole: the batches, then the packs, one request each. Of a large one the
 items are taken in the order of their first points, from the first that may reach the page on:
 batches from their own sort keys, packs from LSI2, whose keys tell what is in a pack, and even the
-point itself where it is alone. Only packs of the page are fetched. As in
-:mod:`mlcore.repos.runs.history`, all that a page needs of the batches is read before anything of
-the packs.
+point itself where it is alone. Only packs of the page are fetched, and of files only the segments
+of the page, of which their items tell. As in :mod:`mlcore.repos.runs.history`, all that a page
+needs of the batches is read before anything of the packs and of the files.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -20,8 +20,9 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import Page, table
 from mlcore.entities import Metric
-from mlcore.models.runs import RunMetricBatch, RunMetricHistory, RunReference
-from mlcore.repos.runs import history, point_places
+from mlcore.models.runs import RunMetricBatch, RunMetricFile, RunMetricHistory, RunReference
+from mlcore.repos.runs import history, history_files, point_places
+from mlcore.repos.runs.history_files import Segment
 from mlcore.repos.runs.point_places import Order
 from mlcore.settle import Conflict, settle
 
@@ -62,6 +63,15 @@ class _Stretch(NamedTuple):
     points: list[Metric]
     sk: str
     """Where the points are, if they are not here."""
+    segment: Segment | None = None
+    """Or where in which file."""
+
+
+class _Few(NamedTuple):
+    """All batches of a run: their points, and what their files hold."""
+
+    points: list[Metric]
+    segments: list[Segment]
 
 
 _Ask = Callable[[Raw | None, int], tuple[list[_Stretch], Raw | None]]
@@ -85,7 +95,7 @@ def read(
     """The first ``size`` distinct points behind ``after`` in MLflow's order; what is ``beside`` is
     called during the first request."""
     series = _Series(experiment_id, run_id, key)
-    few: list[list[Metric] | None] = [None]
+    few: list[_Few | None] = [None]
 
     def read_few() -> None:
         if not large & LARGE_BATCHES:
@@ -109,46 +119,88 @@ def forget() -> None:
     _ordered.clear()
 
 
-def _few_batches(series: _Series) -> list[Metric] | None:
-    return _small(series, keys.run_metric_batch_prefix(series.run_id), history.points_of_batch)
+def _few_batches(series: _Series) -> _Few | None:
+    """The points of all batches and what is in files, None if one request does not tell."""
+    page = table.query(
+        series.pk,
+        between=keys.run_metric_batches(series.run_id),
+        attributes=history.BATCH_ATTRIBUTES,
+    )
+    if page.last_key is not None:
+        return None
+    found = _Few([], [])
+    for item in page.items:
+        if history.is_file(item):
+            found.segments.extend(history_files.segments(item, series.key))
+        else:
+            found.points.extend(history.points_of_batch(item, series.key))
+    return found
 
 
 def _read(
-    series: _Series,
-    after: Order | None,
-    wanted: int,
-    large: int,
-    batches: list[Metric] | None,
+    series: _Series, after: Order | None, wanted: int, large: int, few: _Few | None
 ) -> tuple[list[Metric], int]:
-    """``batches`` are their points, if these are few."""
-    if batches is None:
+    """``few`` are the batches, if one request reads them."""
+    if few is None:
         large |= LARGE_BATCHES
         if not _is_ordered(series.run_id):
             return _behind(history.read(*series), after, wanted), large
         batches = _first(_merged(_batches, series, after, wanted), after, wanted, _loaded)
-    else:
-        batches = _behind(batches, after, wanted)
+        few = _Few(batches, _all_segments(series))
+    found = _behind(few.points, after, wanted)
+    segments = _reaching(few.segments, after)
     packs: list[Metric] | None = None
-    if not large & LARGE_PACKS:
-        prefix = keys.run_metric_history_prefix(series.run_id, series.key)
-        packs = _small(series, prefix, history.points_of_pack)
+
+    def read_packs() -> None:
+        nonlocal packs
+        if not large & LARGE_PACKS:
+            packs = _few_packs(series)
+
+    def read_files() -> None:
+        found.extend(_first(iter(segments), after, wanted, _of_files))
+
+    table.parallel([read_packs, *([read_files] if segments else [])])
     if packs is None:
         large |= LARGE_PACKS
         if not _is_ordered(series.run_id):
             return _behind(history.read(*series), after, wanted), large
         entries = _merged(_entries, series, after, wanted)
         packs = _first(entries, after, wanted, partial(_fetched, series))
-    return _behind(batches + packs, after, wanted), large
+    return _behind(found + packs, after, wanted), large
 
 
-def _small(
-    series: _Series, prefix: str, unpack: Callable[[Raw, str], list[Metric]]
-) -> list[Metric] | None:
-    """The points of all items that begin so, None if one request does not read them all."""
-    page = table.query(series.pk, prefix=prefix, attributes=[RunMetricHistory.points])
+def _few_packs(series: _Series) -> list[Metric] | None:
+    """The points of all packs, None if one request does not read them all."""
+    page = table.query(
+        series.pk,
+        prefix=keys.run_metric_history_prefix(series.run_id, series.key),
+        attributes=history.PACK_ATTRIBUTES,
+    )
     if page.last_key is not None:
         return None
-    return [point for item in page.items for point in unpack(item, series.key)]
+    return [point for item in page.items for point in history.points_of_pack(item, series.key)]
+
+
+def _all_segments(series: _Series) -> list[Segment]:
+    files = table.query_all(
+        series.pk,
+        prefix=keys.run_metric_file_prefix(series.run_id),
+        attributes=[RunMetricFile.location, RunMetricFile.directory],
+    )
+    return [segment for item in files for segment in history_files.segments(item, series.key)]
+
+
+def _reaching(segments: Iterable[Segment], after: Order | None) -> list[_Stretch]:
+    """Segments that may reach behind a place, by their first points."""
+    at = "" if after is None else point_places.step_of(point_places.place(after))
+    return sorted(
+        (
+            _Stretch(one.first, one.last, one.count, [], "", one)
+            for one in segments
+            if one.last >= at
+        ),
+        key=lambda stretch: stretch.first,
+    )
 
 
 def _behind(found: Sequence[Metric], after: Order | None, wanted: int) -> list[Metric]:
@@ -223,7 +275,7 @@ def _batches(series: _Series, span: int, first: str) -> _Ask:
         page = table.query(
             series.pk,
             between=between,
-            attributes=[RunMetricBatch.SK, RunMetricBatch.points],
+            attributes=[RunMetricBatch.SK, RunMetricBatch.data, RunMetricBatch.points],
             limit=limit,
             start=start,
         )
@@ -273,6 +325,10 @@ def _stretch_of_entry(item: Raw, key: str) -> _Stretch:
 
 def _loaded(stretches: Sequence[_Stretch]) -> list[Metric]:
     return [point for stretch in stretches for point in stretch.points]
+
+
+def _of_files(stretches: Sequence[_Stretch]) -> list[Metric]:
+    return history_files.read(one.segment for one in stretches if one.segment is not None)
 
 
 def _fetched(series: _Series, stretches: Sequence[_Stretch]) -> list[Metric]:

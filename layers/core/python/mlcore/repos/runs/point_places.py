@@ -43,7 +43,12 @@ def order(point: Metric) -> Order:
 
 def place(at: Order) -> str:
     """Of two places that differ in nothing but NaN there is one."""
-    return int64_hex(at[0]) + int64_hex(at[1]) + double(at[2] + 0.0)
+    return moment(at[0], at[1]) + double(at[2] + 0.0)
+
+
+def moment(timestamp: int, step: int) -> str:
+    """The beginning of a place that timestamp and step make."""
+    return int64_hex(timestamp) + int64_hex(step)
 
 
 def step_of(text: str) -> str:
