@@ -77,7 +77,7 @@ def pack_runs(runs: Sequence[Owner]) -> None:
 def _pack(runs: Sequence[Owner], least: int) -> None:
     """Packs runs that have so many bytes of batches, a portion of each at a time."""
     while runs:
-        read = table.parallel([partial(_portion, *run) for run in runs])
+        read = table.parallel([partial(_portion, run) for run in runs])
         worth = [one for one in read if one.size > least and _is_worth(one)]
         if not worth:
             return
@@ -86,13 +86,14 @@ def _pack(runs: Sequence[Owner], least: int) -> None:
         packed = [one for one in worth if one.run in there]
         _put(packed)
         table.batch_write(deletes=[place for one in packed for place in one.places])
-        for run in there - _are_there(sorted(there)):
-            remains.of_run(*run)  # removed meanwhile, with all that was there then
+        for experiment_id, run_id in there - _are_there(sorted(there)):
+            remains.of_run(experiment_id, run_id)  # removed meanwhile, with all that was there then
         runs = [one.run for one in packed if one.more]
 
 
-def _portion(experiment_id: str, run_id: str) -> _Portion:
-    portion = _Portion((experiment_id, run_id), [], {}, 0, more=False)
+def _portion(run: Owner) -> _Portion:
+    experiment_id, run_id = run
+    portion = _Portion(run, [], {}, 0, more=False)
     size = 0
     for item in table.query_all(
         keys.run(experiment_id, run_id).pk,
@@ -119,14 +120,14 @@ def _is_worth(portion: _Portion) -> bool:
 def _put(portions: Iterable[_Portion]) -> None:
     packs: list[Raw] = []
     files = []
-    for run, _, found, _, _ in portions:
+    for (experiment_id, run_id), _, found, _, _ in portions:
         series = {key: history.distinct(points) for key, points in sorted(found.items())}
         count = sum(map(len, series.values()))
-        if count > FILE_POINTS and history_files.has_place(*run):
-            files += history_files.made_of(*run, series)
+        if count > FILE_POINTS and history_files.has_place(experiment_id, run_id):
+            files += history_files.made_of(experiment_id, run_id, series)
         else:
             for key, points in series.items():
-                packs += history.history_items(*run, key, points)
+                packs += history.history_items(experiment_id, run_id, key, points)
     if files:
         history_files.store(files)
     table.batch_write(history.ending([*packs, *(one.item for one in files)]))

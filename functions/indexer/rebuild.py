@@ -156,7 +156,9 @@ def reindex(experiment_id: str) -> Report:
     findings += _each(completed, _runs(partition))
     trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
-    waiting = list(dict.fromkeys(keys.parse(*place).fields["run_id"] for place in partition.batches))
+    waiting = list(
+        dict.fromkeys(keys.parse(*place).fields["run_id"] for place in partition.batches)
+    )
     for at in range(0, len(waiting), TOGETHER):
         together = waiting[at : at + TOGETHER]
         history_items.pack_runs([(experiment_id, run_id) for run_id in together])

@@ -68,9 +68,9 @@ class RunMetric(ChildItem):
 
 
 class RunMetricHistory(Item):
-    """Points of one metric: ``data`` as :mod:`mlcore.repos.runs.point_columns` writes it; of earlier
-    versions ``points``, JSON ``[[step, timestamp, value], …]``. LSI2 has them in the order of
-    MLflow's history."""
+    """Points of one metric: ``data`` as :mod:`mlcore.repos.runs.point_columns` writes it; of
+    earlier versions ``points``, JSON ``[[step, timestamp, value], …]``. LSI2 has them in the order
+    of MLflow's history."""
 
     pattern = keys.RUN_METRIC_HISTORY
 

@@ -204,9 +204,10 @@ def batch_id(span: int, first: str, digest: str) -> str:
     return f"{span:02d}{first}{digest}"
 
 
-def parse_batch_id(sk: str) -> str:
-    """The place of the first point of a batch, without the value."""
-    return sk.rpartition("#")[2][2:34]
+def parse_batch_id(sk: str) -> tuple[int, str]:
+    """The class of spans of a batch and the place of its first point, without the value."""
+    batch = sk.rpartition("#")[2]
+    return int(batch[:2]), batch[2:34]
 
 
 def run_metric_batch_from(run_id: str, span: int, first: str) -> tuple[str, str]:

@@ -38,7 +38,8 @@ class Segment(NamedTuple):
     location: str
     begin: int
     length: int
-    count: int
+    size: int
+    """How many points."""
     first: str
     last: str
     """The timestamps and steps of the outermost points, as :mod:`.point_places` writes them."""
@@ -159,9 +160,9 @@ def _read(stretch: Sequence[Segment]) -> list[Metric]:
 
 
 def _segment(location: str, entry: _Entry) -> Segment:
-    begin, length, count, *moments = entry
+    begin, length, size, *moments = entry
     first, last = (point_places.moment(*moments[at : at + 2]) for at in (0, 2))
-    return Segment(location, begin, length, count, first, last)
+    return Segment(location, begin, length, size, first, last)
 
 
 def _directory(data: bytes) -> dict[str, list[_Entry]]:
@@ -169,9 +170,7 @@ def _directory(data: bytes) -> dict[str, list[_Entry]]:
     return told
 
 
-def _file(
-    experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]
-) -> HistoryFile:
+def _file(experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]) -> HistoryFile:
     from mlcore import artifacts  # noqa: PLC0415 -- as above
 
     directory: dict[str, list[_Entry]] = {}

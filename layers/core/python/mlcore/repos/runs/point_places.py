@@ -70,6 +70,13 @@ def span(first: str, last: str) -> int:
     return next(number for number, most in enumerate(SPANS) if bits <= most)
 
 
+def latest(first: str, span: int) -> str:
+    """The last place that an item of a class may reach which begins at a place, or at the moment of
+    a timestamp and step."""
+    bits = max(SPANS[span], _STEP) if len(first) == 32 else SPANS[span]
+    return f"{min(int(first.ljust(48, '0'), 16) + (1 << bits), 1 << 192) - 1:048x}"
+
+
 def earliest(at: str, span: int) -> str:
     """The first place at which an item of a class may begin that reaches ``at``."""
     return f"{max(0, int(at, 16) - (1 << SPANS[span]) + 1):048x}"
