@@ -46,7 +46,9 @@ def test_columns_come_back(told: dict[str, list[tuple[float, int, int]]]) -> Non
     for key, metrics in series.items():
         (alone,) = point_columns.unpack(data, key).values()
         assert list(map(bits, alone)) == list(map(bits, metrics))
+        assert point_columns.count(data, key) == len(metrics)
     assert point_columns.unpack(data, "is no key here") == {}
+    assert point_columns.count(data, "is no key here") == 0
     assert point_columns.pack(series) == (data, digest)
 
 

@@ -4,7 +4,7 @@ where each begins and ends at most, so that pages unpack and fetch no more than 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
@@ -12,12 +12,9 @@ from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities import Metric
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory
-from mlcore.repos.runs import history, history_files, point_places
+from mlcore.repos.runs import history, history_files, point_columns, point_places
 from mlcore.repos.runs.history_files import Segment
 from mlcore.settle import Conflict
-
-_BYTES_A_POINT: Final = 8
-"""Of a batch, as if it were of one metric. Where it is not, more batches are unpacked in turn."""
 
 
 class Stretch(NamedTuple):
@@ -27,7 +24,7 @@ class Stretch(NamedTuple):
     last: str
     """Places; the first one perhaps without its value, the last one perhaps too late."""
     size: int
-    """How many points there are, or may be."""
+    """How many points there are."""
     points: Sequence[Metric] = ()
     batch: Raw | None = None
     pack: Raw | None = None
@@ -44,8 +41,10 @@ def of_batch(item: Raw, key: str) -> Stretch:
     batch = RunMetricBatch.of(item)
     if batch.data is None:
         return of_points(history.points_of_batch(item, key))
+    size = point_columns.count(batch.data, key)
+    if not size:
+        return of_points(())
     span, first = keys.parse_batch_id(batch.SK)
-    size = 1 + len(batch.data) // _BYTES_A_POINT
     return Stretch(first, point_places.latest(first, span), size, batch=item)
 
 

@@ -98,6 +98,27 @@ def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
     return found
 
 
+def count(data: bytes, key: str) -> int:
+    """How many points of a key there are; unpacks no more than it takes to tell.
+
+    Raises:
+        UnknownColumns: as :func:`unpack`.
+    """
+    flags = data[0]
+    if flags & ~_KNOWN:
+        raise UnknownColumns(f"points of form {flags}")
+    if flags & _PACKED:
+        unpacking = zlib.decompressobj()
+        begin = unpacking.decompress(data[1:], _HEADER.size)
+        (length,) = _HEADER.unpack(begin)
+        header = unpacking.decompress(unpacking.unconsumed_tail, length) if length else b"{}"
+    else:
+        (length,) = _HEADER.unpack_from(data, 1)
+        header = data[1 + _HEADER.size : 1 + _HEADER.size + length]
+    counts: dict[str, int] = json.loads(header)
+    return counts.get(key, 0)
+
+
 def _differences(column: Sequence[int]) -> list[int]:
     return [*column[:1], *[later - earlier for earlier, later in pairwise(column)]]
 
