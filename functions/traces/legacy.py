@@ -12,9 +12,10 @@ from mlcore.limits.traces import check_trace_name
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Change, Record
 from traces import messages as m
-from traces import responses, service, state
-from traces.names import TRACE_NAME_TAG
-from traces.state import Given
+from traces import responses, service
+from traces.conventions.names import TRACE_NAME_TAG
+from traces.ingest import state
+from traces.ingest.state import Given
 
 
 def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:

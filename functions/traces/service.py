@@ -27,9 +27,10 @@ from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Change, Record
 from mlcore.settings import workspaces_enabled
 from mlcore.settle import Conflict, settle
-from traces import assessments, completeness, facts, responses, state, usage
+from traces import assessments, responses
 from traces import messages as m
-from traces.names import (
+from traces.conventions import usage
+from traces.conventions.names import (
     ARCHIVAL_FAILURE_TAG,
     ARCHIVE_LOCATION_TAG,
     COST,
@@ -41,7 +42,8 @@ from traces.names import (
     TOKEN_USAGE,
     TRACE_NAME_TAG,
 )
-from traces.state import Given, Texts
+from traces.ingest import completeness, facts, state
+from traces.ingest.state import Given, Texts
 from traces.times import parse_duration, parse_point
 
 _NO_TYPE: Final = "TRACE_LOCATION_TYPE_UNSPECIFIED"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from traces.spans import Stored, decoded
+from traces.ingest.spans import Stored, decoded
 
 
 def span(stored: Stored) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from mlcore.repos.traces.traces import Change, Info, Record
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 from operate.transfer.source import API, Source, moved, texts
-from traces import facts, spans
 from traces.assessments import SOURCE_RUN
-from traces.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
-from traces.spans import Stored
-from traces.state import Given
+from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from traces.ingest import facts, spans
+from traces.ingest.spans import Stored
+from traces.ingest.state import Given
 from traces.times import parse_duration, parse_point
 
 V3: Final = "api/3.0/mlflow/traces"

@@ -14,7 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.traces.test_otlp import written
-from traces import costs, otlp, otlp_protobuf, spans, usage
+from traces.conventions import costs, usage
+from traces.ingest import otlp, otlp_protobuf, spans
 
 mlflow_span = pytest.importorskip("mlflow.entities.span")
 tracing = pytest.importorskip("mlflow.tracing.utils")

@@ -7,8 +7,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces import facts, otlp, spans, usage
-from traces.facts import Facts
+from traces.conventions import usage
+from traces.ingest import facts, otlp, spans
+from traces.ingest.facts import Facts
 from traces.times import duration, parse_duration, parse_point, point
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traces import otlp, otlp_json, otlp_protobuf
+from traces.ingest import otlp, otlp_json, otlp_protobuf
 
 trace_service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
 json_format = pytest.importorskip("google.protobuf.json_format")

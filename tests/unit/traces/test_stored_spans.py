@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlcore.errors import MlflowError
-from traces import ingest, otlp, span_responses, spans
-from traces.conventions import Convention
-from traces.semantics import CONVENTIONS
+from traces import span_responses
+from traces.conventions.conventions import Convention
+from traces.conventions.semantics import CONVENTIONS
+from traces.ingest import arrivals, otlp, spans
 
 pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
 
@@ -68,8 +69,8 @@ SPANS = st.builds(
 @given(st.lists(st.builds(otlp.ResourceSpans, ATTRIBUTES, st.lists(SPANS, max_size=2)), max_size=2))
 def test_stored_or_refused(exported: list[otlp.ResourceSpans]) -> None:
     try:
-        found = ingest.by_trace(exported)
-        exports = [ingest._Export(trace_id, together) for trace_id, together in found.items()]
+        found = arrivals.by_trace(exported)
+        exports = [arrivals._Export(trace_id, together) for trace_id, together in found.items()]
     except (spans.Inconvertible, MlflowError):
         return
     for export in exports:

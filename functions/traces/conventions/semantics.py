@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from traces.conventions import (
+from traces.conventions.conventions import (
     Attributes,
     Convention,
     Events,
@@ -18,8 +18,8 @@ from traces.conventions import (
     Traceloop,
     parsed,
 )
-from traces.frameworks import ClaudeCode, GeminiCli, LiveKit, VercelAi, VoltAgent
-from traces.names import (
+from traces.conventions.frameworks import ClaudeCode, GeminiCli, LiveKit, VercelAi, VoltAgent
+from traces.conventions.names import (
     SPAN_INPUTS,
     SPAN_MESSAGE_FORMAT,
     SPAN_MODEL,

@@ -13,8 +13,9 @@ from mlcore.errors import MlflowError, ResourceDoesNotExist
 from mlcore.http import Request, Response
 from mlcore.limits.experiments import experiment_id
 from mlcore.wire import encode
-from traces import ingest, links, otlp, otlp_json, otlp_protobuf
-from traces.spans import Inconvertible
+from traces import links
+from traces.ingest import arrivals, otlp, otlp_json, otlp_protobuf
+from traces.ingest.spans import Inconvertible
 
 EXPERIMENT_HEADER: Final = "x-mlflow-experiment-id"
 RUN_HEADER: Final = "x-mlflow-run-id"
@@ -43,9 +44,9 @@ def export_spans(request: Request) -> Response:
             missing = {"type": "missing", "loc": place, "msg": "Field required", "input": None}
             raise _Refused(422, [missing])
         exported = _exported(request)
-        found = ingest.by_trace(exported)
+        found = arrivals.by_trace(exported)
         if found:
-            ingest.log_spans(experiment_id(experiment), found, request.workspace)
+            arrivals.log_spans(experiment_id(experiment), found, request.workspace)
             _link(request, found)
     except _Refused as refused:
         return Response(refused.status, json.dumps({"detail": refused.detail}))
@@ -96,7 +97,7 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
     raise _Refused(400, f"Failed to decompress {encoding} payload")
 
 
-def _link(request: Request, found: dict[str, list[ingest.Resourced]]) -> None:
+def _link(request: Request, found: dict[str, list[arrivals.Resourced]]) -> None:
     """Links traces whose root span came to the run that a header names; one that cannot be linked
     to does not refuse the spans, which are there by then."""
     run_id = request.headers.get(RUN_HEADER)

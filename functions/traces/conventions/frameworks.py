@@ -5,8 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Final
 
-from traces.conventions import Attributes, Convention, Events, GenAi, dumped, parsed, said
-from traces.names import SPAN_MESSAGE_FORMAT
+from traces.conventions.conventions import (
+    Attributes,
+    Convention,
+    Events,
+    GenAi,
+    dumped,
+    parsed,
+    said,
+)
+from traces.conventions.names import SPAN_MESSAGE_FORMAT
 
 
 class GeminiCli(GenAi):

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from traces.otlp import Event, Link, Malformed, ResourceSpans, Span
+from traces.ingest.otlp import Event, Link, Malformed, ResourceSpans, Span
 
 _STATUS: Final = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 

@@ -20,11 +20,12 @@ from mlcore.repos.experiments.ids import asked_for
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Record
-from traces import completeness, responses, span_responses
 from traces import messages as m
-from traces.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
-from traces.old_spans import in_order, stored_of_file
-from traces.spans import Stored, content
+from traces import responses, span_responses
+from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from traces.ingest import completeness
+from traces.ingest.old_spans import in_order, stored_of_file
+from traces.ingest.spans import Stored, content
 
 FILE: Final = "traces.json"
 WAITS: Final = (0.5, 1.0)

@@ -7,8 +7,7 @@ import json
 from typing import Any, Final
 
 from mlcore.repos.traces.span_packs import Node
-from traces import otlp
-from traces.names import (
+from traces.conventions.names import (
     SPAN_COST,
     SPAN_MODEL,
     SPAN_PROVIDER,
@@ -16,7 +15,8 @@ from traces.names import (
     SPAN_TYPE,
     SPAN_USAGE,
 )
-from traces.semantics import translate
+from traces.conventions.semantics import translate
+from traces.ingest import otlp
 
 _STATUS: Final = {1: "STATUS_CODE_OK", 2: "STATUS_CODE_ERROR"}
 _SHORT_STATUS: Final = {"STATUS_CODE_OK": "OK", "STATUS_CODE_ERROR": "ERROR"}

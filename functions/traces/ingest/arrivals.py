@@ -23,8 +23,9 @@ from mlcore.repos.traces.span_packs import Node, Owner
 from mlcore.repos.traces.traces import Change, Record
 from mlcore.search.text_fields import CONTENT
 from mlcore.settle import Conflict, settle
-from traces import costs, facts, otlp, spans, state, usage
-from traces.facts import Facts
+from traces.conventions import costs, usage
+from traces.ingest import facts, otlp, spans, state
+from traces.ingest.facts import Facts
 
 KNOWN_SERVICES: Final = frozenset(
     ("claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from struct import unpack_from
 from typing import Any
 
-from traces.otlp import Event, Link, Malformed, ResourceSpans, Span
+from traces.ingest.otlp import Event, Link, Malformed, ResourceSpans, Span
 
 DEEPEST = 100
 """Of values within values, as protobuf's own limit."""

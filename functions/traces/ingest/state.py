@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from mlcore.entities import Experiment
 from mlcore.repos.traces.traces import Change, Info, Record
-from traces import facts
-from traces.facts import Facts
-from traces.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from traces.ingest import facts
+from traces.ingest.facts import Facts
 
 UNDECIDED = ("IN_PROGRESS", "STATE_UNSPECIFIED")
 Texts = Mapping[str, str]
