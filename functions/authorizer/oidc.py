@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import jwt
 
 from authorizer.signing_keys import SigningKeys
+from mlcore.entities.users import User
 from mlcore.observability import logger
 from mlcore.repos.users import users
-from mlcore.repos.users.users import User
 
 MAXIMUM_TOKEN: Final = 16_384
 MAXIMUM_NAME: Final = 255

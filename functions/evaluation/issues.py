@@ -9,8 +9,9 @@ from uuid import uuid4
 from evaluation import places
 from evaluation import review_messages as m
 from mlcore import errors, ids, paging
-from mlcore.evaluation.issue import PENDING, Issue, check_severity, check_status
+from mlcore.entities.evaluation.issues import PENDING, Issue
 from mlcore.http import Request
+from mlcore.limits.evaluation.issues import check_severity, check_status
 from mlcore.limits.text import check_max_results
 from mlcore.repos.evaluation import issues
 from mlcore.repos.experiments import experiments
@@ -18,6 +19,7 @@ from mlcore.repos.experiments.ids import asked_for
 from mlcore.repos.runs import runs
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
+from mlcore.responses.evaluation import issues as responses
 from mlcore.search import evaluation_fields, grammar
 from mlcore.search.match import predicate
 from mlcore.settle import settle
@@ -51,11 +53,11 @@ def create_issue(message: m.CreateIssue, request: Request) -> dict[str, Any]:
         last_update_time=now,
     )
     issues.create(issue)
-    return {"issue": _response(issue)}
+    return {"issue": responses.issue(issue)}
 
 
 def get_issue(message: m.GetIssue, request: Request) -> dict[str, Any]:
-    return {"issue": _response(_found(message.issue_id, request))}
+    return {"issue": responses.issue(_found(message.issue_id, request))}
 
 
 def update_issue(message: m.UpdateIssue, request: Request) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def update_issue(message: m.UpdateIssue, request: Request) -> dict[str, Any]:
         issues.replace(wanted)
         return wanted
 
-    return {"issue": _response(settle("issue", attempt))}
+    return {"issue": responses.issue(settle("issue", attempt))}
 
 
 def search_issues(message: m.SearchIssues, request: Request) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def search_issues(message: m.SearchIssues, request: Request) -> dict[str, Any]:
     answer: dict[str, Any] = {"next_page_token": ""}
     if page:
         answer["issues"] = [
-            _response(issue, counts[issue.issue_id] if counting else None) for issue in page
+            responses.issue(issue, counts[issue.issue_id] if counting else None) for issue in page
         ]
     if len(page) < len(rows):
         last = page[-1]
@@ -160,26 +162,6 @@ def _found(issue_id: str, request: Request) -> Issue:
     if issue and places.is_known(issue.experiment_id, request):
         return issue
     raise errors.ResourceDoesNotExist(f"Issue with ID '{issue_id}' not found")
-
-
-def _response(issue: Issue, trace_count: int | None = None) -> dict[str, Any]:
-    """``mlflow.issues.Issue``."""
-    fields = {
-        "issue_id": issue.issue_id,
-        "experiment_id": issue.experiment_id,
-        "name": issue.name,
-        "description": issue.description,
-        "status": issue.status,
-        "severity": issue.severity,
-        "root_causes": list(issue.root_causes) or None,
-        "source_run_id": issue.source_run_id,
-        "created_timestamp": issue.created_time,
-        "last_updated_timestamp": issue.last_update_time,
-        "created_by": issue.created_by,
-        "categories": list(issue.categories) or None,
-        "trace_count": trace_count,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _weight(issue: Issue) -> int:

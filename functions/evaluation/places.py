@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mlcore import errors
-from mlcore.entities import ACTIVE, Experiment
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.repos.experiments import experiments

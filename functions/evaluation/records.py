@@ -8,9 +8,9 @@ from typing import Any, Final
 from evaluation import messages as m
 from evaluation.datasets import changed
 from mlcore import errors, ids, paging
-from mlcore.evaluation.dataset import (
-    EvaluationDataset,
-    EvaluationRecord,
+from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
+from mlcore.http import Request
+from mlcore.limits.evaluation.datasets import (
     check_record,
     digest,
     last_user,
@@ -20,10 +20,10 @@ from mlcore.evaluation.dataset import (
     record_id,
     schema_with,
 )
-from mlcore.http import Request
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.evaluation.records import Place
+from mlcore.responses.evaluation import datasets as responses
 from mlcore.settle import Conflict, settle
 
 QUERY_RECORDS: Final = 1000
@@ -69,7 +69,7 @@ def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any
     texts: list[str] = []
     weight, last, more = 0, after, False
     for record in evaluation_records.in_order(dataset_id, after, min(limit + 1, QUERY_RECORDS)):
-        text = json.dumps(_response(record))
+        text = json.dumps(responses.record(record))
         weight += 2 * len(text)
         if texts and (len(texts) == limit or weight > paging.RESPONSE_WEIGHT):
             more = True
@@ -149,13 +149,3 @@ def _place_in(token: str, dataset_id: str) -> Place | None:
         raise errors.InvalidParameterValue("Invalid page token")
     created_time, number, last_id = position
     return int(str(created_time)), int(str(number)), str(last_id)
-
-
-def _response(record: EvaluationRecord) -> dict[str, Any]:
-    """A record as MLflow's clients read it."""
-    return {
-        "dataset_record_id": record.record_id,
-        "dataset_id": record.dataset_id,
-        "created_time": record.created_time,
-        **record.content,
-    }

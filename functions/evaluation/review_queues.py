@@ -8,13 +8,16 @@ from uuid import uuid4
 from evaluation import pages, places
 from evaluation import review_messages as m
 from mlcore import errors, ids
-from mlcore.evaluation.review_queue import (
+from mlcore.entities.evaluation.review_queues import (
     CUSTOM,
     PENDING,
     TRACE,
     USER,
     QueueItem,
     ReviewQueue,
+)
+from mlcore.http import Request
+from mlcore.limits.evaluation.review_queues import (
     completer_of,
     item_ids_of,
     members_of_user_queue,
@@ -25,11 +28,11 @@ from mlcore.evaluation.review_queue import (
     user_of,
     users_of,
 )
-from mlcore.http import Request
 from mlcore.repos.evaluation import label_schemas, review_queues
 from mlcore.repos.evaluation.review_queues import NameTaken
 from mlcore.repos.traces import traces
 from mlcore.repos.users import users
+from mlcore.responses.evaluation import review_queues as responses
 from mlcore.settle import Conflict, settle
 
 DEFAULT_MAX_RESULTS: Final = 1000
@@ -56,7 +59,7 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
         review_queues.create(queue)
     except NameTaken as taken:
         raise _name_taken(name) from taken
-    return {"review_queue": _response(queue)}
+    return {"review_queue": responses.review_queue(queue)}
 
 
 def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) -> dict[str, Any]:
@@ -79,11 +82,11 @@ def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) 
             raise Conflict from taken
         return queue
 
-    return {"review_queue": _response(settle("review queue", attempt))}
+    return {"review_queue": responses.review_queue(settle("review queue", attempt))}
 
 
 def get_review_queue(message: m.GetReviewQueue, request: Request) -> dict[str, Any]:
-    return {"review_queue": _response(found(message.queue_id, request))}
+    return {"review_queue": responses.review_queue(found(message.queue_id, request))}
 
 
 def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, Any]:
@@ -94,7 +97,7 @@ def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, 
             f"Review queue with name '{message.name}' not found for experiment "
             f"'{message.experiment_id}'."
         )
-    return {"review_queue": _response(queue)}
+    return {"review_queue": responses.review_queue(queue)}
 
 
 def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[str, Any]:
@@ -110,7 +113,7 @@ def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[st
     rows = pages.following(
         ((-queue.created_time, queue.queue_id, queue) for queue in queues), after
     )
-    return pages.answer("review_queues", rows, limit, experiment_id, _response)
+    return pages.answer("review_queues", rows, limit, experiment_id, responses.review_queue)
 
 
 def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[str, Any]:
@@ -135,7 +138,7 @@ def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[
             raise _name_taken(wanted.name) from taken
         return wanted
 
-    return {"review_queue": _response(settle("review queue", attempt))}
+    return {"review_queue": responses.review_queue(settle("review queue", attempt))}
 
 
 def delete_review_queue(message: m.DeleteReviewQueue, request: Request) -> dict[str, Any]:
@@ -174,7 +177,11 @@ def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, A
         review_queues.add(queue, new)
     except Conflict:
         raise _missing(message.queue_id) from None
-    return {"items": [_item(item) for item in review_queues.find_items(queue, item_ids)]}
+    return {
+        "items": [
+            responses.review_queue_item(item) for item in review_queues.find_items(queue, item_ids)
+        ]
+    }
 
 
 def remove_items(message: m.RemoveItemsFromReviewQueue, request: Request) -> dict[str, Any]:
@@ -204,7 +211,7 @@ def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, A
         rows += [row for row, read in zip(chunk, there, strict=True) if read is not None]
         if len(rows) > limit:
             break
-    return pages.answer("items", rows, limit, queue.queue_id, _item)
+    return pages.answer("items", rows, limit, queue.queue_id, responses.review_queue_item)
 
 
 def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> dict[str, Any]:
@@ -242,7 +249,7 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
         review_queues.replace_item(queue, wanted)
         return wanted
 
-    return {"item": _item(settle("review queue", attempt))}
+    return {"item": responses.review_queue_item(settle("review queue", attempt))}
 
 
 def find(queue_id: str, request: Request) -> ReviewQueue | None:
@@ -324,34 +331,3 @@ def _name_taken(name: str) -> errors.ResourceAlreadyExists:
     return errors.ResourceAlreadyExists(
         f"Review queue with name '{name}' already exists (names are case-insensitive)."
     )
-
-
-def _response(queue: ReviewQueue) -> dict[str, Any]:
-    """``mlflow.review_queues.ReviewQueue``."""
-    fields = {
-        "queue_id": queue.queue_id,
-        "experiment_id": queue.experiment_id,
-        "name": queue.name,
-        "queue_type": queue.queue_type,
-        "created_by": queue.created_by,
-        "creation_time_ms": queue.created_time,
-        "last_update_time_ms": queue.last_update_time,
-        "users": sorted(queue.users) or None,
-        "schema_ids": sorted(queue.schema_ids) or None,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _item(item: QueueItem) -> dict[str, Any]:
-    """``mlflow.review_queues.ReviewQueueItem``."""
-    fields = {
-        "queue_id": item.queue_id,
-        "item_type": item.item_type,
-        "item_id": item.item_id,
-        "status": item.status,
-        "completed_by": item.completed_by,
-        "completed_time_ms": item.completed_time,
-        "creation_time_ms": item.created_time,
-        "last_update_time_ms": item.last_update_time,
-    }
-    return {name: value for name, value in fields.items() if value is not None}

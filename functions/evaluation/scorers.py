@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 from evaluation import messages as m
 from evaluation import places
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
-from mlcore.entities import ACTIVE
-from mlcore.evaluation.scorer import ScorerVersion, check_model, check_name, check_payload
+from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
+from mlcore.limits.evaluation.scorers import check_model, check_name, check_payload
 from mlcore.repos.evaluation import scorers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import asked_for
+from mlcore.responses.evaluation import scorers as responses
 from mlcore.search import trace_filter
 from mlcore.search.order import identifier
 from mlcore.settle import settle
-
-MAX_INT32: Final = 2**31 - 1
 
 
 def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
         experiment_ids = _active(list(experiments.ids_of_workspace(request.workspace)), request)
     readable, named = request.may_read(EXPERIMENT), request.may_read(SCORER)
     shown = [
-        _response(version)
+        responses.scorer(version)
         for experiment_id in sorted(experiment_ids, key=identifier)
         if readable(experiment_id)
         for version in scorers.latest_of_experiment(experiment_id)
@@ -84,7 +84,7 @@ def list_versions(message: m.ListScorerVersions, request: Request) -> dict[str, 
     found = scorers.versions(experiment_id, message.name)
     if not found:
         raise _missing(message.name, message.experiment_id)
-    return {"scorers": [_response(version) for version in found]}
+    return {"scorers": [responses.scorer(version) for version in found]}
 
 
 def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
         found = scorers.latest(experiment_id, message.name)
         if found is None:
             raise _missing(message.name, message.experiment_id)
-    return {"scorer": _response(found)}
+    return {"scorer": responses.scorer(found)}
 
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
@@ -170,19 +170,3 @@ def _missing(
     return errors.ResourceDoesNotExist(
         f"Scorer with name '{name}'{of_version} not found for experiment {experiment_id}."
     )
-
-
-def _response(version: ScorerVersion) -> dict[str, Any]:
-    """``mlflow.Scorer``, in which an experiment's id is an int32: one that is no such number is
-    left out, or clients could not read the answer."""
-    fields: dict[str, Any] = {}
-    if version.experiment_id.isdecimal() and int(version.experiment_id) <= MAX_INT32:
-        fields["experiment_id"] = int(version.experiment_id)
-    return {
-        **fields,
-        "scorer_name": version.name,
-        "scorer_version": version.version,
-        "serialized_scorer": version.serialized_scorer,
-        "creation_time": version.creation_time,
-        "scorer_id": version.scorer_id,
-    }

@@ -10,7 +10,8 @@ from typing import Any
 from experiments import messages as m
 from mlcore import paging
 from mlcore.auth.permissions import EXPERIMENT, RUN
-from mlcore.entities import VIEW_STAGES, Experiment
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import VIEW_STAGES
 from mlcore.http import Request
 from mlcore.limits.text import check_max_results
 from mlcore.queries import datasets

@@ -9,7 +9,9 @@ from experiments import attempts
 from experiments import messages as m
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT
-from mlcore.entities import ACTIVE, DELETED, Experiment, Tag
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.tags import Tag
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.limits.locations import resolved

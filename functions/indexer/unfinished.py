@@ -20,7 +20,7 @@ from typing import NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Condition
 from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
-from mlcore.entities import Metric, recency
+from mlcore.entities.metrics import Metric, recency
 from mlcore.ids import new_ulid
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments

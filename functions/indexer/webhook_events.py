@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from mlcore import queues
 from mlcore.db.expression import Raw
+from mlcore.entities.webhooks import ACTIVE, Webhook
 from mlcore.prompts import IS_PROMPT
 from mlcore.repos import document, webhooks
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.webhooks import announcement, message
 from mlcore.webhooks.announcement import PROMPT_TEXT, PROMPT_TYPE, Announcement
 from mlcore.webhooks.message import DeliveryMessage
-from mlcore.webhooks.webhook import ACTIVE, Webhook
 
 QUEUE: Final = "WEBHOOK_QUEUE_URL"
 """Environment."""

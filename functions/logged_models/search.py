@@ -10,7 +10,8 @@ from typing import Any
 from logged_models import messages as m
 from mlcore import paging
 from mlcore.auth.permissions import LOGGED_MODEL
-from mlcore.entities import Experiment, LoggedModel
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.logged_models import LoggedModel
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Request
 from mlcore.limits.experiments import check_searched

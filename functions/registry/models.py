@@ -7,7 +7,7 @@ from typing import Any
 from mlcore import errors, ids
 from mlcore.auth.permissions import PROMPT, REGISTERED_MODEL
 from mlcore.db.failures import ConditionFailed
-from mlcore.entities import RegisteredModel
+from mlcore.entities.registry import RegisteredModel
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key

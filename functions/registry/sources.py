@@ -6,7 +6,8 @@ import json
 from typing import NamedTuple
 
 from mlcore import errors
-from mlcore.entities import LoggedModel, ModelVersion
+from mlcore.entities.logged_models import LoggedModel
+from mlcore.entities.registry import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import model_sources as limits
 from mlcore.limits.model_sources import Source

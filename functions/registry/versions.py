@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore import errors, ids
-from mlcore.entities import ModelVersion
+from mlcore.entities.registry import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key

@@ -12,7 +12,7 @@ from typing import Any
 
 from mlcore import errors
 from mlcore.db.table import table
-from mlcore.entities import Metric, recency, stored_value
+from mlcore.entities.metrics import Metric, recency, stored_value
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.repos.runs import history, runs

@@ -8,7 +8,8 @@ from functools import partial
 
 from mlcore import errors
 from mlcore.db.expression import Raw
-from mlcore.entities import ModelMetric, stored_value
+from mlcore.entities.logged_models import ModelMetric
+from mlcore.entities.metrics import stored_value
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.logged_models.points import Conflict

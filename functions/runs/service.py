@@ -9,7 +9,8 @@ from typing import Any
 from mlcore import errors, ids
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
-from mlcore.entities import ACTIVE, DELETED, Run
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.limits.experiments import experiment_id

@@ -9,15 +9,15 @@ from typing import Any, Final
 from uuid import uuid4
 
 from mlcore import errors
-from mlcore.entities import Assessment
+from mlcore.entities.traces import Assessment
 from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Change, Record
+from mlcore.responses import traces as responses
+from mlcore.wire.times import parse_point
 from traces import messages as m
-from traces import responses
-from traces.times import parse_point
 
 SOURCE_RUN: Final = "mlflow.assessment.sourceRunId"
 

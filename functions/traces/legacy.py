@@ -11,8 +11,9 @@ from mlcore.http import Request
 from mlcore.limits.traces import check_trace_name
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Change, Record
+from mlcore.responses import traces as responses
 from traces import messages as m
-from traces import responses, service
+from traces import service
 from traces.conventions.names import TRACE_NAME_TAG
 from traces.ingest import state
 from traces.ingest.state import Given

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db.table import table
-from mlcore.entities import ACTIVE, Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.traces import Trace
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.traces import (
@@ -25,9 +27,11 @@ from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Change, Record
+from mlcore.responses import traces as responses
 from mlcore.settings import workspaces_enabled
 from mlcore.settle import Conflict, settle
-from traces import assessments, responses
+from mlcore.wire.times import parse_duration, parse_point
+from traces import assessments
 from traces import messages as m
 from traces.conventions import usage
 from traces.conventions.names import (
@@ -44,7 +48,6 @@ from traces.conventions.names import (
 )
 from traces.ingest import completeness, facts, state
 from traces.ingest.state import Given, Texts
-from traces.times import parse_duration, parse_point
 
 _NO_TYPE: Final = "TRACE_LOCATION_TYPE_UNSPECIFIED"
 WAITS: Final = (0, 0.1, 0.3)

@@ -13,15 +13,16 @@ from uuid import UUID
 from mlcore import artifacts, errors
 from mlcore.artifacts.content import attachment, content_type
 from mlcore.db.table import table
-from mlcore.entities import Trace
+from mlcore.entities.traces import Trace
 from mlcore.http import Request, Response
 from mlcore.http.compression import fitted
 from mlcore.repos.experiments.ids import asked_for
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Record
+from mlcore.responses import traces as responses
 from traces import messages as m
-from traces import responses, span_responses
+from traces import span_responses
 from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
 from traces.ingest import completeness
 from traces.ingest.old_spans import in_order, stored_of_file

@@ -7,15 +7,15 @@ from typing import Any
 from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
+from mlcore.entities.users import Profile
 from mlcore.http import Request
 from mlcore.policies.access import administrated, grants_of
 from mlcore.policies.resources import workspace_of
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.users.grants import GrantExists, GrantMissing
-from mlcore.repos.users.users import Profile
+from mlcore.responses import users as responses
 from mlcore.wire.parameters import text
 from users import messages as m
-from users import responses
 
 
 def grant_user_permission(message: m.UserPermission, request: Request) -> dict[str, Any]:

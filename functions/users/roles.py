@@ -7,19 +7,14 @@ from typing import Any
 from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
+from mlcore.entities.users import Role
 from mlcore.http import Request
 from mlcore.policies.access import administrated
 from mlcore.repos.users import roles, users
-from mlcore.repos.users.roles import (
-    AlreadyAssigned,
-    NotAssigned,
-    PermissionExists,
-    Role,
-    RoleNameTaken,
-)
+from mlcore.repos.users.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
+from mlcore.responses import users as responses
 from mlcore.wire.parameters import given, integer, text
 from users import messages as m
-from users import responses
 
 RESERVED_PREFIX = "__user_"
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from mlcore import errors
 from mlcore.auth.passwords import NOBODY, check_password, hash_password
+from mlcore.entities.users import Profile
 from mlcore.http import Request
 from mlcore.policies import access as policy
 from mlcore.repos.users import roles, users
-from mlcore.repos.users.users import Profile, UserExists
+from mlcore.repos.users.users import UserExists
+from mlcore.responses import users as responses
 from mlcore.wire.parameters import given, text
 from users import messages as m
-from users import responses
 
 MINIMUM_PASSWORD_LENGTH = 12
 

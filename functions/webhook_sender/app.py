@@ -13,13 +13,13 @@ from typing import Any, Final
 from urllib3.exceptions import HTTPError
 
 from mlcore import queues
+from mlcore.entities.webhooks import ACTIVE
 from mlcore.errors import InvalidParameterValue, MlflowError
 from mlcore.observability import logger
 from mlcore.repos import webhooks
 from mlcore.webhooks import delivery, message, sealing
 from mlcore.webhooks.message import DeliveryMessage
 from mlcore.webhooks.settings import webhook_settings
-from mlcore.webhooks.webhook import ACTIVE
 
 MAX_PAUSE_SECONDS: Final = 60.0
 MAX_RETRY_AFTER_SECONDS: Final = 900.0

@@ -8,13 +8,13 @@ from uuid import uuid4
 
 from urllib3.exceptions import HTTPError
 
+from mlcore.entities.webhooks import EventName, Webhook
 from mlcore.errors import MlflowError
 from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.webhooks import delivery, examples, sealing
 from mlcore.webhooks.delivery import Answer
 from mlcore.webhooks.settings import webhook_settings
-from mlcore.webhooks.webhook import EventName, Webhook
 from webhooks import messages as m
 from webhooks import service
 

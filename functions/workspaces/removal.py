@@ -18,8 +18,9 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.http import Request
-from mlcore.ids import DEFAULT_WORKSPACE, now_ms
+from mlcore.ids import now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.models.experiments import Experiment
 from mlcore.repos import webhooks

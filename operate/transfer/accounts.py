@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from mlcore.auth.permissions import EXPERIMENT, Grant
+from mlcore.entities.users import Profile, Role
 from mlcore.repos.users import grants, roles, users
-from mlcore.repos.users.roles import Role
-from mlcore.repos.users.users import Profile
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 from operate.transfer.source import API

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from botocore.exceptions import BotoCoreError
 
 from mlcore import errors
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from operate.transfer import (
     accounts,
     files,

@@ -8,7 +8,7 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.table import table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid
 from mlcore.repos import document
 from mlcore.repos.experiments import experiments

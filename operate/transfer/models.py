@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore.db.expression import number, string
-from mlcore.entities import LoggedModel
+from mlcore.entities.logged_models import LoggedModel
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.logged_models import logged_models

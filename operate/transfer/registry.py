@@ -9,8 +9,9 @@ from typing import Final
 from mlcore import errors
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import Put, table
-from mlcore.entities import ModelVersion, RegisteredModel
-from mlcore.ids import DEFAULT_WORKSPACE, new_ulid
+from mlcore.entities.registry import ModelVersion, RegisteredModel
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.ids import new_ulid
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import stages as model_stages

@@ -7,7 +7,9 @@ from typing import Any
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw, number, string
-from mlcore.entities import ACTIVE, Metric, Run
+from mlcore.entities.metrics import Metric
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import ACTIVE
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.runs import children as run_children

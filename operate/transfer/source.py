@@ -6,19 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import urlparse
 
-from mlcore.entities import (
-    ACTIVE,
-    Dataset,
-    DatasetInput,
-    Experiment,
-    LoggedModel,
-    Metric,
-    ModelMetric,
-    ModelOutput,
-    Run,
-    Tag,
-    stored_value,
-)
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
+from mlcore.entities.metrics import Metric, stored_value
+from mlcore.entities.runs import Dataset, DatasetInput, ModelOutput, Run
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.tags import Tag
 from mlcore.repos.runs import history
 from operate.transfer.rest import Json, Server, SourceFailed
 

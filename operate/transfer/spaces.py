@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mlcore import errors
-from mlcore.entities import Workspace
-from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.repos.workspaces import workspaces
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.entities import ACTIVE
+from mlcore.entities.stages import ACTIVE
 from mlcore.repos.experiments import experiments
 from mlcore.repos.registry import registered_models
 

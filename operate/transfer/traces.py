@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from mlcore.entities import Assessment, Trace
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
 from mlcore.repos.traces.traces import Change, Info, Record
+from mlcore.wire.times import parse_duration, parse_point
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 from operate.transfer.source import API, Source, moved, texts
@@ -20,7 +21,6 @@ from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCA
 from traces.ingest import facts, spans
 from traces.ingest.spans import Stored
 from traces.ingest.state import Given
-from traces.times import parse_duration, parse_point
 
 V3: Final = "api/3.0/mlflow/traces"
 KINDS: Final = ("feedback", "expectation", "issue")

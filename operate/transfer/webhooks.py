@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mlcore.entities.webhooks import ACTIONS, DISABLED, EventName, Webhook
 from mlcore.repos import webhooks
-from mlcore.webhooks.webhook import ACTIONS, DISABLED, EventName, Webhook
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 from operate.transfer.source import API

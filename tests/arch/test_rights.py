@@ -6,7 +6,8 @@ import pytest
 
 from mlcore.db import keys
 from mlcore.db.keys import PATTERNS
-from mlcore.ids import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, DEFAULT_WORKSPACE
+from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from tests.arch import grants, project, rights
 from tests.arch.grants import BASIC, IAM, OIDC, ROLES, statements
 from tests.arch.rights import Right

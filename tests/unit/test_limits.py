@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from mlcore import entities
+from mlcore.entities import metrics as metric_entities
+from mlcore.entities import runs as run_entities
+from mlcore.entities import tags as tag_entities
 from mlcore.errors import BadRequest, InvalidParameterValue, MlflowError
 from mlcore.limits import datasets, experiments, locations, runs, text
 from runs.messages import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
@@ -69,9 +71,9 @@ def test_negative_timestamps() -> None:
 
 def test_batches() -> None:
     batch = runs.check_log_batch("r", [metric()], [param()], [tag(), tag()])
-    assert batch.metrics == [entities.Metric("m", 1.0, 1, 0)]
-    assert batch.params == [entities.Param("p", "v")]
-    assert batch.tags == [entities.Tag("t", "v")] * 2
+    assert batch.metrics == [metric_entities.Metric("m", 1.0, 1, 0)]
+    assert batch.params == [run_entities.Param("p", "v")]
+    assert batch.tags == [tag_entities.Tag("t", "v")] * 2
     assert "metrics[1].name" in refusal(
         runs.check_log_batch, "r", [metric(), metric("#")], [param("#")], []
     )
@@ -108,7 +110,7 @@ def test_batch_sizes(counts: tuple[int, int, int], words: str) -> None:
 
 def test_create_run() -> None:
     assert runs.check_create_run("", []) == (None, [])
-    name_tag = entities.Tag("mlflow.runName", "n")
+    name_tag = tag_entities.Tag("mlflow.runName", "n")
     assert runs.check_create_run("n", []) == ("n", [name_tag])
     assert runs.check_create_run("", [tag("mlflow.runName", "n")]) == ("n", [name_tag])
     assert runs.check_create_run("n", [tag("mlflow.runName", "")]) == ("n", [name_tag])
@@ -158,8 +160,8 @@ def test_inputs() -> None:
     dataset = Dataset(name="n", digest="d", source_type="t", source="s", schema="")
     tagged = DatasetInput(dataset=dataset, tags=[InputTag(key="k", value="v")])
     [kept] = datasets.check_log_inputs("r", [tagged, DatasetInput(dataset=dataset)])
-    assert kept.dataset == entities.Dataset("n", "d", "t", "s", None, None)
-    assert kept.tags == (entities.Tag("k", "v"),)
+    assert kept.dataset == run_entities.Dataset("n", "d", "t", "s", None, None)
+    assert kept.tags == (tag_entities.Tag("k", "v"),)
     assert datasets.check_log_inputs("r", [DatasetInput()])[0].dataset.name == ""
     for field, limit in (
         ("name", 500),
@@ -202,7 +204,9 @@ def test_experiment_ids() -> None:
 
 
 def test_create_experiment() -> None:
-    assert experiments.check_create_experiment("n", "s3://b/p", [tag()]) == [entities.Tag("t", "v")]
+    assert experiments.check_create_experiment("n", "s3://b/p", [tag()]) == [
+        tag_entities.Tag("t", "v")
+    ]
     assert refusal(experiments.check_create_experiment, "", "", []) == "Invalid experiment name: ''"
     assert "'name' exceeds" in refusal(experiments.check_create_experiment, "n" * 501, "", [])
     assert "only once" in refusal(experiments.check_create_experiment, "n", "", [tag(), tag()])
@@ -259,7 +263,7 @@ def test_bad_experiment_tags(key: str, value: str, words: str) -> None:
     ],
 )
 def test_good_experiment_tags(key: str, value: str) -> None:
-    assert experiments.check_tag(key, value) == entities.Tag(key, value)
+    assert experiments.check_tag(key, value) == tag_entities.Tag(key, value)
 
 
 @pytest.mark.parametrize(

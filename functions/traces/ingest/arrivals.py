@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db.table import table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.prices.price_list import Own
 from mlcore.repos.experiments import experiments
 from mlcore.repos.settings import llm_prices

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.repos.traces.traces import Change, Info, Record
 from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
 from traces.ingest import facts

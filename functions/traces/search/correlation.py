@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.repos.experiments.ids import asked_for
 from mlcore.repos.traces import search as trace_search

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db.table import table
-from mlcore.entities import Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.traces import Trace
 from mlcore.http import Request
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import asked_for

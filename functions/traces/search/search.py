@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mlcore import errors, paging
-from mlcore.entities import Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.traces import Trace
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.repos.experiments.ids import asked_for
 from mlcore.repos.traces import search as trace_search
+from mlcore.responses import traces as responses
 from mlcore.search import trace_match
 from mlcore.search.trace_filter import parse_filter, parse_order_by
 from traces import messages as m
-from traces import responses
 
 
 class _Page(NamedTuple):

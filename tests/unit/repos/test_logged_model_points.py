@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore.entities import ModelMetric
+from mlcore.entities.logged_models import ModelMetric
 from mlcore.repos.logged_models import points
 
 POINT = st.builds(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore.db import keys
-from mlcore.entities import MAX_DOUBLE, Metric, recency, stored_value
+from mlcore.entities.metrics import MAX_DOUBLE, Metric, recency, stored_value
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import history, points
 

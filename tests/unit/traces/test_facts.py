@@ -7,10 +7,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore.wire.times import duration, parse_duration, parse_point, point
 from traces.conventions import usage
 from traces.ingest import facts, otlp, spans
 from traces.ingest.facts import Facts
-from traces.times import duration, parse_duration, parse_point, point
 
 
 def span(number: int, parent: int, attributes: dict[str, str]) -> spans.Stored:

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from indexer import webhook_events
 from mlcore import queues
-from mlcore.entities import ModelVersion, RegisteredModel
+from mlcore.entities.registry import ModelVersion, RegisteredModel
+from mlcore.entities.webhooks import ACTIVE, DISABLED, EventName, Webhook
 from mlcore.repos import webhooks
 from mlcore.webhooks import announcement, message
 from mlcore.webhooks.message import DeliveryMessage
-from mlcore.webhooks.webhook import ACTIVE, DISABLED, EventName, Webhook
 
 MODEL = RegisteredModel("m#1", "team", 1, 1, "", {}, {}, {})
 PROMPT = MODEL._replace(tags={"mlflow.prompt.is_prompt": "True"})

@@ -4,13 +4,13 @@ import pytest
 from urllib3.exceptions import ConnectTimeoutError
 
 from mlcore import queues
+from mlcore.entities.webhooks import ACTIVE, DISABLED, EventName, Webhook
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import webhooks
 from mlcore.webhooks import delivery, message
 from mlcore.webhooks.delivery import Answer
 from mlcore.webhooks.message import DeliveryMessage
 from mlcore.webhooks.settings import webhook_settings
-from mlcore.webhooks.webhook import ACTIVE, DISABLED, EventName, Webhook
 from webhook_sender import app
 
 EVENT = EventName("prompt", "created")

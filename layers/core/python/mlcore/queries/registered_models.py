@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mlcore import paging
 from mlcore.db import keys
-from mlcore.entities import ModelVersion, RegisteredModel
+from mlcore.entities.registry import ModelVersion, RegisteredModel
 from mlcore.limits.text import check_max_results
 from mlcore.prompts import IS_PROMPT
 from mlcore.repos.registry import latest_versions, registered_models

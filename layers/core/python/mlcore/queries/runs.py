@@ -7,7 +7,9 @@ from typing import Any
 
 from mlcore import paging
 from mlcore.auth.requirements import Reader
-from mlcore.entities import VIEW_STAGES, Experiment, Run
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import VIEW_STAGES
 from mlcore.limits.experiments import check_searched
 from mlcore.limits.text import check_max_results
 from mlcore.repos.experiments.ids import asked_for

@@ -10,10 +10,10 @@ from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.entities.webhooks import EventName, Webhook
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.webhooks import Webhook as WebhookItem
 from mlcore.repos.workspaces import workspaces
-from mlcore.webhooks.webhook import EventName, Webhook
 
 
 def put(webhook: Webhook) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mlcore import paging
-from mlcore.entities import Assessment, Trace
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import rlike
 from mlcore.search.grammar import OrderBy

@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 from botocore.httpsession import get_cert_path
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, Timeout
 
+from mlcore.entities.webhooks import EventName
 from mlcore.webhooks import addresses
 from mlcore.webhooks.settings import webhook_settings
-from mlcore.webhooks.webhook import EventName
 
 USER_AGENT: Final = "mlflow-serverless"
 MAX_ANSWER_BYTES: Final = 256 * 1024

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
-from mlcore.webhooks.webhook import EventName
+from mlcore.entities.webhooks import EventName
 
 PLAIN_BYTES: Final = 64 * 1024
 """A longer text is compressed: a prompt with its tags may be larger than a queue takes."""

@@ -8,7 +8,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, table
-from mlcore.evaluation.issue import Issue
+from mlcore.entities.evaluation.issues import Issue
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import Issue as IssueItem
 from mlcore.repos.evaluation import entity_refs

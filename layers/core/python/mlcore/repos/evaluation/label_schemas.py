@@ -8,7 +8,7 @@ import json
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
-from mlcore.evaluation.label_schema import LabelSchema
+from mlcore.entities.evaluation.label_schemas import LabelSchema
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import LabelSchema as SchemaItem
 from mlcore.models.evaluation import LabelSchemaName

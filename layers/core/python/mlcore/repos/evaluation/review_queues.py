@@ -11,7 +11,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
-from mlcore.evaluation.review_queue import QueueItem, ReviewQueue
+from mlcore.entities.evaluation.review_queues import QueueItem, ReviewQueue
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ReviewQueue as QueueModel

@@ -17,14 +17,10 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
-from mlcore.entities import ACTIVE, Experiment
-from mlcore.ids import (
-    DEFAULT_EXPERIMENT_ID,
-    DEFAULT_EXPERIMENT_NAME,
-    DEFAULT_WORKSPACE,
-    new_ulid,
-    now_ms,
-)
+from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, Experiment
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.ids import new_ulid, now_ms
 from mlcore.limits.experiments import is_given_out, no_experiment_id
 from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem

@@ -18,7 +18,8 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Put, TransactionFailed, table
-from mlcore.entities import ACTIVE, DELETED, LoggedModel, ModelMetric
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
+from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import now_ms
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.entities import ModelVersion
+from mlcore.entities.registry import ModelVersion
 from mlcore.repos.registry import model_versions
 from mlcore.repos.registry.registered_models import Record
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.entities import DELETED
+from mlcore.entities.stages import DELETED
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run
 from mlcore.repos.experiments import experiments

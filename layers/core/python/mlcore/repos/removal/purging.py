@@ -16,7 +16,7 @@ from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import Delete, TransactionFailed, key_in, table
-from mlcore.entities import DELETED
+from mlcore.entities.stages import DELETED
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY, Item
 from mlcore.models.experiments import Experiment, ExperimentNameLock

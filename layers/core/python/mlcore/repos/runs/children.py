@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.entities import Dataset, DatasetInput, ModelOutput, Run, Tag
+from mlcore.entities.runs import Dataset, DatasetInput, ModelOutput, Run
+from mlcore.entities.tags import Tag
 from mlcore.models.runs import RunInput, RunLoggedModel, RunMetric, RunParam, RunTag
 from mlcore.repos import document
 from mlcore.repos.runs import datasets, points

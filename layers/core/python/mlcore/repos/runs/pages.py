@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import Page, key_in, table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.models.base import KEY
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import runs

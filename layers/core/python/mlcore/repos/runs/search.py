@@ -29,7 +29,8 @@ from typing import NamedTuple
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.entities import Experiment, Run
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.index import RankMetric
 from mlcore.repos.experiments import experiments

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 
 from mlcore.db.table import table
-from mlcore.entities import Assessment, Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.table import key_in, table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace

@@ -27,7 +27,8 @@ from typing import NamedTuple, TypeVar
 
 from mlcore.db.keys import Key as Place
 from mlcore.db.table import table
-from mlcore.entities import Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.traces import Trace
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs.index import Candidates, Entries

@@ -18,7 +18,8 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Put, TransactionFailed, key_in, table
-from mlcore.entities import Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.traces import Trace
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace as TraceItem

@@ -7,6 +7,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.keys import Key
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, key_in, table
+from mlcore.entities.webhooks import Webhook
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment, ExperimentNameLock
@@ -18,7 +19,6 @@ from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import registered_models
 from mlcore.settle import Conflict
 from mlcore.webhooks import sealing
-from mlcore.webhooks.webhook import Webhook
 
 
 class NameTaken(Exception):

@@ -17,8 +17,8 @@ from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
-from mlcore.entities import Workspace
-from mlcore.ids import DEFAULT_WORKSPACE, new_ulid, now_ms
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import Workspace as WorkspaceItem
 from mlcore.models.platform import WorkspaceName
 from mlcore.settings import settings

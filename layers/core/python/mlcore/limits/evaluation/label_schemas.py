@@ -1,45 +1,17 @@
-"""A label schema: a question to reviewers, and what an answer to it may be."""
+"""What a label schema may ask, and what an answer to it may be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from mlcore.entities.evaluation.label_schemas import DEFAULT_NAME, INPUTS, Input
 from mlcore.errors import InvalidParameterValue
 
-FEEDBACK: Final = "FEEDBACK"
-DEFAULT_NAME: Final = "Feedback"
-DEFAULT_INSTRUCTION: Final = "Share any feedback on this trace."
 MAX_NAME_LENGTH: Final = 250
 MAX_INSTRUCTION_LENGTH: Final = 1000
 MAX_LABEL_LENGTH: Final = 64
 MAX_OPTIONS: Final = 10
-
-INPUTS: Final = {
-    "pass_fail": "InputPassFail",
-    "categorical": "InputCategorical",
-    "numeric": "InputNumeric",
-    "text": "InputText",
-}
-"""Kinds of input, and the names that MLflow's texts have for them."""
-
-Input = dict[str, dict[str, Any]]
-"""The kind of an input, and its fields."""
-
-
-class LabelSchema(NamedTuple):
-    schema_id: str
-    experiment_id: str
-    name: str
-    schema_type: str
-    input: Input
-    instruction: str | None
-    enable_comment: bool
-    is_default: bool
-    created_time: int
-    last_update_time: int
-    version: int = 0
-    """Of the item that it was read from."""
 
 
 def check_name(name: str) -> None:

@@ -1,11 +1,11 @@
-"""A version of a scorer, and what may be in one; runs none."""
+"""What may be in a scorer; runs none."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue, ResourceDoesNotExist
 
@@ -30,15 +30,6 @@ _HELD_BY: Final = (
     "memory_augmented_judge_data",
     "third_party_scorer_data",
 )
-
-
-class ScorerVersion(NamedTuple):
-    experiment_id: str
-    name: str
-    version: int
-    scorer_id: str
-    serialized_scorer: str
-    creation_time: int
 
 
 def check_name(name: str) -> None:

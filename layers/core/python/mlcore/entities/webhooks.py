@@ -1,4 +1,4 @@
-"""A webhook as a plain immutable value, and the events that one can subscribe to."""
+"""A webhook, and the events that one can subscribe to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 ACTIVE: Final = "ACTIVE"
 DISABLED: Final = "DISABLED"
-
 ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "registered_model": ("created",),
     "model_version": ("created",),

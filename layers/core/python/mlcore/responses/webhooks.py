@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcore.webhooks.webhook import Webhook
+from mlcore.entities.webhooks import Webhook
 
 
 def webhook(entity: Webhook) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from mlcore.auth.permissions import ANY, EXPERIMENT, REGISTERED_MODEL, SCORER, scorer_of
-from mlcore.ids import DEFAULT_WORKSPACE
-from mlcore.repos.users.roles import Assignment, Role, RolePermission
-from mlcore.repos.users.users import HeldGrant, Profile, User
+from mlcore.entities.users import Assignment, HeldGrant, Profile, Role, RolePermission, User
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 
 def user(made: User) -> dict[str, Any]:

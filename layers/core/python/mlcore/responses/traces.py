@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mlcore.entities import Assessment, Trace
-from traces.times import duration, point
+from mlcore.entities.traces import Assessment, Trace
+from mlcore.wire.times import duration, point
 
 MAX_METADATA: Final = 250
 MAX_TAG_KEY: Final = 250

@@ -1,51 +1,20 @@
-"""An evaluation dataset and its records: what identifies them and how new data joins what is there;
-stores nothing."""
+"""What a record of an evaluation dataset may be, what identifies it, and how new data joins what is
+there.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from mlcore.entities.evaluation.datasets import EvaluationRecord, Json
 from mlcore.errors import InvalidParameterValue
 
 USER_TAG: Final = "mlflow.user"
 UNSPECIFIED: Final = "UNSPECIFIED"
 SOURCE_TYPES: Final = (UNSPECIFIED, "TRACE", "HUMAN", "DOCUMENT", "CODE")
-
-Json = dict[str, Any]
-
-
-class EvaluationDataset(NamedTuple):
-    """``schema`` and ``profile`` are JSON texts, None before the first record."""
-
-    dataset_id: str
-    workspace: str
-    name: str
-    digest: str
-    tags: dict[str, str]
-    schema: str | None
-    profile: str | None
-    created_time: int
-    last_update_time: int
-    created_by: str | None
-    last_updated_by: str | None
-    experiment_ids: tuple[str, ...]
-    version: int = 0
-    """Of the item that it was read from."""
-
-
-class EvaluationRecord(NamedTuple):
-    """``number`` is the place in the request that brought it: what came together stays in order."""
-
-    record_id: str
-    dataset_id: str
-    created_time: int
-    number: int
-    content: Json
-    """The other fields of the record as clients see them; what is None is missing."""
-    version: int = 0
 
 
 def digest(name: str, last_update_time: int) -> str:

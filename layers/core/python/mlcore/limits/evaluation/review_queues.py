@@ -1,49 +1,19 @@
-"""A review queue, what is in it, and who answers."""
+"""Who may be in a review queue, what it may be called, and who answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
+from mlcore.entities.evaluation.review_queues import PENDING
 from mlcore.errors import InvalidParameterValue
 
-USER: Final = "USER"
-CUSTOM: Final = "CUSTOM"
-PENDING: Final = "PENDING"
-TRACE: Final = "TRACE"
 RESERVED_NAME: Final = "default"
 MAX_NAME_LENGTH: Final = 250
 MAX_USER_LENGTH: Final = 250
 MAX_SCHEMA_ID_LENGTH: Final = 36
 MAX_ITEM_ID_LENGTH: Final = 50
 MAX_USERS: Final = 10
-
-
-class ReviewQueue(NamedTuple):
-    queue_id: str
-    experiment_id: str
-    name: str
-    queue_type: str
-    users: tuple[str, ...]
-    schema_ids: tuple[str, ...]
-    created_by: str | None
-    created_time: int
-    last_update_time: int
-    version: int = 0
-    """Of the item that it was read from."""
-
-
-class QueueItem(NamedTuple):
-    queue_id: str
-    item_id: str
-    item_type: str
-    status: str
-    completed_by: str | None
-    completed_time: int | None
-    created_time: int
-    last_update_time: int
-    version: int = 0
-    """Of the item that it was read from."""
 
 
 def user_of(text: str) -> str:
