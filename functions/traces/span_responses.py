@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from traces.ingest.spans import Stored, decoded
+from traces.conventions.attributes import decoded
+from traces.ingest.spans import Stored
 
 
 def span(stored: Stored) -> dict[str, Any]:

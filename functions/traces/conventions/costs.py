@@ -7,9 +7,9 @@ from typing import Any
 
 from mlcore.prices.cost import cost
 from mlcore.prices.price_list import Own
+from traces.conventions.attributes import dumped
 from traces.conventions.conventions import Attributes
 from traces.conventions.names import SPAN_COST, SPAN_MODEL, SPAN_PROVIDER, SPAN_USAGE
-from traces.ingest.spans import dumped
 
 
 def is_due(attributes: Attributes) -> bool:

@@ -6,8 +6,9 @@ import base64
 import json
 from typing import Any
 
+from traces.conventions.attributes import decoded
 from traces.conventions.names import SPAN_TRACE_ID
-from traces.ingest.spans import Stored, decoded
+from traces.ingest.spans import Stored
 
 _CODES = {"OK": "STATUS_CODE_OK", "ERROR": "STATUS_CODE_ERROR", "UNSET": "STATUS_CODE_UNSET"}
 

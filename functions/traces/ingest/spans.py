@@ -7,6 +7,7 @@ import json
 from typing import Any, Final
 
 from mlcore.repos.traces.span_packs import Node
+from traces.conventions.attributes import decoded, dumped
 from traces.conventions.names import (
     SPAN_COST,
     SPAN_MODEL,
@@ -109,21 +110,6 @@ def node(span: Stored) -> Node:
 
 def hexadecimal(text: str) -> str:
     return base64.b64decode(text).hex()
-
-
-def dumped(value: Any) -> str:
-    """The JSON text of an attribute's value."""
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def decoded(text: Any) -> Any:
-    """The value of an attribute: what its JSON text says, or the text itself."""
-    if not text:
-        return None
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return text
 
 
 def text_of(value: Any) -> Any:
