@@ -150,8 +150,8 @@ def _trace_counts(experiment_ids: list[str], request: Request) -> Counter[str]:
         lambda experiment: experiment.workspace == request.workspace,
         trace_pages.Window(),
     )
-    for read in every:
-        assessments = traces.entity(read).assessments
+    for stored in every:
+        assessments = traces.entity(stored).assessments
         counts.update({one.name for one in assessments if one.kind == _KIND})
     return counts
 

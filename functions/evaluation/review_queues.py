@@ -160,8 +160,8 @@ def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, A
     there = traces.find_many(item_ids, request.workspace)
     missing = [
         item_id
-        for item_id, read in zip(item_ids, there, strict=True)
-        if read is None or read.experiment.experiment_id != queue.experiment_id
+        for item_id, stored in zip(item_ids, there, strict=True)
+        if stored is None or stored.experiment.experiment_id != queue.experiment_id
     ]
     if missing:
         raise errors.ResourceDoesNotExist(
@@ -208,7 +208,7 @@ def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, A
     for start in range(0, len(following), TOGETHER):
         chunk = following[start : start + TOGETHER]
         there = traces.find_many([item_id for _, item_id, _ in chunk], request.workspace)
-        rows += [row for row, read in zip(chunk, there, strict=True) if read is not None]
+        rows += [row for row, stored in zip(chunk, there, strict=True) if stored is not None]
         if len(rows) > limit:
             break
     return pages.answer("items", rows, limit, queue.queue_id, responses.review_queue_item)

@@ -17,7 +17,7 @@ from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.repos.runs import history, runs
 from mlcore.repos.runs.points import latest_of, latest_text, parse_latest
-from mlcore.repos.runs.runs import Record
+from mlcore.repos.runs.runs import StoredRun
 from mlcore.search.fields import RUN_NAME_TAG
 from runs import messages as m
 from runs import model_metrics
@@ -29,29 +29,29 @@ def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
     metric = limits.check_metric(message)
     model_metrics.check_dataset(message)
     models = Models([message], request.workspace)
-    read = runs.load_to_log(message.run_id or message.run_uuid, request.workspace, models.reading)
-    writes = models.writes(read)
-    _log(read, [metric._replace(value=stored_value(metric.value))], {}, {}, writes)
+    run = runs.load_to_log(message.run_id or message.run_uuid, request.workspace, models.reading)
+    writes = models.writes(run)
+    _log(run, [metric._replace(value=stored_value(metric.value))], {}, {}, writes)
     return {}
 
 
 def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
     param = limits.check_param(message)
-    read = runs.load_to_log(message.run_id or message.run_uuid, request.workspace)
+    run = runs.load_to_log(message.run_id or message.run_uuid, request.workspace)
 
-    def decide(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        known = read.document.texts("params").get(param.key)
+    def decide(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        known = run.document.texts("params").get(param.key)
         if known is None:
             return {"params": {param.key: param.value}}, ()
         if known != param.value:
             raise errors.InvalidParameterValue(
                 f"Changing param values is not allowed. Param with key='{param.key}' was already"
-                f" logged with value='{known}' for run ID='{read.run_id}'. "
+                f" logged with value='{known}' for run ID='{run.run_id}'. "
                 f"Attempted logging new value '{param.value}'."
             )
         return {}, ()
 
-    runs.write(read, decide)
+    runs.write(run, decide)
     return {}
 
 
@@ -62,17 +62,17 @@ def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
         model_metrics.check_dataset(metric)
     models = Models(message.metrics, request.workspace)
     if batch.metrics or batch.params or batch.tags:
-        read = runs.load_to_log(message.run_id, request.workspace, models.reading)
+        run = runs.load_to_log(message.run_id, request.workspace, models.reading)
     else:
-        read = runs.load(message.run_id, request.workspace)
-    writes = models.writes(read)
+        run = runs.load(message.run_id, request.workspace)
+    writes = models.writes(run)
     points = [metric._replace(value=stored_value(metric.value)) for metric in batch.metrics]
-    _log(read, points, dict(batch.params), dict(batch.tags), writes)
+    _log(run, points, dict(batch.params), dict(batch.tags), writes)
     return {}
 
 
 def _log(
-    read: Record,
+    run: StoredRun,
     metrics: Sequence[Metric],
     params: Mapping[str, str],
     tags: Mapping[str, str],
@@ -82,18 +82,18 @@ def _log(
     latest = latest_of(metrics)
     kept_tags = {key: value for key, value in tags.items() if value or key != RUN_NAME_TAG}
 
-    def decide(read: Record) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
+    def decide(run: StoredRun) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
         return {
-            "metrics": _later(read, latest),
-            "params": _new_params(read, params),
-            "tags": _changed(read.document.texts("tags"), kept_tags),
+            "metrics": _later(run, latest),
+            "params": _new_params(run, params),
+            "tags": _changed(run.document.texts("tags"), kept_tags),
         }, ()
 
     def write_run() -> None:
-        runs.write(read, decide)
+        runs.write(run, decide)
 
     def write_points() -> None:
-        history.write(read.experiment.experiment_id, read.run_id, metrics)
+        history.write(run.experiment.experiment_id, run.run_id, metrics)
 
     point_writes = [write_points, *writes]
 
@@ -103,12 +103,12 @@ def _log(
         write_run()
         table.parallel(point_writes)
     else:
-        runs.check_active(read)
+        runs.check_active(run)
         table.parallel([write_run, *point_writes])
 
 
-def _later(read: Record, latest: Mapping[str, Metric]) -> dict[str, str]:
-    known = read.document.texts("metrics")
+def _later(run: StoredRun, latest: Mapping[str, Metric]) -> dict[str, str]:
+    known = run.document.texts("metrics")
     return {
         key: latest_text(metric)
         for key, metric in latest.items()
@@ -116,10 +116,10 @@ def _later(read: Record, latest: Mapping[str, Metric]) -> dict[str, str]:
     }
 
 
-def _new_params(read: Record, params: Mapping[str, str]) -> dict[str, str]:
+def _new_params(run: StoredRun, params: Mapping[str, str]) -> dict[str, str]:
     if not params:
         return {}
-    known = read.document.texts("params")
+    known = run.document.texts("params")
     conflicts = [
         {"key": key, "old_value": known[key], "new_value": value}
         for key, value in params.items()
@@ -128,7 +128,7 @@ def _new_params(read: Record, params: Mapping[str, str]) -> dict[str, str]:
     if conflicts:
         raise errors.InvalidParameterValue(
             "Changing param values is not allowed. Params were already"
-            f" logged='{conflicts}' for run ID='{read.run_id}'."
+            f" logged='{conflicts}' for run ID='{run.run_id}'."
         )
     return {key: value for key, value in params.items() if key not in known}
 

@@ -14,7 +14,7 @@ from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Change, Record
+from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
 from mlcore.wire.times import parse_point
 from traces import messages as m
@@ -25,7 +25,7 @@ SOURCE_RUN: Final = "mlflow.assessment.sourceRunId"
 def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str, Any]:
     made = of_message(message.assessment or m.Assessment(), message.trace_id)
 
-    def add(current: Record) -> Change | None:
+    def add(current: StoredTrace) -> Change | None:
         texts = current.document.texts("assessments")
         text = trace_assessments.text(made)
         if texts.get(made.assessment_id) == text:
@@ -42,15 +42,15 @@ def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str
             sets[made.overrides] = _marked(overridden, valid=False)
         return Change(current.info, {"assessments": sets})
 
-    read = traces.find(message.trace_id, request.workspace)
-    if read is None or traces.write(read, add) is None:
+    trace = traces.find(message.trace_id, request.workspace)
+    if trace is None or traces.write(trace, add) is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")
     return {"assessment": responses.assessment(made)}
 
 
 def get_assessment(message: m.GetAssessment, request: Request) -> dict[str, Any]:
-    read = traces.find(message.trace_id, request.workspace)
-    return {"assessment": responses.assessment(_found(read, message))}
+    trace = traces.find(message.trace_id, request.workspace)
+    return {"assessment": responses.assessment(_found(trace, message))}
 
 
 def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str, Any]:
@@ -58,14 +58,14 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
     time = now_ms()
     written: list[Assessment] = []
 
-    def update(current: Record) -> Change:
+    def update(current: StoredTrace) -> Change:
         changed = change(_found(current, message))._replace(last_update_time=time)
         written[:] = [changed]
         sets = {changed.assessment_id: trace_assessments.text(changed)}
         return Change(current.info, {"assessments": sets})
 
-    read = traces.find(message.trace_id, request.workspace)
-    if read is None or traces.write(read, update) is None:
+    trace = traces.find(message.trace_id, request.workspace)
+    if trace is None or traces.write(trace, update) is None:
         raise _no_trace(message.trace_id)
     return {"assessment": responses.assessment(written[0])}
 
@@ -73,7 +73,7 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
 def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str, Any]:
     """What is not there is deleted. What the assessment had overridden counts again."""
 
-    def delete(current: Record) -> Change | None:
+    def delete(current: StoredTrace) -> Change | None:
         texts = current.document.texts("assessments")
         text = texts.get(message.assessment_id)
         if text is None:
@@ -85,9 +85,9 @@ def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str
         removals = [("assessments", message.assessment_id)]
         return Change(current.info, {"assessments": sets}, removals)
 
-    read = traces.find(message.trace_id, request.workspace)
-    if read is not None:
-        traces.write(read, delete)
+    trace = traces.find(message.trace_id, request.workspace)
+    if trace is not None:
+        traces.write(trace, delete)
     return {}
 
 
@@ -240,10 +240,10 @@ def _marked(text: str, *, valid: bool) -> str:
     return trace_assessments.text(trace_assessments.parse(text)._replace(valid=valid))
 
 
-def _found(read: Record | None, message: m.GetAssessment | m.UpdateAssessment) -> Assessment:
-    if read is None:
+def _found(trace: StoredTrace | None, message: m.GetAssessment | m.UpdateAssessment) -> Assessment:
+    if trace is None:
         raise _no_trace(message.trace_id)
-    text = read.document.texts("assessments").get(message.assessment_id)
+    text = trace.document.texts("assessments").get(message.assessment_id)
     if text is None:
         raise _missing(message.trace_id, message.assessment_id)
     return trace_assessments.parse(text)

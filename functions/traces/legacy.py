@@ -10,7 +10,7 @@ from mlcore import errors
 from mlcore.http import Request
 from mlcore.limits.traces import check_trace_name
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Change, Record
+from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
 from traces import messages as m
 from traces import service
@@ -42,7 +42,7 @@ def end_trace(message: m.EndTrace, request: Request) -> dict[str, Any]:
     if message.status and message.status != "TRACE_STATUS_UNSPECIFIED":
         ended = message.status
 
-    def end(current: Record) -> Change:
+    def end(current: StoredTrace) -> Change:
         info = current.info
         before = state.given_of(info) or Given(info.request_time)
         given = before._replace(
@@ -50,18 +50,18 @@ def end_trace(message: m.EndTrace, request: Request) -> dict[str, Any]:
         )
         return state.with_given(current, given, tags, metadata)
 
-    read = traces.find(message.request_id, request.workspace)
-    written = traces.write(read, end) if read else None
+    trace = traces.find(message.request_id, request.workspace)
+    written = traces.write(trace, end) if trace else None
     if written is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.request_id}' not found.")
     return {"trace_info": responses.trace_info_v2(traces.after(written, end(written)))}
 
 
 def get_trace_info(message: m.GetTraceInfo, request: Request) -> dict[str, Any]:
-    read = traces.find(message.request_id, request.workspace)
-    if read is None:
+    trace = traces.find(message.request_id, request.workspace)
+    if trace is None:
         raise service.missing(message.request_id)
-    return {"trace_info": responses.trace_info_v2(traces.entity(read))}
+    return {"trace_info": responses.trace_info_v2(traces.entity(trace))}
 
 
 def _texts(pairs: Iterable[m.TraceTag | m.TraceRequestMetadata]) -> dict[str, str]:

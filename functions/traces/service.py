@@ -26,7 +26,7 @@ from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
-from mlcore.repos.traces.traces import Change, Record
+from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
 from mlcore.settings import workspaces_enabled
 from mlcore.settle import Conflict, settle
@@ -129,23 +129,23 @@ def tell(
     """Makes or completes a trace; what it shows then."""
 
     def attempt() -> Trace:
-        place, read = traces.find_or_place(trace_id, experiment_id(experiment))
+        place, trace = traces.find_or_place(trace_id, experiment_id(experiment))
         owner = active(experiment, place, workspace)
         located = {**tags, **state.artifact_location(owner, trace_id)}
-        if read is None:
+        if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessed}
             shown = state.info(given, None, None)
             if not traces.create(trace_id, owner, shown, maps):
                 raise Conflict
             return traces.shown(trace_id, owner, shown, maps)
-        if read.experiment.workspace != workspace:
+        if trace.experiment.workspace != workspace:
             raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
 
-        def add(current: Record) -> Change:
+        def add(current: StoredTrace) -> Change:
             change = state.with_given(current, _merged(current, given), located, metadata)
             return change._replace(sets={**change.sets, "assessments": assessed})
 
-        written = traces.write(read, add)
+        written = traces.write(trace, add)
         if written is None:
             raise Conflict
         return traces.after(written, add(written))
@@ -180,8 +180,8 @@ def kept_metadata(metadata: Texts) -> dict[str, str]:
 
 
 def get_trace_info(message: m.GetTraceInfoV3, request: Request) -> dict[str, Any]:
-    read = _found(message.trace_id, request)
-    return {"trace": {"trace_info": responses.trace_info(traces.entity(read))}}
+    trace = _found(message.trace_id, request)
+    return {"trace": {"trace_info": responses.trace_info(traces.entity(trace))}}
 
 
 def set_tag(message: m.SetTraceTag, request: Request) -> dict[str, Any]:
@@ -214,7 +214,9 @@ def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
         ids = list(dict.fromkeys(message.request_ids))
         found = traces.find_many(ids, request.workspace)
         chosen = [
-            read for read in found if read is not None and read.experiment.experiment_id == owner
+            trace
+            for trace in found
+            if trace is not None and trace.experiment.experiment_id == owner
         ]
     else:
         (experiment,) = experiments.find_many([owner])
@@ -229,14 +231,14 @@ def missing(trace_id: str) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"Trace with ID '{trace_id}' not found.")
 
 
-def _found(trace_id: str, request: Request) -> Record:
-    read = traces.find(trace_id, request.workspace)
-    if read is None:
+def _found(trace_id: str, request: Request) -> StoredTrace:
+    trace = traces.find(trace_id, request.workspace)
+    if trace is None:
         raise missing(trace_id)
-    return read
+    return trace
 
 
-def _merged(current: Record, given: Given) -> Given:
+def _merged(current: StoredTrace, given: Given) -> Given:
     """A preview that is not told again stays."""
     before = state.given_of(current.info)
     if before is None:
@@ -253,13 +255,13 @@ def _set_tag(trace_id: str, key: str, value: str, request: Request) -> None:
     if tag.key == TRACE_NAME_TAG:
         check_trace_name(tag.value)
 
-    def put(current: Record) -> Change | None:
+    def put(current: StoredTrace) -> Change | None:
         if current.document.texts("tags").get(tag.key) == tag.value:
             return None
         return _with_tag(current, tag.key)._replace(sets={"tags": {tag.key: tag.value}})
 
-    read = traces.find(trace_id, request.workspace)
-    if read is None or traces.write(read, put) is None:
+    trace = traces.find(trace_id, request.workspace)
+    if trace is None or traces.write(trace, put) is None:
         failure = errors.ResourceDoesNotExist if workspaces_enabled() else errors.BadRequest
         raise failure(f"Trace with ID '{trace_id}' not found.")
 
@@ -271,19 +273,19 @@ def _delete_tag(trace_id: str, key: str, request: Request) -> None:
         f"No trace tag with key '{key}' for trace with ID '{trace_id}'"
     )
 
-    def remove(current: Record) -> Change:
+    def remove(current: StoredTrace) -> Change:
         if key not in current.document.texts("tags"):
             raise absent
         return _with_tag(current, key)._replace(removals=[("tags", key)])
 
-    read = traces.find(trace_id, request.workspace)
-    if read is None:
+    trace = traces.find(trace_id, request.workspace)
+    if trace is None:
         raise missing(trace_id) if key == TRACE_NAME_TAG else absent
-    if traces.write(read, remove) is None:
+    if traces.write(trace, remove) is None:
         raise absent
 
 
-def _with_tag(current: Record, key: str) -> Change:
+def _with_tag(current: StoredTrace, key: str) -> Change:
     """Whatever the spans tell of this tag from now on, it counts as it is set here."""
     told = facts.parse(current.info.facts)
     info = current.info

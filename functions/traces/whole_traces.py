@@ -19,7 +19,7 @@ from mlcore.http.compression import fitted
 from mlcore.repos.experiments.ids import asked_for
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
-from mlcore.repos.traces.traces import Record
+from mlcore.repos.traces.traces import StoredTrace
 from mlcore.responses import traces as responses
 from traces import messages as m
 from traces import span_responses
@@ -36,11 +36,11 @@ WAITS: Final = (0.5, 1.0)
 def get_trace(message: m.GetTrace, request: Request) -> dict[str, Any]:
     """Three round trips: where the trace is, the trace, its spans."""
     for wait in (*WAITS, None):
-        read = traces.find(message.trace_id, request.workspace)
-        if read is None:
+        stored = traces.find(message.trace_id, request.workspace)
+        if stored is None:
             raise errors.ResourceDoesNotExist(f"Trace with ID {message.trace_id} is not found.")
-        trace = traces.entity(read)
-        found = _spans(read, trace)
+        trace = traces.entity(stored)
+        found = _spans(stored, trace)
         if message.allow_partial or _is_complete(trace, found):
             return {"trace": _whole(trace, found or [])}
         if wait is not None:
@@ -64,7 +64,7 @@ def batch_get_traces(message: m.BatchGetTraces, request: Request) -> dict[str, A
 
 
 def batch_get_trace_infos(message: m.BatchGetTraceInfos, request: Request) -> dict[str, Any]:
-    found = [responses.trace_info(traces.entity(read)) for read in _chosen(message, request)]
+    found = [responses.trace_info(traces.entity(trace)) for trace in _chosen(message, request)]
     return {"trace_infos": found} if found else {}
 
 
@@ -76,14 +76,14 @@ def get_trace_artifact(request: Request) -> Response:
         raise errors.BadRequest('Request must include the "request_id" query parameter.')
     if path:
         return _attachment(trace_id, path, request)
-    read = traces.find(trace_id, request.workspace)
-    if read is None:
+    stored = traces.find(trace_id, request.workspace)
+    if stored is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID {trace_id} is not found.")
-    trace = traces.entity(read)
+    trace = traces.entity(stored)
     if _in_store(trace):
-        lines = [line for _, line in _ordered(read)]
+        lines = [line for _, line in _ordered(stored)]
         if len(lines) < completeness.spans_told(trace.trace_metadata):
-            lines = list(map(content, _with_file(_parsed(lines), read, trace)))
+            lines = list(map(content, _with_file(_parsed(lines), stored, trace)))
         data = ('{"spans":[' + ",".join(lines) + "]}").encode()
     else:
         kept = _file(trace, request.workspace, FILE)
@@ -101,10 +101,10 @@ def _attachment(trace_id: str, path: str, request: Request) -> Response:
         raise errors.InvalidParameterValue(
             f"Invalid attachment path: '{path}'. Attachment path must be a valid UUID."
         ) from None
-    read = traces.find(trace_id, request.workspace)
-    if read is None:
+    trace = traces.find(trace_id, request.workspace)
+    if trace is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{trace_id}' not found.")
-    data = _file(traces.entity(read), request.workspace, f"attachments/{name}")
+    data = _file(traces.entity(trace), request.workspace, f"attachments/{name}")
     if data is None:
         raise errors.ResourceDoesNotExist(f"Attachment '{name}' not found for trace '{trace_id}'.")
     return fitted(Response(200, data, content_type(name), _as_file(name)), request.headers)
@@ -114,12 +114,12 @@ def _as_file(name: str) -> dict[str, str]:
     return {"content-disposition": attachment(name), "x-content-type-options": "nosniff"}
 
 
-def _chosen(message: m.BatchGetTraces, request: Request) -> list[Record]:
+def _chosen(message: m.BatchGetTraces, request: Request) -> list[StoredTrace]:
     ids = list(dict.fromkeys(message.trace_ids))
-    found = [read for read in traces.find_many(ids, request.workspace) if read is not None]
+    found = [trace for trace in traces.find_many(ids, request.workspace) if trace is not None]
     if message.has("experiment_ids"):
         owners = set(asked_for(message.experiment_ids))
-        found = [read for read in found if read.experiment.experiment_id in owners]
+        found = [trace for trace in found if trace.experiment.experiment_id in owners]
     return found
 
 
@@ -134,25 +134,25 @@ def _in_store(trace: Trace) -> bool:
     return trace.tags.get(SPANS_LOCATION_TAG) == IN_STORE
 
 
-def _spans(read: Record, trace: Trace) -> list[Stored] | None:
+def _spans(stored: StoredTrace, trace: Trace) -> list[Stored] | None:
     """The spans of a trace in order; None if there are none to be found."""
     if not _in_store(trace):
-        return _spans_of_file(read, trace)
-    found = _parsed([line for _, line in _ordered(read)])
+        return _spans_of_file(stored, trace)
+    found = _parsed([line for _, line in _ordered(stored)])
     if len(found) < completeness.spans_told(trace.trace_metadata):
-        return _with_file(found, read, trace)
+        return _with_file(found, stored, trace)
     return found
 
 
-def _with_file(found: list[Stored], read: Record, trace: Trace) -> list[Stored]:
+def _with_file(found: list[Stored], stored: StoredTrace, trace: Trace) -> list[Stored]:
     """With the spans that the client could not export, and sent as a file therefore."""
     known = {span["span_id"] for span in found}
-    sent = _spans_of_file(read, trace) or []
+    sent = _spans_of_file(stored, trace) or []
     return sorted([*found, *(span for span in sent if span["span_id"] not in known)], key=in_order)
 
 
-def _spans_of_file(read: Record, trace: Trace) -> list[Stored] | None:
-    data = _file(trace, read.experiment.workspace, FILE)
+def _spans_of_file(stored: StoredTrace, trace: Trace) -> list[Stored] | None:
+    data = _file(trace, stored.experiment.workspace, FILE)
     return None if data is None else stored_of_file(data)
 
 
@@ -160,9 +160,9 @@ def _parsed(lines: Sequence[str]) -> list[Stored]:
     return list(map(json.loads, lines))
 
 
-def _ordered(read: Record) -> list[tuple[span_packs.Node, str]]:
+def _ordered(trace: StoredTrace) -> list[tuple[span_packs.Node, str]]:
     """Root spans first, then by start."""
-    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
+    owner = Owner(trace.experiment.workspace, trace.experiment.experiment_id, trace.trace_id)
     found = span_packs.read(owner)
     return sorted(found, key=lambda span: (span[0][2] is not None, span[0][3], span[0][0]))
 

@@ -47,10 +47,10 @@ def get_run(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json 
     run_id = given.get("runId") or given.get("runUuid") or ""
     if not rights.may_read_runs(_request(info), [run_id]):
         return None
-    read = runs.load(run_id, _request(info).workspace)
-    run = run_responses.run(runs.entity(read))
+    stored = runs.load(run_id, _request(info).workspace)
+    run = run_responses.run(runs.entity(stored))
     rights.hide_in_runs(_request(info), [run])
-    return {"run": {**run, "experiment": experiment_responses.experiment(read.experiment)}}
+    return {"run": {**run, "experiment": experiment_responses.experiment(stored.experiment)}}
 
 
 def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:

@@ -64,15 +64,15 @@ def item(server: Server, name: str) -> Item:
         }
 
     def have() -> Content | None:
-        read = registered_models.find(workspace, name)
-        if read is None:
+        stored = registered_models.find(workspace, name)
+        if stored is None:
             return None
-        versions = model_versions.all_of(read)
+        versions = model_versions.all_of(stored)
         return {
-            **{field: getattr(read.model, field) for field in _SETTLED},
-            "description": read.model.description,
-            "tags": read.model.tags,
-            "aliases": read.model.aliases,
+            **{field: getattr(stored.model, field) for field in _SETTLED},
+            "description": stored.model.description,
+            "tags": stored.model.tags,
+            "aliases": stored.model.aliases,
             "versions": {one.version.version: _content(one.version) for one in versions},
         }
 
@@ -161,22 +161,22 @@ def _create(workspace: str, name: str, want: Content) -> None:
 
 def _complete(workspace: str, name: str, want: Content) -> None:
     """Adds what the table's model lacks; times come last, because writes move them."""
-    read = registered_models.get(workspace, name)
-    present = {one.version.version: one for one in model_versions.all_of(read)}
+    stored = registered_models.get(workspace, name)
+    present = {one.version.version: one for one in model_versions.all_of(stored)}
     for version, content in want["versions"].items():
         if version not in present:
             _add(workspace, name, version, content)
         elif _content(present[version].version) != content:
             _change(workspace, name, version, content)
-    read = registered_models.get(workspace, name)
-    tags = {key: text for key, text in want["tags"].items() if read.model.tags.get(key) != text}
+    stored = registered_models.get(workspace, name)
+    tags = {key: text for key, text in want["tags"].items() if stored.model.tags.get(key) != text}
     if tags:
-        registered_models.write(read, {"tags": tags}, ())
+        registered_models.write(stored, {"tags": tags}, ())
     for alias, version in want["aliases"].items():
-        if read.model.aliases.get(alias) != version:
-            registered_models.set_alias(read, alias, version, [], announced=False)
+        if stored.model.aliases.get(alias) != version:
+            registered_models.set_alias(stored, alias, version, [], announced=False)
     put(
-        read.document.key,
+        stored.document.key,
         {
             "description": string(want["description"]),
             "creation_time": number(want["creation_timestamp"]),
@@ -187,14 +187,14 @@ def _complete(workspace: str, name: str, want: Content) -> None:
 
 def _add(workspace: str, name: str, version: int, content: Content) -> None:
     """A version under its own number, which may leave a gap behind the last one."""
-    read = registered_models.get(workspace, name)
-    if version <= read.last_version:
+    stored = registered_models.get(workspace, name)
+    if version <= stored.last_version:
         raise errors.ResourceConflict(
             f"Model {name!r} has given the number {version} to another version, now deleted."
         )
     absent = dict.fromkeys(("description", "user_id", "run_id", "status_message"))
     made = ModelVersion(**{**absent, **content, "name": name, "version": version})
-    operations = model_versions.creation(read, made, new_ulid())
+    operations = model_versions.creation(stored, made, new_ulid())
     for operation in operations:
         if isinstance(operation, Put):
             operation.item.pop(announcement.ATTRIBUTE, None)
@@ -202,17 +202,17 @@ def _add(workspace: str, name: str, version: int, content: Content) -> None:
 
 
 def _change(workspace: str, name: str, version: int, content: Content) -> None:
-    read = model_versions.get(workspace, name, version)
-    if read.version.current_stage != content["current_stage"]:
-        read = model_stages.transition(read, content["current_stage"], archive_existing=False)
+    stored = model_versions.get(workspace, name, version)
+    if stored.version.current_stage != content["current_stage"]:
+        stored = model_stages.transition(stored, content["current_stage"], archive_existing=False)
     tags = {
-        key: text for key, text in content["tags"].items() if read.version.tags.get(key) != text
+        key: text for key, text in content["tags"].items() if stored.version.tags.get(key) != text
     }
     if tags:
-        model_versions.write(read, {"tags": tags}, ())
+        model_versions.write(stored, {"tags": tags}, ())
     attributes: Raw = {
         "creation_time": number(content["creation_timestamp"]),
         "last_update_time": number(content["last_updated_timestamp"]),
     }
     attributes.update({field: string(content[field]) for field in _TEXTS if field in content})
-    put(read.document.key, attributes)
+    put(stored.document.key, attributes)

@@ -11,7 +11,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
-from mlcore.repos.traces.traces import Change, Info, Record
+from mlcore.repos.traces.traces import Change, Info, StoredTrace
 from mlcore.wire.times import parse_duration, parse_point
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
@@ -62,8 +62,8 @@ def item(source: Source, trace: Trace) -> Item:
         return _content(trace, _spans(source.server, trace))
 
     def have() -> Content | None:
-        read = traces.find(trace.trace_id, source.workspace)
-        return None if read is None else _content(traces.entity(read), _kept(read))
+        stored = traces.find(trace.trace_id, source.workspace)
+        return None if stored is None else _content(traces.entity(stored), _kept(stored))
 
     def write(want: Content, found: Content | None) -> None:
         known = (found or {}).get("spans", {})
@@ -75,11 +75,11 @@ def item(source: Source, trace: Trace) -> Item:
             if new
             else []
         )
-        read = traces.find(trace.trace_id, source.workspace)
-        if read is None:
+        stored = traces.find(trace.trace_id, source.workspace)
+        if stored is None:
             _create(trace, list(want["spans"].values()), packs)
         else:
-            _update(read, trace, packs)
+            _update(stored, trace, packs)
 
     return Item(
         "trace",
@@ -109,8 +109,8 @@ def _spans(server: Server, trace: Trace) -> list[Stored]:
     return found
 
 
-def _kept(read: Record) -> list[Stored]:
-    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
+def _kept(trace: StoredTrace) -> list[Stored]:
+    owner = Owner(trace.experiment.workspace, trace.experiment.experiment_id, trace.trace_id)
     return [json.loads(line) for _, line in span_packs.read(owner)]
 
 
@@ -152,15 +152,15 @@ def _create(trace: Trace, found: Sequence[Stored], packs: Sequence[Pack]) -> Non
     )
 
 
-def _update(read: Record, trace: Trace, packs: list[Pack]) -> None:
-    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
-    first = read.info.first_pack
+def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
+    owner = Owner(stored.experiment.workspace, stored.experiment.experiment_id, stored.trace_id)
+    first = stored.info.first_pack
     if packs and first is None and span_packs.put_first(owner, packs[0]):
         first = packs[0].suffix
     span_packs.put(owner, [pack for pack in packs if pack.suffix != first])
-    kept = _kept(read)
+    kept = _kept(stored)
 
-    def decide(current: Record) -> Change:
+    def decide(current: StoredTrace) -> Change:
         sets = {
             name: {
                 key: text
@@ -171,7 +171,7 @@ def _update(read: Record, trace: Trace, packs: list[Pack]) -> None:
         }
         return Change(_info(trace, kept, current.info.first_pack or first), sets)
 
-    traces.write(read, decide)
+    traces.write(stored, decide)
 
 
 def _trace(source: Source, told: Json) -> Trace:

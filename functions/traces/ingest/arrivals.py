@@ -20,7 +20,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.settings import llm_prices
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Node, Owner
-from mlcore.repos.traces.traces import Change, Record
+from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.search.text_fields import CONTENT
 from mlcore.settle import Conflict, settle
 from traces.conventions import costs, usage
@@ -34,7 +34,7 @@ KNOWN_SERVICES: Final = frozenset(
 
 Resourced = tuple[spans.Stored, Mapping[str, Any]]
 """A span, and the attributes of the resource that made it."""
-Place = tuple[Experiment | None, Record | None]
+Place = tuple[Experiment | None, StoredTrace | None]
 """The experiment where a trace would be made, and the trace wherever it is."""
 
 
@@ -112,18 +112,18 @@ def _log(export: _Export, experiment_id: str, workspace: str, place: Place | Non
 
     def attempt() -> None:
         nonlocal known
-        experiment, read = known or traces.find_or_place(export.trace_id, experiment_id)
+        experiment, trace = known or traces.find_or_place(export.trace_id, experiment_id)
         known = None
-        if read is None:
+        if trace is None:
             if experiment is None or experiment.workspace != workspace:
                 raise experiments.missing(experiment_id)
             _create(export, experiment)
-        elif read.experiment.workspace != workspace:
+        elif trace.experiment.workspace != workspace:
             raise errors.InvalidParameterValue(
                 f"Trace with ID '{export.trace_id}' cannot be logged here."
             )
         else:
-            _extend(export, read)
+            _extend(export, trace)
 
     settle("trace", attempt)
 
@@ -145,10 +145,10 @@ def _create(export: _Export, experiment: Experiment) -> None:
         raise Conflict
 
 
-def _extend(export: _Export, read: Record) -> None:
+def _extend(export: _Export, trace: StoredTrace) -> None:
     """Raises Conflict: the trace is gone."""
-    owner = _owner(read.experiment, read.trace_id)
-    first_pack = read.info.first_pack
+    owner = _owner(trace.experiment, trace.trace_id)
+    first_pack = trace.info.first_pack
     new = [pack for pack in export.packs if pack.suffix != first_pack]
     stored: list[dict[str, Node]] = []
 
@@ -159,21 +159,21 @@ def _extend(export: _Export, read: Record) -> None:
         span_packs.put(owner, new)
 
     def read_nodes() -> None:
-        stored.append(span_packs.nodes(owner) if _sums_again(export, read) else {})
+        stored.append(span_packs.nodes(owner) if _sums_again(export, trace) else {})
 
     table.parallel([put, read_nodes])
 
-    def decide(current: Record) -> Change | None:
+    def decide(current: StoredTrace) -> Change | None:
         before = facts.parse(current.info.facts)
         told = facts.join(before, export.facts) if before else export.facts
         known = stored.pop() if stored else {}
-        if current is not read and _sums_again(export, current):
+        if current is not trace and _sums_again(export, current):
             known = span_packs.nodes(owner)
         if before is None or _sums_again(export, current):
             told = _summed(told, _merged(known, export.nodes))
         return state.with_facts(current, told, current.info.first_pack or first_pack)
 
-    if traces.write(read, decide) is None:
+    if traces.write(trace, decide) is None:
         raise Conflict
 
 
@@ -183,9 +183,9 @@ def _owner(experiment: Experiment, trace_id: str) -> Owner:
     return Owner(experiment.workspace, experiment.experiment_id, trace_id, indexed)
 
 
-def _sums_again(export: _Export, read: Record) -> bool:
+def _sums_again(export: _Export, trace: StoredTrace) -> bool:
     """Whether the trace's sums may change, and other spans are needed to tell."""
-    before = facts.parse(read.info.facts)
+    before = facts.parse(trace.info.facts)
     return before is not None and bool(export.has_amounts or before.usage or before.cost)
 
 

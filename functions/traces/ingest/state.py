@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from mlcore.entities.experiments import Experiment
-from mlcore.repos.traces.traces import Change, Info, Record
+from mlcore.repos.traces.traces import Change, Info, StoredTrace
 from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
 from traces.ingest import facts
 from traces.ingest.facts import Facts
@@ -62,27 +62,27 @@ def info(given: Given | None, told: Facts | None, first_pack: str | None) -> Inf
     )
 
 
-def with_given(read: Record, given: Given, tags: Texts, metadata: Texts) -> Change:
+def with_given(trace: StoredTrace, given: Given, tags: Texts, metadata: Texts) -> Change:
     """The trace after something was told about it."""
-    told = facts.parse(read.info.facts)
+    told = facts.parse(trace.info.facts)
     if told:
         told = masked(told, tags, metadata)
     sets = {
-        "tags": _changed(read.document.texts("tags"), tags),
-        "trace_metadata": _changed(read.document.texts("trace_metadata"), metadata),
+        "tags": _changed(trace.document.texts("tags"), tags),
+        "trace_metadata": _changed(trace.document.texts("trace_metadata"), metadata),
     }
-    return Change(info(given, told, read.info.first_pack), sets)
+    return Change(info(given, told, trace.info.first_pack), sets)
 
 
-def with_facts(read: Record, told: Facts, first_pack: str | None) -> Change | None:
+def with_facts(trace: StoredTrace, told: Facts, first_pack: str | None) -> Change | None:
     """The trace after spans came; None if it is so already.
 
     Args:
         told: the facts of all spans so far.
     """
-    before = facts.parse(read.info.facts)
-    tags = read.document.texts("tags")
-    metadata = read.document.texts("trace_metadata")
+    before = facts.parse(trace.info.facts)
+    tags = trace.document.texts("tags")
+    metadata = trace.document.texts("trace_metadata")
     hidden = {*told.masked}
     for present, was, now in (
         (tags, before.tag_texts() if before else {}, told.tag_texts()),
@@ -90,12 +90,12 @@ def with_facts(read: Record, told: Facts, first_pack: str | None) -> Change | No
     ):
         hidden |= {key for key in now if key in present and key not in was}
     told = told._replace(masked=tuple(sorted(hidden)))
-    shown = info(given_of(read.info), told, first_pack)
+    shown = info(given_of(trace.info), told, first_pack)
     sets = {
         "tags": _changed(tags, {**_shown(told.tag_texts(), hidden), SPANS_LOCATION_TAG: IN_STORE}),
         "trace_metadata": _changed(metadata, _shown(told.metadata_texts(), hidden)),
     }
-    if shown == read.info and not any(sets.values()):
+    if shown == trace.info and not any(sets.values()):
         return None
     return Change(shown, sets)
 

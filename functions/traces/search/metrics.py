@@ -20,7 +20,7 @@ from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.pages import Window
-from mlcore.repos.traces.traces import Record
+from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match
 from mlcore.search import trace_metrics as language
 from mlcore.search.trace_metrics import Filter, Query, Row
@@ -92,7 +92,7 @@ def _rows(
         owners, accepts, Window() if by_span else window, None, READ_TOGETHER
     )
     holds = _trace_test([one for one in filters if one.view == "trace"])
-    chosen = ((read, trace) for read in records if holds(trace := traces.entity(read)))
+    chosen = ((stored, trace) for stored in records if holds(trace := traces.entity(stored)))
     if query.view == language.TRACES:
         return (_of_trace(trace, query) for _, trace in chosen)
     if query.view == language.ASSESSMENTS:
@@ -167,16 +167,16 @@ def _of_assessments(trace: Trace, query: Query, filters: Sequence[Filter]) -> It
 
 
 def _of_spans(
-    chosen: Iterator[tuple[Record, Trace]], query: Query, filters: Sequence[Filter]
+    chosen: Iterator[tuple[StoredTrace, Trace]], query: Query, filters: Sequence[Filter]
 ) -> Iterator[Row]:
     places = {"name": _NAME, "status": _STATUS, "type": _TYPE}
     wanted = [(places[one.entity], one.value) for one in filters if one.view == "span"]
     while chunk := list(islice(chosen, SPANS_TOGETHER)):
         owners = [
             span_packs.Owner(
-                read.experiment.workspace, read.experiment.experiment_id, read.trace_id
+                trace.experiment.workspace, trace.experiment.experiment_id, trace.trace_id
             )
-            for read, _ in chunk
+            for trace, _ in chunk
         ]
         for nodes in table.parallel([partial(span_packs.nodes, owner) for owner in owners]):
             for node in nodes.values():

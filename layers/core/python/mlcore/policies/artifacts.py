@@ -162,10 +162,10 @@ def file_of_version(access: Access, message: Any) -> bool:
         return False
     try:
         number = version_number(message.arguments().get("version", ""))
-        read = model_versions.get(access.workspace, name, number).version
+        stored = model_versions.get(access.workspace, name, number).version
     except errors.MlflowError:
         return True  # the route says what is wrong
-    return places.may_read_source(access, read.storage_location or read.source)
+    return places.may_read_source(access, stored.storage_location or stored.source)
 
 
 read_proxied = proxied("read")

@@ -21,7 +21,7 @@ from mlcore.policies.requests import (
     on_runs,
 )
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Record
+from mlcore.repos.traces.traces import StoredTrace
 
 LOCATION_TAG: Final = "mlflow.artifactLocation"
 
@@ -40,8 +40,8 @@ def experiments_of(access: Access, trace_ids: Sequence[str]) -> list[str] | None
     return _experiments(traces.find_many(trace_ids, access.workspace))
 
 
-def _experiments(found: Sequence[Record | None]) -> list[str] | None:
-    known = [read.experiment.experiment_id for read in found if read is not None]
+def _experiments(found: Sequence[StoredTrace | None]) -> list[str] | None:
+    known = [trace.experiment.experiment_id for trace in found if trace is not None]
     return known if len(known) == len(found) else None
 
 
@@ -53,17 +53,17 @@ def on_traces(access: Access, trace_ids: Sequence[str], action: str) -> bool:
     return (
         requirements is not None
         and access.allows(*requirements)
-        and (action != "read" or all(_may_read_files(access, read) for read in found))
+        and (action != "read" or all(_may_read_files(access, trace) for trace in found))
     )
 
 
-def _may_read_files(access: Access, read: Record | None) -> bool:
+def _may_read_files(access: Access, trace: StoredTrace | None) -> bool:
     """The tag that says where a trace's files are is the clients' to set."""
-    told = None if read is None else read.document.texts("tags").get(LOCATION_TAG)
-    if read is None or told is None:
+    told = None if trace is None else trace.document.texts("tags").get(LOCATION_TAG)
+    if trace is None or told is None:
         return True
-    root = read.experiment.artifact_location
-    own = below(root, f"traces/{read.trace_id}/artifacts")
+    root = trace.experiment.artifact_location
+    own = below(root, f"traces/{trace.trace_id}/artifacts")
     return told == own or places.may_read(access, told, own=own)
 
 

@@ -56,7 +56,7 @@ def remove(garbage: Garbage) -> bool:
 
 
 def _of_experiment(item: Raw, before_ms: int) -> Iterator[Garbage]:
-    experiment = experiments.record(item).experiment
+    experiment = experiments.of_item(item).experiment
     experiment_id, workspace = experiment.experiment_id, experiment.workspace
     if experiment.lifecycle_stage == DELETED:
         if experiment.last_update_time < before_ms:

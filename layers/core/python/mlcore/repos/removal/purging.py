@@ -123,23 +123,23 @@ def registered_model(place: Key, deadline: float = float("inf")) -> None:
     item = table.get(place)
     if item is None:
         return
-    read = registered_models.record(item)
+    stored = registered_models.of_item(item)
     for kind in (REGISTERED_MODEL, PROMPT):
-        grants.sweep(read.model.workspace, kind, read.model.name)
-    versions = table.query_all(read.home, prefix=keys.model_version_prefix())
+        grants.sweep(stored.model.workspace, kind, stored.model.name)
+    versions = table.query_all(stored.home, prefix=keys.model_version_prefix())
     gone: list[Key] = []
     for each in versions:
         gone.append(key_in(each))
         version = ModelVersion.of(each)
         if version.type == keys.MODEL_VERSION.name and version.run_id is not None:
             number = version.model_version
-            gone.append(keys.run_model_version(version.run_id, read.incarnation, number))
+            gone.append(keys.run_model_version(version.run_id, stored.incarnation, number))
         if len(gone) >= TOGETHER:
             table.batch_write(deletes=gone)
             gone = []
             remains.check(deadline)
     table.batch_write(deletes=gone)
-    rest = table.query_all(read.home, attributes=KEY)
+    rest = table.query_all(stored.home, attributes=KEY)
     remains.delete(each for each in rest if key_in(each) != place)
     table.delete(place)
 

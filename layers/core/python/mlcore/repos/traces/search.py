@@ -39,7 +39,7 @@ from mlcore.repos.traces import traces
 from mlcore.repos.traces.conditions import Accepts, Conditions
 from mlcore.repos.traces.orders import LONGEST_NAME, Ordered, newest_place, ordered
 from mlcore.repos.traces.pages import BY_TIME, Through, Window
-from mlcore.repos.traces.traces import Record
+from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match, trace_plan
 from mlcore.search.grammar import OrderBy
 from mlcore.search.order import Key
@@ -150,14 +150,14 @@ def _records(
     wanted: Filter,
     after: trace_pages.Place | None,
     page: int,
-) -> Iterator[Record]:
+) -> Iterator[StoredTrace]:
     window = Window(wanted.earliest, wanted.latest)
     return trace_pages.newest_first(
         experiment_ids, accepts, window, after, page, _through(wanted.own)
     )
 
 
-def _accepted(records: Iterable[Record], conditions: Conditions) -> Iterator[Trace]:
+def _accepted(records: Iterable[StoredTrace], conditions: Conditions) -> Iterator[Trace]:
     """Reads no further than it is asked."""
     checked = conditions.own(records)
     if not conditions.has_others:
@@ -255,7 +255,7 @@ class _Search:
         _explain(found.name, self._experiment.experiment_id, seen, len(rows))
         return rows
 
-    def _passed(self, found: Ordered, rows: list[Row], last: Record) -> bool:
+    def _passed(self, found: Ordered, rows: list[Row], last: StoredTrace) -> bool:
         """Whether all that follows the last one that was read comes behind the rows."""
         if found.exact:
             return True
@@ -266,12 +266,12 @@ class _Search:
         for at in range(0, len(places), READ_TOGETHER):
             items = table.batch_get(places[at : at + READ_TOGETHER])
             rows = self._better(
-                rows, [traces.record(item, self._experiment) for item in items if item is not None]
+                rows, [traces.of_item(item, self._experiment) for item in items if item is not None]
             )
         _explain(how, self._experiment.experiment_id, len(places), len(rows), entries)
         return rows
 
-    def _better(self, rows: list[Row], records: Iterable[Record]) -> list[Row]:
+    def _better(self, rows: list[Row], records: Iterable[StoredTrace]) -> list[Row]:
         """The first of the rows and of those that match. Those are tested in their order, so that
         no more is read for them than the answer needs."""
         query = self._query
@@ -289,8 +289,8 @@ class _Search:
         return rows
 
 
-def _is_cut(read: Record) -> bool:
-    return len(read.document.texts("tags").get(NAME_TAG, "")) > LONGEST_NAME
+def _is_cut(trace: StoredTrace) -> bool:
+    return len(trace.document.texts("tags").get(NAME_TAG, "")) > LONGEST_NAME
 
 
 def _together(conditions: Conditions) -> int:
@@ -315,14 +315,14 @@ def _chunks(rows: Iterator[T], size: int) -> Iterator[list[T]]:
         yield chunk
 
 
-def _explain(how: str, experiment_id: str, read: int, rows: int, entries: int = 0) -> None:
+def _explain(how: str, experiment_id: str, fetched: int, rows: int, entries: int = 0) -> None:
     """Says which way the answer came ("all", the name of an order, or of a plan's access), and what
     was read for it: index entries of conditions, then traces."""
     _logger.debug(
         "search by %s in experiment %s: %d traces read, %d rows, %d entries read",
         how,
         experiment_id,
-        read,
+        fetched,
         rows,
         entries,
     )

@@ -79,14 +79,14 @@ def registered_model(place: Key, workspace: str) -> None:
     raw = table.get(place)
     if raw is None:
         return
-    read, item = registered_models.record(raw), RegisteredModel.of(raw)
-    target = keys.registered_model(workspace, read.model.name)
-    moved: Raw = {**raw, **model_names.names(workspace, read.model.name)}
+    stored, item = registered_models.of_item(raw), RegisteredModel.of(raw)
+    target = keys.registered_model(workspace, stored.model.name)
+    moved: Raw = {**raw, **model_names.names(workspace, stored.model.name)}
     for attribute, value in (
         (RegisteredModel.PK, target.pk),
         (RegisteredModel.SK, target.sk),
         (RegisteredModel.workspace, workspace),
-        (RegisteredModel.home, read.home),
+        (RegisteredModel.home, stored.home),
         (RegisteredModel.version, item.version + 1),
         (RegisteredModel.updated_at, now_ms()),
     ):
@@ -101,13 +101,13 @@ def registered_model(place: Key, workspace: str) -> None:
             [
                 Put(moved, absent),
                 Delete(place, unchanged),
-                Change(keys.model_home(read.home), mine),
+                Change(keys.model_home(stored.home), mine),
             ],
             new_ulid(),
         )
     except TransactionFailed as failed:
         if failed.items.get(0) is not None:
-            raise NameTaken(read.model.name) from failed
+            raise NameTaken(stored.model.name) from failed
         raise Conflict from failed
 
 

@@ -164,12 +164,12 @@ def entered_at(item: Raw) -> int:
 def delete(item: Raw) -> bool:
     """Deletes a workspace unless something came to it after it was read; whether it did."""
     unchanged = Condition()
-    read = WorkspaceItem.of(item)
-    if read.entered_at is None:
+    stored = WorkspaceItem.of(item)
+    if stored.entered_at is None:
         unchanged.require_absent(WorkspaceItem.entered_at)
     else:
-        unchanged.require_equal(WorkspaceItem.entered_at, read.entered_at)
-    name = read.name
+        unchanged.require_equal(WorkspaceItem.entered_at, stored.entered_at)
+    name = stored.name
     try:
         table.transact(
             [Delete(keys.workspace(name), unchanged), Delete(keys.workspace_name(name))], new_ulid()
