@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, Final
 from uuid import uuid4
 
-from evaluation import places
+from evaluation import parents
 from evaluation import review_messages as m
 from mlcore import errors, ids, paging
 from mlcore.entities.evaluation.issues import PENDING, Issue
@@ -31,7 +31,7 @@ _KIND: Final = "issue"
 def create_issue(message: m.CreateIssue, request: Request) -> dict[str, Any]:
     status = check_status(message.status) if message.has("status") else PENDING
     severity = check_severity(message.severity) if message.has("severity") else None
-    experiment = places.not_deleted(message.experiment_id, request)
+    experiment = parents.not_deleted(message.experiment_id, request)
     if message.source_run_id:
         try:
             runs.load(message.source_run_id, request.workspace)
@@ -159,7 +159,7 @@ def _trace_counts(experiment_ids: list[str], request: Request) -> Counter[str]:
 def _found(issue_id: str, request: Request) -> Issue:
     """An issue of another workspace looks missing."""
     issue = issues.find(issue_id)
-    if issue and places.is_known(issue.experiment_id, request):
+    if issue and parents.is_known(issue.experiment_id, request):
         return issue
     raise errors.ResourceDoesNotExist(f"Issue with ID '{issue_id}' not found")
 

@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 from uuid import uuid4
 
-from evaluation import pages, places
+from evaluation import pages, parents
 from evaluation import review_messages as m
 from mlcore import errors, ids
 from mlcore.entities.evaluation.label_schemas import (
@@ -41,7 +41,7 @@ def create_label_schema(message: m.CreateLabelSchema, request: Request) -> dict[
     check_name(message.name)
     check_instruction(instruction)
     check_input(given)
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     now = ids.now_ms()
     schema = LabelSchema(
         schema_id=_new_id(),
@@ -70,7 +70,7 @@ def get_label_schema(message: m.GetLabelSchema, request: Request) -> dict[str, A
 
 
 def get_by_name(message: m.GetLabelSchemaByName, request: Request) -> dict[str, Any]:
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     schema = label_schemas.find_by_name(experiment_id, message.name)
     if schema is None:
         raise errors.ResourceDoesNotExist(
@@ -83,7 +83,7 @@ def get_by_name(message: m.GetLabelSchemaByName, request: Request) -> dict[str, 
 def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[str, Any]:
     """The newest first."""
     limit = message.max_results if message.has("max_results") else 100
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     after = pages.place_in(message.page_token, experiment_id)
     found = label_schemas.of_experiment(experiment_id)
     if not any(schema.is_default for schema in found):
@@ -136,7 +136,7 @@ def delete_label_schema(message: m.DeleteLabelSchema, request: Request) -> dict[
 def find(schema_id: str, request: Request) -> LabelSchema | None:
     """A schema of another workspace looks missing."""
     schema = label_schemas.find(schema_id)
-    return schema if schema and places.is_known(schema.experiment_id, request) else None
+    return schema if schema and parents.is_known(schema.experiment_id, request) else None
 
 
 def _changes(message: m.UpdateLabelSchema, schema: LabelSchema) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import uuid4
 
-from evaluation import pages, places
+from evaluation import pages, parents
 from evaluation import review_messages as m
 from mlcore import errors, ids
 from mlcore.entities.evaluation.review_queues import (
@@ -51,7 +51,7 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
     else:
         name = name_of_custom_queue(message.name)
         _check_no_user(name, request)
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     _check_schemas(experiment_id, message.experiment_id, schema_ids)
     owner = None if request.access is None else request.access.username
     queue = _new_queue(experiment_id, name, message.queue_type, users, schema_ids, owner)
@@ -64,7 +64,7 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
 
 def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) -> dict[str, Any]:
     name = name_of_user_queue(message.user)
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
 
     def attempt() -> ReviewQueue:
         queue = review_queues.find_by_name(experiment_id, name)
@@ -90,7 +90,7 @@ def get_review_queue(message: m.GetReviewQueue, request: Request) -> dict[str, A
 
 
 def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, Any]:
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     queue = review_queues.find_by_name(experiment_id, message.name)
     if queue is None:
         raise errors.ResourceDoesNotExist(
@@ -103,7 +103,7 @@ def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, 
 def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[str, Any]:
     """The newest first: all, those of a user, those that have a trace."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     after = pages.place_in(message.page_token, experiment_id)
     queues = review_queues.of_experiment(experiment_id)
     if message.has("user"):
@@ -255,7 +255,7 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
 def find(queue_id: str, request: Request) -> ReviewQueue | None:
     """A queue of another workspace looks missing."""
     queue = review_queues.find(queue_id)
-    return queue if queue and places.is_known(queue.experiment_id, request) else None
+    return queue if queue and parents.is_known(queue.experiment_id, request) else None
 
 
 def found(queue_id: str, request: Request) -> ReviewQueue:

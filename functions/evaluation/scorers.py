@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from evaluation import messages as m
-from evaluation import places
+from evaluation import parents
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
 from mlcore.entities.evaluation.scorers import ScorerVersion
@@ -26,7 +26,7 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     """The next version of the name; all versions of a name have one scorer id."""
     data = check_payload(message.serialized_scorer)
     check_name(message.name)
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     check_model(data)
 
     def attempt() -> ScorerVersion:
@@ -65,7 +65,7 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
     if message.has("experiment_ids"):
         experiment_ids = _active(asked_for(message.experiment_ids), request)
     elif message.experiment_id:
-        experiment_ids = [places.active(message.experiment_id, request).experiment_id]
+        experiment_ids = [parents.active(message.experiment_id, request).experiment_id]
     else:
         experiment_ids = _active(list(experiments.ids_of_workspace(request.workspace)), request)
     readable, named = request.may_read(EXPERIMENT), request.may_read(SCORER)
@@ -80,7 +80,7 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
 
 
 def list_versions(message: m.ListScorerVersions, request: Request) -> dict[str, Any]:
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     found = scorers.versions(experiment_id, message.name)
     if not found:
         raise _missing(message.name, message.experiment_id)
@@ -88,7 +88,7 @@ def list_versions(message: m.ListScorerVersions, request: Request) -> dict[str, 
 
 
 def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     if message.has("version"):
         found = scorers.find(experiment_id, message.name, message.version)
         if found is None:
@@ -104,7 +104,7 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     """One version, or all of them."""
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     if scorers.latest(experiment_id, message.name) is None:
         raise _missing(message.name, message.experiment_id)
     if not message.has("version"):
@@ -131,7 +131,7 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         raise errors.InvalidParameterValue(f"sample_rate must be between 0.0 and 1.0, got {rate}")
     if message.filter_string:
         trace_filter.parse_filter(message.filter_string)
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     latest = scorers.latest(experiment_id, message.name)
     if latest is None:
         raise _missing(message.name, message.experiment_id)

@@ -94,6 +94,6 @@ def test_what_is_read_of_code_is_what_python_runs() -> None:
     """Through imports inside functions, objects that keep a module, and policies of routes."""
     assert ("dynamodb:UpdateItem", "Table") in rights.of("authorizer", "authorizer.oidc")
     assert ("dynamodb:PutItem", "Table") not in rights.of("authorizer", "authorizer.oidc")
-    assert rights.of("server", rights.SIGNERS) == {("dynamodb:GetItem", "Table")}
+    assert rights.of("server_info", rights.SIGNERS) == {("dynamodb:GetItem", "Table")}
     assert ("dynamodb:Query", "Table/index/LSI5") in rights.of("logged_models")
     assert ("dynamodb:Query", "Table/index/LSI5") not in rights.of("runs")

@@ -18,7 +18,7 @@ from mlcore.http import Request, Rpc, lambda_handler
 from mlcore.wire import Message
 from mlcore.wire.message import fields_of
 from runs import app as runs
-from server import app as server
+from server_info import app as server_info
 
 EXAMPLES = int(os.environ.get("HTTP_EXAMPLES", "60"))
 
@@ -29,9 +29,11 @@ def look(message: Message, _request: Request) -> Mapping[str, Any]:
 
 
 RPCS = [
-    rpc._replace(function=look) for domain in (experiments, runs, server) for rpc in domain.RPCS
+    rpc._replace(function=look)
+    for domain in (experiments, runs, server_info)
+    for rpc in domain.RPCS
 ]
-HANDLER = lambda_handler(RPCS, server.PLAIN_ROUTES)
+HANDLER = lambda_handler(RPCS, server_info.PLAIN_ROUTES)
 
 paths = st.one_of(
     st.sampled_from(

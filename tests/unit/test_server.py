@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from server.app import handler
+from server_info.app import handler
 
 
 def call(method: str, path: str, headers: dict[str, str] | None = None) -> dict[str, Any]:

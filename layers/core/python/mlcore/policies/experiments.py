@@ -15,7 +15,7 @@ from mlcore.auth.permissions import (
     TRACE,
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement
-from mlcore.policies import places
+from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     inherited,
@@ -33,7 +33,7 @@ def create(access: Access, message: Any) -> bool:
     if not (access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))):
         return False
     if message.artifact_location:
-        places.check_choice(access, message.artifact_location)
+        file_rights.check_choice(access, message.artifact_location)
     return True
 
 

@@ -9,7 +9,7 @@ from mlcore.auth.permissions import ANY, PROMPT, REGISTERED_MODEL, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.model_sources import ModelUri, parse
-from mlcore.policies import places
+from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.requests import Policy, named, on_runs, version_type
@@ -102,7 +102,7 @@ def create_version(access: Access, message: Any) -> bool:
     asserted = kind_of_tags(tags) if IS_PROMPT in tags else kind
     if asserted != kind and not access.allows(Requirement(version_type(asserted), ANY, NOT_DENIED)):
         return False
-    if not places.may_read_source(access, message.source):
+    if not file_rights.may_read_source(access, message.source):
         return False
     source = _source(message.source)
     if source is not None and source.name:

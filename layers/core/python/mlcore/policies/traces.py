@@ -9,7 +9,7 @@ from mlcore import errors
 from mlcore.auth.permissions import ANY, ASSESSMENT, EXPERIMENT, LOGGED_MODEL, RUN, TRACE
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.limits.locations import below
-from mlcore.policies import places
+from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     Policy,
@@ -64,7 +64,7 @@ def _may_read_files(access: Access, trace: StoredTrace | None) -> bool:
         return True
     root = trace.experiment.artifact_location
     own = below(root, f"traces/{trace.trace_id}/artifacts")
-    return told == own or places.may_read(access, told, own=own)
+    return told == own or file_rights.may_read(access, told, own=own)
 
 
 def on_trace(action: str) -> Policy:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mlcore.http import PlainRoute, get, lambda_handler
-from server import messages as m
-from server import service
+from server_info import messages as m
+from server_info import service
 
 RPCS = (
     get(

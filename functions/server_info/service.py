@@ -6,7 +6,7 @@ from typing import Any
 
 from mlcore.http import Request, Response
 from mlcore.settings import workspaces_enabled
-from server.messages import GetServerInfo
+from server_info.messages import GetServerInfo
 
 MLFLOW_VERSION = "3.17.2"
 """The version whose API is served; clients switch features on by it."""

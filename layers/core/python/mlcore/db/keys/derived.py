@@ -48,7 +48,7 @@ PENDING = Pattern(
     "a write of an entity that the indexer has not yet followed",
 )
 
-PROJECTION_PATTERNS = (DATASET_LINK, RANK_METRIC, RANK_PARAM, FTS, FTS_REV, PENDING)
+DERIVED_PATTERNS = (DATASET_LINK, RANK_METRIC, RANK_PARAM, FTS, FTS_REV, PENDING)
 
 _partition = RANK_METRIC.pk.build
 
