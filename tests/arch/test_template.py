@@ -22,8 +22,13 @@ ROUTER = Router(RouteDefinition(key, function) for key, function in project.rout
 TABLE = project.resources("AWS::DynamoDB::Table")["Table"]
 
 
-FOLDERS = {"ServerFunction": "server_info"}
-"""Folders that were renamed: the logical id stays, so that a deployed function is updated in place."""
+FOLDERS = {
+    f"{name}Function": folder
+    for name, folder in re.findall(
+        r"^FOLDER_OF_(\w+) := (\w+)$", (project.FUNCTIONS / "Makefile").read_text(), re.MULTILINE
+    )
+}
+"""Of renamed folders: the logical id stays, so that what is deployed is updated in place."""
 
 
 def _schema(keys: list[dict[str, str]]) -> dict[str, str]:
