@@ -38,7 +38,7 @@ def origin(request: Request) -> str:
     return f"{request.headers.get('x-forwarded-proto', 'http')}://{host}" if host else ""
 
 
-def found(key: str, most: int) -> Opened:
+def existing_file(key: str, most: int) -> Opened:
     """A file of the store.
 
     Raises:
@@ -67,7 +67,7 @@ def file(key: str, request: Request) -> Response:
     """
     # A part of a file is for the store to cut out.
     most = 0 if "range" in request.headers else MOST_PASSED_BYTES
-    opened = found(key, MOST_ANSWERED_BYTES if request.is_signed() else most)
+    opened = existing_file(key, MOST_ANSWERED_BYTES if request.is_signed() else most)
     if opened.data is None and request.is_signed():
         raise errors.BadRequest(
             f"The file has {opened.size} bytes, more than the {MOST_ANSWERED_BYTES} that can be "

@@ -67,7 +67,7 @@ def get_presigned_download_url(
     message: m.GetPresignedDownloadUrl, request: Request
 ) -> dict[str, Any]:
     key = key_of(message.artifact_path, request)
-    size = downloads.found(key, 0).size
+    size = downloads.existing_file(key, 0).size
     url = downloads.download_url(key, downloads.download_seconds(), request)
     return {"url": url, "headers": {}, "file_size": size}
 
@@ -111,7 +111,10 @@ def create_presigned_download_url(
             "This endpoint requires a run with a direct cloud storage artifact URI."
         )
     key = locate(root, request.workspace, path)
-    answer: dict[str, Any] = {"presigned_url": "", "file_size": downloads.found(key, 0).size}
+    answer: dict[str, Any] = {
+        "presigned_url": "",
+        "file_size": downloads.existing_file(key, 0).size,
+    }
     answer["presigned_url"] = downloads.download_url(key, seconds, request)
     return answer
 

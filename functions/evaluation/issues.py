@@ -15,7 +15,7 @@ from mlcore.limits.evaluation.issues import check_severity, check_status
 from mlcore.limits.text import check_max_results
 from mlcore.repos.evaluation import issues
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.runs import runs
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
@@ -57,7 +57,7 @@ def create_issue(message: m.CreateIssue, request: Request) -> dict[str, Any]:
 
 
 def get_issue(message: m.GetIssue, request: Request) -> dict[str, Any]:
-    return {"issue": responses.issue(_found(message.issue_id, request))}
+    return {"issue": responses.issue(_get(message.issue_id, request))}
 
 
 def update_issue(message: m.UpdateIssue, request: Request) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def update_issue(message: m.UpdateIssue, request: Request) -> dict[str, Any]:
         sets["description"] = message.description
 
     def attempt() -> Issue:
-        issue = _found(message.issue_id, request)
+        issue = _get(message.issue_id, request)
         wanted = issue._replace(last_update_time=ids.now_ms(), **sets)
         issues.replace(wanted)
         return wanted
@@ -122,19 +122,19 @@ def _rank(issue: Issue, counts: Counter[str]) -> tuple[int, int, int]:
     return -issue.rank, -counts[issue.issue_id], -issue.created_time
 
 
-def _start(known: list[list[Any]], after: list[Any]) -> int:
+def _start(rows: list[list[Any]], after: list[Any]) -> int:
     """Where what comes behind a row begins that is no more."""
     if [type(part) for part in after] != [int, int, int, str]:
         raise errors.InvalidParameterValue("Invalid page token")
     place = after[:3]
-    return sum(row[:3] < place or (row[:3] == place and row[3] >= after[3]) for row in known)
+    return sum(row[:3] < place or (row[:3] == place and row[3] >= after[3]) for row in rows)
 
 
 def _experiments(experiment_id: str, request: Request) -> list[str]:
     if not experiment_id:
         wanted = list(experiments.ids_of_workspace(request.workspace))
     else:
-        wanted = asked_for([experiment_id])
+        wanted = canonical_ids([experiment_id])
     return [
         experiment.experiment_id
         for experiment in experiments.find_many(wanted)
@@ -156,7 +156,7 @@ def _trace_counts(experiment_ids: list[str], request: Request) -> Counter[str]:
     return counts
 
 
-def _found(issue_id: str, request: Request) -> Issue:
+def _get(issue_id: str, request: Request) -> Issue:
     """An issue of another workspace looks missing."""
     issue = issues.find(issue_id)
     if issue and parents.is_known(issue.experiment_id, request):

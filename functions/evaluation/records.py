@@ -32,21 +32,21 @@ QUERY_RECORDS: Final = 1000
 
 def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[str, Any]:
     """A record with the inputs of another one joins it, within a request as well."""
-    given = _given(message.records)
+    records = _records(message.records)
     dataset_id = message.dataset_id
     if evaluation_datasets.find(request.workspace, dataset_id) is None:
-        if not given:
+        if not records:
             return {"inserted_count": 0, "updated_count": 0}
         raise errors.BadRequest(f"Evaluation dataset with id '{dataset_id}' not found")
     now = ids.now_ms()
-    inserted, updated = _write(dataset_id, given, now)
+    inserted, updated = _write(dataset_id, records, now)
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
         return dataset._replace(
             last_update_time=now,
-            last_updated_by=last_user(given),
+            last_updated_by=last_user(records),
             digest=digest(dataset.name, now),
-            schema=schema_with(dataset.schema, given) if given else dataset.schema,
+            schema=schema_with(dataset.schema, records) if records else dataset.schema,
             profile=profile_of(evaluation_records.count(dataset_id), dataset.profile),
         )
 
@@ -98,7 +98,7 @@ def delete_records(message: m.DeleteDatasetRecords, request: Request) -> dict[st
     return {"deleted_count": len(there)}
 
 
-def _given(text: str) -> list[dict[str, Any]]:
+def _records(text: str) -> list[dict[str, Any]]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -110,10 +110,10 @@ def _given(text: str) -> list[dict[str, Any]]:
     return [check_record(each) for each in found]
 
 
-def _write(dataset_id: str, given: list[dict[str, Any]], now: int) -> tuple[int, int]:
+def _write(dataset_id: str, records: list[dict[str, Any]], now: int) -> tuple[int, int]:
     """How many records are new, and how often one joined another."""
     by_id: dict[str, list[tuple[int, dict[str, Any]]]] = {}
-    for position, each in enumerate(given):
+    for position, each in enumerate(records):
         by_id.setdefault(record_id(dataset_id, each), []).append((position, each))
     inserted: set[str] = set()
     left = list(by_id)
@@ -138,7 +138,7 @@ def _write(dataset_id: str, given: list[dict[str, Any]], now: int) -> tuple[int,
             raise Conflict
 
     settle("dataset", attempt)
-    return len(inserted), len(given) - len(inserted)
+    return len(inserted), len(records) - len(inserted)
 
 
 def _place_in(token: str, dataset_id: str) -> Place | None:

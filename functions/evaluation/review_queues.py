@@ -86,7 +86,7 @@ def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) 
 
 
 def get_review_queue(message: m.GetReviewQueue, request: Request) -> dict[str, Any]:
-    return {"review_queue": responses.review_queue(found(message.queue_id, request))}
+    return {"review_queue": responses.review_queue(get(message.queue_id, request))}
 
 
 def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[
     """Questions stay as they are while anything is in the queue."""
 
     def attempt() -> ReviewQueue:
-        queue = found(message.queue_id, request)
+        queue = get(message.queue_id, request)
         if queue.queue_type == USER:
             raise errors.InvalidParameterValue(
                 "A user queue's name, assigned user, schemas, and owner are fixed "
@@ -156,7 +156,7 @@ def delete_review_queue(message: m.DeleteReviewQueue, request: Request) -> dict[
 def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, Any]:
     """What is there already stays as it is."""
     item_ids = item_ids_of(message.item_ids)
-    queue = found(message.queue_id, request)
+    queue = get(message.queue_id, request)
     there = traces.find_many(item_ids, request.workspace)
     missing = [
         item_id
@@ -187,14 +187,14 @@ def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, A
 def remove_items(message: m.RemoveItemsFromReviewQueue, request: Request) -> dict[str, Any]:
     """May be repeated."""
     item_ids = item_ids_of(message.item_ids)
-    review_queues.remove(found(message.queue_id, request), item_ids)
+    review_queues.remove(get(message.queue_id, request), item_ids)
     return {}
 
 
 def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, Any]:
     """The newest first; of traces that are gone nothing is shown."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
-    queue = found(message.queue_id, request)
+    queue = get(message.queue_id, request)
     after = pages.place_in(message.page_token, queue.queue_id)
     following = pages.following(
         (
@@ -227,7 +227,7 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
     else:
         given = message.completed_by if message.has("completed_by") else None
     completed_by = completer_of(status, given)
-    queue = found(message.queue_id, request)
+    queue = get(message.queue_id, request)
     item_id = message.item_id.strip()
 
     def attempt() -> QueueItem:
@@ -258,7 +258,7 @@ def find(queue_id: str, request: Request) -> ReviewQueue | None:
     return queue if queue and parents.is_known(queue.experiment_id, request) else None
 
 
-def found(queue_id: str, request: Request) -> ReviewQueue:
+def get(queue_id: str, request: Request) -> ReviewQueue:
     """Raises ResourceDoesNotExist."""
     queue = find(queue_id, request)
     if queue is None:
@@ -312,14 +312,14 @@ def _check_no_user(name: str, request: Request) -> None:
             )
 
 
-def _check_schemas(experiment_id: str, said: str, schema_ids: tuple[str, ...]) -> None:
+def _check_schemas(experiment_id: str, field: str, schema_ids: tuple[str, ...]) -> None:
     if not schema_ids:
         return
     known = {schema.schema_id for schema in label_schemas.of_experiment(experiment_id)}
     missing = [schema_id for schema_id in schema_ids if schema_id not in known]
     if missing:
         raise errors.InvalidParameterValue(
-            f"Label schema id(s) {missing} not found for experiment '{said}'."
+            f"Label schema id(s) {missing} not found for experiment '{field}'."
         )
 
 

@@ -15,7 +15,7 @@ from mlcore.http import Request
 from mlcore.limits.evaluation.scorers import check_model, check_name, check_payload
 from mlcore.repos.evaluation import scorers
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.responses.evaluation import scorers as responses
 from mlcore.search import trace_filter
 from mlcore.search.order import identifier
@@ -63,7 +63,7 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
             "'experiment_id' to scope it to a single experiment."
         )
     if message.has("experiment_ids"):
-        experiment_ids = _active(asked_for(message.experiment_ids), request)
+        experiment_ids = _active(canonical_ids(message.experiment_ids), request)
     elif message.experiment_id:
         experiment_ids = [parents.active(message.experiment_id, request).experiment_id]
     else:

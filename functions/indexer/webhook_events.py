@@ -42,7 +42,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         for workspace in {said.workspace for said, _ in announced}
     }
     messages = [
-        queues.Message(message.written(wanted), wanted.webhook_id)
+        queues.Message(message.text(wanted), wanted.webhook_id)
         for said, image in announced
         for wanted in deliveries(said, image, listening[said.workspace])
     ]

@@ -133,5 +133,5 @@ def _new_params(run: StoredRun, params: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in params.items() if key not in known}
 
 
-def _changed(known: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
-    return {key: text for key, text in texts.items() if known.get(key) != text}
+def _changed(before: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in texts.items() if before.get(key) != text}

@@ -16,7 +16,7 @@ from traces import messages as m
 from traces import service
 from traces.conventions.names import TRACE_NAME_TAG
 from traces.ingest import state
-from traces.ingest.state import Given
+from traces.ingest.state import Report
 
 
 def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:
     trace = service.tell(
         uuid4().hex,
         message.experiment_id,
-        Given(message.timestamp_ms),
+        Report(message.timestamp_ms),
         tags,
         service.kept_metadata(_texts(message.request_metadata)),
         {},
@@ -44,11 +44,11 @@ def end_trace(message: m.EndTrace, request: Request) -> dict[str, Any]:
 
     def end(current: StoredTrace) -> Change:
         info = current.info
-        before = state.given_of(info) or Given(info.request_time)
-        given = before._replace(
+        before = state.report_of(info) or Report(info.request_time)
+        report = before._replace(
             execution_duration=message.timestamp_ms - info.request_time, state=ended
         )
-        return state.with_given(current, given, tags, metadata)
+        return state.with_report(current, report, tags, metadata)
 
     trace = traces.find(message.request_id, request.workspace)
     written = traces.write(trace, end) if trace else None

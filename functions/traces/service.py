@@ -21,7 +21,7 @@ from mlcore.limits.traces import (
     check_trace_name,
 )
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces
@@ -47,7 +47,7 @@ from traces.conventions.names import (
     TRACE_NAME_TAG,
 )
 from traces.ingest import completeness, facts, state
-from traces.ingest.state import Given, Texts
+from traces.ingest.state import Report, Texts
 
 _NO_TYPE: Final = "TRACE_LOCATION_TYPE_UNSPECIFIED"
 WAITS: Final = (0, 0.1, 0.3)
@@ -74,7 +74,7 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
             "the provided location "
             f"MlflowExperimentLocation(experiment_id={location.experiment_id!r})."
         )
-    given = Given(
+    report = Report(
         parse_point(told.request_time, "request_time") if told.request_time else 0,
         (
             parse_duration(told.execution_duration, "execution_duration")
@@ -94,7 +94,7 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
     trace: Trace
     calls: list[Callable[[], Any]] = [
         lambda: tell(
-            owner.trace_id, owner.experiment_id, given, told.tags, metadata, texts, owner.workspace
+            owner.trace_id, owner.experiment_id, report, told.tags, metadata, texts, owner.workspace
         )
     ]
     wanted = completeness.spans_told(metadata)
@@ -107,20 +107,20 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
     return {"trace": {"trace_info": responses.trace_info(trace)}}
 
 
-def _all_here(trace: Trace, wanted: int, counted: int) -> bool:
+def _all_here(trace: Trace, expected: int, counted: int) -> bool:
     owner = Owner("", trace.experiment_id, trace.trace_id)
     for wait in WAITS:
-        if counted >= wanted:
+        if counted >= expected:
             break
         time.sleep(wait)
         counted = span_packs.count(owner)
-    return counted >= wanted
+    return counted >= expected
 
 
 def tell(
     trace_id: str,
     experiment: str,
-    given: Given,
+    report: Report,
     tags: Texts,
     metadata: Texts,
     assessed: Texts,
@@ -134,7 +134,7 @@ def tell(
         located = {**tags, **state.artifact_location(owner, trace_id)}
         if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessed}
-            shown = state.info(given, None, None)
+            shown = state.info(report, None, None)
             if not traces.create(trace_id, owner, shown, maps):
                 raise Conflict
             return traces.shown(trace_id, owner, shown, maps)
@@ -142,7 +142,7 @@ def tell(
             raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
 
         def add(current: StoredTrace) -> Change:
-            change = state.with_given(current, _merged(current, given), located, metadata)
+            change = state.with_report(current, _merged(current, report), located, metadata)
             return change._replace(sets={**change.sets, "assessments": assessed})
 
         written = traces.write(trace, add)
@@ -173,14 +173,14 @@ def kept_metadata(metadata: Texts) -> dict[str, str]:
         (TOKEN_USAGE, TOKEN_KEYS, usage.token_count),
         (COST, COST_KEYS, usage.finite),
     ):
-        amounts = usage.known(kept.pop(key, None), names, convert)
+        amounts = usage.amounts_of(kept.pop(key, None), names, convert)
         if amounts:
             kept[key] = json.dumps(amounts)
     return kept
 
 
 def get_trace_info(message: m.GetTraceInfoV3, request: Request) -> dict[str, Any]:
-    trace = _found(message.trace_id, request)
+    trace = _get(message.trace_id, request)
     return {"trace": {"trace_info": responses.trace_info(traces.entity(trace))}}
 
 
@@ -209,7 +209,7 @@ def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
     latest = message.max_timestamp_millis if message.has("max_timestamp_millis") else None
     most = message.max_traces if message.has("max_traces") else None
     check_deletion(latest, most, message.request_ids)
-    (owner,) = asked_for([message.experiment_id])
+    (owner,) = canonical_ids([message.experiment_id])
     if latest is None:
         ids = list(dict.fromkeys(message.request_ids))
         found = traces.find_many(ids, request.workspace)
@@ -231,21 +231,21 @@ def missing(trace_id: str) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"Trace with ID '{trace_id}' not found.")
 
 
-def _found(trace_id: str, request: Request) -> StoredTrace:
+def _get(trace_id: str, request: Request) -> StoredTrace:
     trace = traces.find(trace_id, request.workspace)
     if trace is None:
         raise missing(trace_id)
     return trace
 
 
-def _merged(current: StoredTrace, given: Given) -> Given:
+def _merged(current: StoredTrace, report: Report) -> Report:
     """A preview that is not told again stays."""
-    before = state.given_of(current.info)
+    before = state.report_of(current.info)
     if before is None:
-        return given
-    return given._replace(
-        request_preview=given.request_preview or before.request_preview,
-        response_preview=given.response_preview or before.response_preview,
+        return report
+    return report._replace(
+        request_preview=report.request_preview or before.request_preview,
+        response_preview=report.response_preview or before.response_preview,
     )
 
 

@@ -15,8 +15,8 @@ from mlcore.artifacts.content import attachment, content_type
 from mlcore.db.table import table
 from mlcore.entities.traces import Trace
 from mlcore.http import Request, Response
-from mlcore.http.compression import fitted
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.http.compression import fit
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace
@@ -26,7 +26,7 @@ from traces import span_responses
 from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
 from traces.ingest import completeness
 from traces.ingest.old_spans import in_order, stored_of_file
-from traces.ingest.spans import Stored, content
+from traces.ingest.spans import StoredSpan, content
 
 FILE: Final = "traces.json"
 WAITS: Final = (0.5, 1.0)
@@ -90,7 +90,7 @@ def get_trace_artifact(request: Request) -> Response:
         if kept is None:
             raise errors.NotFound(f"Trace data not found for path={FILE}")
         data = kept
-    return fitted(Response(200, data, content_type(FILE), _as_file(FILE)), request.headers)
+    return fit(Response(200, data, content_type(FILE), _as_file(FILE)), request.headers)
 
 
 def _attachment(trace_id: str, path: str, request: Request) -> Response:
@@ -107,7 +107,7 @@ def _attachment(trace_id: str, path: str, request: Request) -> Response:
     data = _file(traces.entity(trace), request.workspace, f"attachments/{name}")
     if data is None:
         raise errors.ResourceDoesNotExist(f"Attachment '{name}' not found for trace '{trace_id}'.")
-    return fitted(Response(200, data, content_type(name), _as_file(name)), request.headers)
+    return fit(Response(200, data, content_type(name), _as_file(name)), request.headers)
 
 
 def _as_file(name: str) -> dict[str, str]:
@@ -118,12 +118,12 @@ def _chosen(message: m.BatchGetTraces, request: Request) -> list[StoredTrace]:
     ids = list(dict.fromkeys(message.trace_ids))
     found = [trace for trace in traces.find_many(ids, request.workspace) if trace is not None]
     if message.has("experiment_ids"):
-        owners = set(asked_for(message.experiment_ids))
+        owners = set(canonical_ids(message.experiment_ids))
         found = [trace for trace in found if trace.experiment.experiment_id in owners]
     return found
 
 
-def _whole(trace: Trace, spans: Sequence[Stored]) -> dict[str, Any]:
+def _whole(trace: Trace, spans: Sequence[StoredSpan]) -> dict[str, Any]:
     found: dict[str, Any] = {"trace_info": responses.trace_info(trace)}
     if spans:
         found["spans"] = [span_responses.span(span) for span in spans]
@@ -134,7 +134,7 @@ def _in_store(trace: Trace) -> bool:
     return trace.tags.get(SPANS_LOCATION_TAG) == IN_STORE
 
 
-def _spans(stored: StoredTrace, trace: Trace) -> list[Stored] | None:
+def _spans(stored: StoredTrace, trace: Trace) -> list[StoredSpan] | None:
     """The spans of a trace in order; None if there are none to be found."""
     if not _in_store(trace):
         return _spans_of_file(stored, trace)
@@ -144,19 +144,19 @@ def _spans(stored: StoredTrace, trace: Trace) -> list[Stored] | None:
     return found
 
 
-def _with_file(found: list[Stored], stored: StoredTrace, trace: Trace) -> list[Stored]:
+def _with_file(spans: list[StoredSpan], stored: StoredTrace, trace: Trace) -> list[StoredSpan]:
     """With the spans that the client could not export, and sent as a file therefore."""
-    known = {span["span_id"] for span in found}
+    known = {span["span_id"] for span in spans}
     sent = _spans_of_file(stored, trace) or []
-    return sorted([*found, *(span for span in sent if span["span_id"] not in known)], key=in_order)
+    return sorted([*spans, *(span for span in sent if span["span_id"] not in known)], key=in_order)
 
 
-def _spans_of_file(stored: StoredTrace, trace: Trace) -> list[Stored] | None:
+def _spans_of_file(stored: StoredTrace, trace: Trace) -> list[StoredSpan] | None:
     data = _file(trace, stored.experiment.workspace, FILE)
     return None if data is None else stored_of_file(data)
 
 
-def _parsed(lines: Sequence[str]) -> list[Stored]:
+def _parsed(lines: Sequence[str]) -> list[StoredSpan]:
     return list(map(json.loads, lines))
 
 
@@ -167,7 +167,7 @@ def _ordered(trace: StoredTrace) -> list[tuple[span_packs.Node, str]]:
     return sorted(found, key=lambda span: (span[0][2] is not None, span[0][3], span[0][0]))
 
 
-def _is_complete(trace: Trace, spans: list[Stored] | None) -> bool:
+def _is_complete(trace: Trace, spans: list[StoredSpan] | None) -> bool:
     if not spans:
         return False
     return len(spans) >= completeness.spans_told(trace.trace_metadata)

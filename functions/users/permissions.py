@@ -90,7 +90,7 @@ def _named(message: m.UserPermission) -> tuple[str, str, str]:
     return text(message, "username"), text(message, "resource_type"), text(message, "resource_id")
 
 
-def _rows(found: Profile) -> list[dict[str, Any]]:
+def _rows(profile: Profile) -> list[dict[str, Any]]:
     return [
         {
             "role_id": role.role_id,
@@ -100,6 +100,6 @@ def _rows(found: Profile) -> list[dict[str, Any]]:
             "resource_pattern": held.grant.resource_pattern,
             "permission": held.grant.permission,
         }
-        for role in (*responses.own_roles(found), *roles.find_many(found.role_ids))
+        for role in (*responses.own_roles(profile), *roles.find_many(profile.role_ids))
         for held in role.permissions
     ]

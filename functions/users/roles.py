@@ -13,14 +13,14 @@ from mlcore.policies.access import administrated
 from mlcore.repos.users import roles, users
 from mlcore.repos.users.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
 from mlcore.responses import users as responses
-from mlcore.wire.parameters import given, integer, text
+from mlcore.wire.parameters import integer, required, text
 from users import messages as m
 
 RESERVED_PREFIX = "__user_"
 
 
 def create_role(message: m.CreateRole, request: Request) -> dict[str, Any]:
-    name, workspace = given(message, "name"), given(message, "workspace")
+    name, workspace = required(message, "name"), required(message, "workspace")
     _check_name(name)
     if not isinstance(workspace, str) or not workspace.strip():
         raise errors.InvalidParameterValue("Workspace cannot be empty.")

@@ -76,18 +76,18 @@ def _handled(record: Mapping[str, Any], broken: list[str]) -> bool:
     return False
 
 
-def deliver(wanted: DeliveryMessage) -> str:
+def deliver(message: DeliveryMessage) -> str:
     """One attempt; says how it ended, if it did.
 
     Raises:
         NotDelivered: another attempt may go better.
     """
-    webhook = webhooks.find(wanted.workspace, wanted.webhook_id)
-    if webhook is None or webhook.status != ACTIVE or wanted.event not in webhook.events:
+    webhook = webhooks.find(message.workspace, message.webhook_id)
+    if webhook is None or webhook.status != ACTIVE or message.event not in webhook.events:
         return "webhook wants it no more"
-    text = delivery.body(wanted.event, wanted.time_ms, wanted.data, wanted.workspace)
+    text = delivery.body(message.event, message.time_ms, message.data, message.workspace)
     try:
-        headers = delivery.headers(sealing.opened(webhook), wanted.delivery_id, text)
+        headers = delivery.headers(sealing.opened(webhook), message.delivery_id, text)
         answer = delivery.send(webhook.url, headers, text, webhook_settings().timeout_seconds)
     except (MlflowError, HTTPError, OSError) as error:
         raise NotDelivered(_reason(error)) from error

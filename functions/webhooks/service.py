@@ -46,7 +46,7 @@ def create_webhook(message: m.CreateWebhook, request: Request) -> dict[str, Any]
 
 
 def get_webhook(message: m.GetWebhook, request: Request) -> dict[str, Any]:
-    return {"webhook": responses.webhook(found(message.webhook_id, request))}
+    return {"webhook": responses.webhook(get(message.webhook_id, request))}
 
 
 def list_webhooks(message: m.ListWebhooks, request: Request) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def update_webhook(message: m.UpdateWebhook, request: Request) -> dict[str, Any]
     """An empty name, URL or list of events changes nothing, an empty description or secret clears
     what was there."""
     events = event_names(message.events)
-    webhook = found(message.webhook_id, request)
+    webhook = get(message.webhook_id, request)
     changed: dict[str, Any] = {}
     if message.name:
         check_name(message.name)
@@ -100,11 +100,11 @@ def update_webhook(message: m.UpdateWebhook, request: Request) -> dict[str, Any]
 
 
 def delete_webhook(message: m.DeleteWebhook, request: Request) -> dict[str, Any]:
-    webhooks.delete(found(message.webhook_id, request))
+    webhooks.delete(get(message.webhook_id, request))
     return {}
 
 
-def found(webhook_id: str, request: Request) -> Webhook:
+def get(webhook_id: str, request: Request) -> Webhook:
     """A webhook of another workspace looks missing."""
     webhook = webhooks.find(request.workspace, webhook_id)
     if webhook is None:

@@ -26,7 +26,7 @@ PATIENCE_SECONDS: Final = 24.0
 def test_webhook(message: m.TestWebhook, request: Request) -> dict[str, Any]:
     """Any event may be tried, also one that the webhook does not ask for."""
     event = service.event_name(message.event) if message.event else None
-    webhook = service.found(message.webhook_id, request)
+    webhook = service.get(message.webhook_id, request)
     try:
         answer = _sent(webhook, event or webhook.events[0], request)
     except (MlflowError, HTTPError, OSError) as error:

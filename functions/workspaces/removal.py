@@ -192,8 +192,8 @@ def _models(name: str) -> list[tuple[str, Key]]:
     return [pair for pair, item in zip(found, items, strict=True) if item is not None]
 
 
-def _conflicts(name: str, taken: list[str]) -> errors.InvalidState:
-    details = "\n".join(taken)
+def _conflicts(name: str, names: list[str]) -> errors.InvalidState:
+    details = "\n".join(names)
     return errors.InvalidState(
         f"Cannot reassign resources from workspace '{name}' to "
         f"'{DEFAULT_WORKSPACE}': the following names already exist in the "

@@ -48,16 +48,16 @@ def read(server: Server, target_of: Target) -> Accounts:
     )
 
 
-def _user(told: Json, target_of: Target) -> Item:
-    name = told["username"]
+def _user(fields: Json, target_of: Target) -> Item:
+    name = fields["username"]
     own: dict[Place, str] = {}
     assigned = []
-    for role in told.get("roles", ()):
+    for role in fields.get("roles", ()):
         if _OWN_ROLE.fullmatch(role["name"]):
             own.update(_granted(role, target_of))
         else:
             assigned.append((role["workspace"], role["name"]))
-    is_admin = bool(told["is_admin"])
+    is_admin = bool(fields["is_admin"])
     want = {
         "is_admin": is_admin,
         "grants": {_text(place): level for place, level in own.items()},
@@ -96,10 +96,10 @@ def _user(told: Json, target_of: Target) -> Item:
     return Item("user", name, lambda: want, have, write)
 
 
-def _role(told: Json, target_of: Target) -> Item:
-    workspace, name = told["workspace"], told["name"]
-    description: str | None = told.get("description")
-    own = _granted(told, target_of)
+def _role(fields: Json, target_of: Target) -> Item:
+    workspace, name = fields["workspace"], fields["name"]
+    description: str | None = fields.get("description")
+    own = _granted(fields, target_of)
     want = {
         "description": description,
         "grants": {_text(place): level for place, level in own.items()},

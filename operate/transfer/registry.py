@@ -108,33 +108,33 @@ def _versions(server: Server, name: str) -> Iterator[ModelVersion]:
                 raise
 
 
-def _version(server: Server, told: Json) -> ModelVersion:
-    source = moved(told.get("source", ""))
+def _version(server: Server, fields: Json) -> ModelVersion:
+    source = moved(fields.get("source", ""))
     location = source
     if source.startswith("models:/"):
         location = moved(
             server.get(
                 f"{API}/model-versions/get-download-uri",
-                name=told["name"],
-                version=told["version"],
+                name=fields["name"],
+                version=fields["version"],
             ).get("artifact_uri", "")
         )
     logged = _LOGGED.fullmatch(source)
     return ModelVersion(
-        name=told["name"],
-        version=int(told["version"]),
-        creation_timestamp=int(told["creation_timestamp"]),
-        last_updated_timestamp=int(told["last_updated_timestamp"]),
-        description=told.get("description"),
-        user_id=told.get("user_id"),
-        current_stage=told.get("current_stage", model_versions.NO_STAGE),
+        name=fields["name"],
+        version=int(fields["version"]),
+        creation_timestamp=int(fields["creation_timestamp"]),
+        last_updated_timestamp=int(fields["last_updated_timestamp"]),
+        description=fields.get("description"),
+        user_id=fields.get("user_id"),
+        current_stage=fields.get("current_stage", model_versions.NO_STAGE),
         source=source,
         storage_location=location,
-        run_id=told.get("run_id"),
-        run_link=told.get("run_link", ""),
-        status=told.get("status", model_versions.READY),
-        status_message=told.get("status_message"),
-        tags=texts(told.get("tags")),
+        run_id=fields.get("run_id"),
+        run_link=fields.get("run_link", ""),
+        status=fields.get("status", model_versions.READY),
+        status_message=fields.get("status_message"),
+        tags=texts(fields.get("tags")),
         model_id=logged.group(1) if logged else None,
     )
 

@@ -184,7 +184,7 @@ def test_the_same_attributes(attributes: dict[str, Any], events: list[otlp.Event
     except Exception:  # stock answers 500
         theirs = None
     [[read]] = [resource.spans for resource in otlp_protobuf.read(sent.SerializeToString())]
-    stored = spans.stored(read)
+    stored = spans.of_otlp(read)
     costs.complete(stored["attributes"], {})
     assume(theirs is not None)
     assert stored["attributes"] == theirs["attributes"]

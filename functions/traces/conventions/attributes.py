@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 
-def dumped(value: Any) -> str:
+def json_text(value: Any) -> str:
     """The JSON text of an attribute's value."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def decoded(text: Any) -> Any:
+def json_value(text: Any) -> Any:
     """The value of an attribute: what its JSON text says, or the text itself."""
     if not text:
         return None

@@ -28,11 +28,11 @@ def parsed(value: Any) -> Any:
     return value
 
 
-def dumped(value: Any) -> str:
+def ascii_json(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-def said(attributes: Attributes, key: str) -> Any:
+def value_of(attributes: Attributes, key: str) -> Any:
     """The value of an attribute, None if it says nothing."""
     value = attributes.get(key)
     if isinstance(value, str):
@@ -92,7 +92,7 @@ class Convention:
         return parsed(self.first(attributes, self.model_keys))
 
     def provider(self, attributes: Attributes) -> Any:
-        return parsed(said(attributes, self.provider_key)) if self.provider_key else None
+        return parsed(value_of(attributes, self.provider_key)) if self.provider_key else None
 
     def tools(self, attributes: Attributes) -> Any:
         return self.first(attributes, self.tool_keys)
@@ -108,7 +108,7 @@ class Convention:
             else:
                 names = [name for name in attributes if key.match(name)]
             for name in names:
-                value = said(attributes, name)
+                value = value_of(attributes, name)
                 if value:
                     return value
         return None
@@ -177,7 +177,7 @@ class GenAi(Convention):
             for event in events
             if event["name"] in roles and (content := event["attributes"].get("content"))
         ]
-        return dumped(messages) if messages else None
+        return ascii_json(messages) if messages else None
 
     def outputs_of_events(self, events: Events, attributes: Attributes) -> Any:
         messages = [
@@ -188,7 +188,7 @@ class GenAi(Convention):
             for event in events
             if event["name"] == "gen_ai.choice" and (content := event["attributes"].get("content"))
         ]
-        return dumped(messages) if messages else None
+        return ascii_json(messages) if messages else None
 
 
 class SpringAi(Convention):

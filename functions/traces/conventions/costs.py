@@ -7,7 +7,7 @@ from typing import Any
 
 from mlcore.prices.cost import cost
 from mlcore.prices.price_list import Own
-from traces.conventions.attributes import dumped
+from traces.conventions.attributes import json_text
 from traces.conventions.conventions import Attributes
 from traces.conventions.names import SPAN_COST, SPAN_MODEL, SPAN_PROVIDER, SPAN_USAGE
 
@@ -23,14 +23,14 @@ def complete(attributes: Attributes, own: Own) -> None:
     if not is_due(attributes):
         return
     model, usage, provider = [
-        _told(attributes.get(key)) for key in (SPAN_MODEL, SPAN_USAGE, SPAN_PROVIDER)
+        _value(attributes.get(key)) for key in (SPAN_MODEL, SPAN_USAGE, SPAN_PROVIDER)
     ]
     found = cost(model, usage, provider, own)
     if found:
-        attributes[SPAN_COST] = dumped(found)
+        attributes[SPAN_COST] = json_text(found)
 
 
-def _told(text: Any) -> Any:
+def _value(text: Any) -> Any:
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):

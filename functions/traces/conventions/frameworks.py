@@ -10,9 +10,9 @@ from traces.conventions.conventions import (
     Convention,
     Events,
     GenAi,
-    dumped,
+    ascii_json,
     parsed,
-    said,
+    value_of,
 )
 from traces.conventions.names import SPAN_MESSAGE_FORMAT
 
@@ -48,7 +48,7 @@ class GeminiCli(GenAi):
                 else item
                 for item in contents
             ]
-        return dumped({"contents": contents})
+        return ascii_json({"contents": contents})
 
     def outputs(self, attributes: Attributes) -> Any:
         value = super().outputs(attributes) if self._is_one(attributes) else None
@@ -61,7 +61,7 @@ class GeminiCli(GenAi):
                 for part in item["parts"]
             ]
             if parts:
-                return dumped({"candidates": [{"content": {"role": "model", "parts": parts}}]})
+                return ascii_json({"candidates": [{"content": {"role": "model", "parts": parts}}]})
         return value
 
 
@@ -110,7 +110,7 @@ class ClaudeCode(Convention):
             return found
         keys = ("full_command", "file_path", "skill_name", "subagent_type")
         details = {key: parsed(value) for key in keys if (value := self._shown(attributes, key))}
-        return dumped(details) if details else None
+        return ascii_json(details) if details else None
 
     def outputs(self, attributes: Attributes) -> Any:
         kind = self._kind(attributes)
@@ -130,7 +130,7 @@ class ClaudeCode(Convention):
         return None
 
     def _shown(self, attributes: Attributes, key: str) -> Any:
-        value = said(attributes, key)
+        value = value_of(attributes, key)
         return None if value is None or parsed(value) == self._REDACTED else value
 
 
@@ -175,13 +175,13 @@ class VercelAi(Convention):
         if isinstance(found.get("tools"), list):
             found["tools"] = [_deep(tool) for tool in found["tools"]]
         attributes[SPAN_MESSAGE_FORMAT] = "vercel_ai"
-        return dumped(found) if found else None
+        return ascii_json(found) if found else None
 
     def outputs(self, attributes: Attributes) -> Any:
         if not self._is_chat(attributes):
             return super().outputs(attributes)
         found = self._below(attributes, "ai.response.")
-        return dumped(found) if found else None
+        return ascii_json(found) if found else None
 
     @staticmethod
     def _below(attributes: Attributes, prefix: str) -> dict[str, Any]:

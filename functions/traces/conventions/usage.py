@@ -24,14 +24,16 @@ class Part(NamedTuple):
 
 def tokens(parts: Collection[Part]) -> dict[str, int]:
     found = _sum(parts, TOKEN_KEYS[:3], TOKEN_KEYS[3:], 0)
-    return known(found, TOKEN_KEYS, token_count)
+    return amounts_of(found, TOKEN_KEYS, token_count)
 
 
 def cost(parts: Collection[Part]) -> dict[str, float]:
-    return known(_sum(parts, COST_KEYS, (), 0.0), COST_KEYS, finite)
+    return amounts_of(_sum(parts, COST_KEYS, (), 0.0), COST_KEYS, finite)
 
 
-def known(amounts: Any, keys: Collection[str], convert: Callable[[Any], Any]) -> dict[str, Any]:
+def amounts_of(
+    amounts: Any, keys: Collection[str], convert: Callable[[Any], Any]
+) -> dict[str, Any]:
     """Of JSON (or its text) what MLflow keeps: these keys, in this order, with numbers."""
     if isinstance(amounts, str):
         try:

@@ -32,7 +32,7 @@ KNOWN_SERVICES: Final = frozenset(
 )
 """Services whose root spans tell their name; others do only by the trace's tag."""
 
-Resourced = tuple[spans.Stored, Mapping[str, Any]]
+Resourced = tuple[spans.StoredSpan, Mapping[str, Any]]
 """A span, and the attributes of the resource that made it."""
 Place = tuple[Experiment | None, StoredTrace | None]
 """The experiment where a trace would be made, and the trace wherever it is."""
@@ -45,15 +45,17 @@ def by_trace(exported: Iterable[otlp.ResourceSpans]) -> dict[str, list[Resourced
         name = resource.get("service.name")
         service = name if isinstance(name, str) and name in KNOWN_SERVICES else None
         for span in made:
-            entry = (spans.stored(span, service), resource)
+            entry = (spans.of_otlp(span, service), resource)
             found.setdefault(spans.trace_id_of(span), []).append(entry)
     return found
 
 
-def log_spans(experiment_id: str, found: Mapping[str, Sequence[Resourced]], workspace: str) -> None:
+def log_spans(
+    experiment_id: str, spans_of: Mapping[str, Sequence[Resourced]], workspace: str
+) -> None:
     """Three round trips at most, for all traces side by side. A trace that is there already stays
     in its experiment."""
-    exports = [_Export(trace_id, together) for trace_id, together in found.items()]
+    exports = [_Export(trace_id, together) for trace_id, together in spans_of.items()]
     places: list[Place | None] = [None] * len(exports)
     own: Own = {}
     if any(export.needs_prices for export in exports):
@@ -189,18 +191,18 @@ def _sums_again(export: _Export, trace: StoredTrace) -> bool:
     return before is not None and bool(export.has_amounts or before.usage or before.cost)
 
 
-def _merged(stored: Mapping[str, Node], new: Mapping[str, Node]) -> dict[str, Node]:
+def _merged(before: Mapping[str, Node], new: Mapping[str, Node]) -> dict[str, Node]:
     """Of two versions of a span the one that ends later, or else the new one."""
-    merged = dict(stored)
+    merged = dict(before)
     for span_id, node in new.items():
         if span_id not in merged or node[1] >= merged[span_id][1]:
             merged[span_id] = node
     return merged
 
 
-def _summed(told: Facts, nodes: Mapping[str, Node]) -> Facts:
+def _summed(span_facts: Facts, nodes: Mapping[str, Node]) -> Facts:
     parts = nodes.values()
-    return told._replace(
+    return span_facts._replace(
         usage=usage.tokens([usage.Part(node[0], node[2], node[1], node[4]) for node in parts]),
         cost=usage.cost([usage.Part(node[0], node[2], node[1], node[5]) for node in parts]),
     )

@@ -14,14 +14,14 @@ FILE_BYTES: Final = 4_000_000
 
 def spans_told(metadata: Mapping[str, str]) -> int:
     """0 if nothing is told."""
-    return _told(metadata, "num_spans")
+    return _number(metadata, "num_spans")
 
 
 def fits_a_file(metadata: Mapping[str, str]) -> bool:
-    return _told(metadata, "total_size_bytes") <= FILE_BYTES
+    return _number(metadata, "total_size_bytes") <= FILE_BYTES
 
 
-def _told(metadata: Mapping[str, str], name: str) -> int:
+def _number(metadata: Mapping[str, str], name: str) -> int:
     try:
         found = json.loads(metadata.get(SIZE_STATS, "{}")).get(name)
     except (AttributeError, ValueError, RecursionError):

@@ -97,13 +97,13 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
     raise _Refused(400, f"Failed to decompress {encoding} payload")
 
 
-def _link(request: Request, found: dict[str, list[arrivals.Resourced]]) -> None:
+def _link(request: Request, by_trace: dict[str, list[arrivals.Resourced]]) -> None:
     """Links traces whose root span came to the run that a header names; one that cannot be linked
     to does not refuse the spans, which are there by then."""
     run_id = request.headers.get(RUN_HEADER)
     ended = [
         trace_id
-        for trace_id, together in found.items()
+        for trace_id, together in by_trace.items()
         if any(span["parent_span_id"] is None for span, _ in together)
     ]
     if run_id and ended:

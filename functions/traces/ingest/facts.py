@@ -27,7 +27,7 @@ from traces.conventions.names import (
     USER,
     USER_ATTRIBUTE,
 )
-from traces.ingest.spans import Stored, hexadecimal, text_of
+from traces.ingest.spans import StoredSpan, hexadecimal, text_of
 
 _SKIPPED_RESOURCE: Final = ("telemetry.sdk.", "mlflow.")
 
@@ -93,7 +93,7 @@ def parse(text: str | None) -> Facts | None:
     return Facts(**told, root=Root(*root) if root else None, masked=masked)
 
 
-def of_spans(spans: Iterable[tuple[Stored, Mapping[str, Any]]]) -> Facts:
+def of_spans(spans: Iterable[tuple[StoredSpan, Mapping[str, Any]]]) -> Facts:
     """The facts of at least one span, each with the attributes of its resource.
 
     Raises:
@@ -123,7 +123,7 @@ def _least(one: Any, other: Any) -> Any:
     return min(one, other, key=lambda told: [(value is not None, value) for value in told])
 
 
-def _of_span(span: Stored, resource: Mapping[str, Any]) -> Facts:
+def _of_span(span: StoredSpan, resource: Mapping[str, Any]) -> Facts:
     attributes = span["attributes"]
     start = span["start_time_unix_nano"]
     span_id = hexadecimal(span["span_id"])

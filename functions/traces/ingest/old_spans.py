@@ -6,14 +6,14 @@ import base64
 import json
 from typing import Any
 
-from traces.conventions.attributes import decoded
+from traces.conventions.attributes import json_value
 from traces.conventions.names import SPAN_TRACE_ID
-from traces.ingest.spans import Stored
+from traces.ingest.spans import StoredSpan
 
 _CODES = {"OK": "STATUS_CODE_OK", "ERROR": "STATUS_CODE_ERROR", "UNSET": "STATUS_CODE_UNSET"}
 
 
-def stored_of_file(data: bytes) -> list[Stored] | None:
+def stored_of_file(data: bytes) -> list[StoredSpan] | None:
     """The spans of a file ``traces.json``; None if it is none."""
     try:
         content = json.loads(data)
@@ -23,12 +23,12 @@ def stored_of_file(data: bytes) -> list[Stored] | None:
     return sorted(found, key=in_order)
 
 
-def in_order(span: Stored) -> tuple[bool, int]:
+def in_order(span: StoredSpan) -> tuple[bool, int]:
     """Root spans first, then by start."""
     return span["parent_span_id"] is not None, span["start_time_unix_nano"]
 
 
-def _stored(span: dict[str, Any]) -> Stored:
+def _stored(span: dict[str, Any]) -> StoredSpan:
     if "context" in span:
         return _of_version_2(span)
     identified = {
@@ -50,9 +50,9 @@ def _stored(span: dict[str, Any]) -> Stored:
     }
 
 
-def _of_version_2(span: dict[str, Any]) -> Stored:
+def _of_version_2(span: dict[str, Any]) -> StoredSpan:
     context = span["context"]
-    trace_id = decoded(span["attributes"].get(SPAN_TRACE_ID)) or ""
+    trace_id = json_value(span["attributes"].get(SPAN_TRACE_ID)) or ""
     return {
         "trace_id": _of_hexadecimal(context["trace_id"] or trace_id.removeprefix("tr-"), 16),
         "span_id": _of_hexadecimal(context["span_id"], 8),

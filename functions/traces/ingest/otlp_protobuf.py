@@ -79,8 +79,8 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
             raise Malformed
 
 
-def _messages(data: memoryview, wanted: int) -> Iterator[memoryview]:
-    return (value for number, kind, value in _fields(data) if (number, kind) == (wanted, _BYTES))
+def _messages(data: memoryview, field: int) -> Iterator[memoryview]:
+    return (value for number, kind, value in _fields(data) if (number, kind) == (field, _BYTES))
 
 
 def _resource_spans(data: memoryview) -> ResourceSpans:

@@ -7,7 +7,7 @@ import json
 from typing import Any, Final
 
 from mlcore.repos.traces.span_packs import Node
-from traces.conventions.attributes import decoded, dumped
+from traces.conventions.attributes import json_text, json_value
 from traces.conventions.names import (
     SPAN_COST,
     SPAN_MODEL,
@@ -23,14 +23,14 @@ _STATUS: Final = {1: "STATUS_CODE_OK", 2: "STATUS_CODE_ERROR"}
 _SHORT_STATUS: Final = {"STATUS_CODE_OK": "OK", "STATUS_CODE_ERROR": "ERROR"}
 MODEL_LENGTH: Final = 500
 
-Stored = dict[str, Any]
+StoredSpan = dict[str, Any]
 
 
 class Inconvertible(ValueError):
     """The span has no id, or a longer one than OpenTelemetry allows."""
 
 
-def stored(span: otlp.Span, service: str | None = None) -> Stored:
+def of_otlp(span: otlp.Span, service: str | None = None) -> StoredSpan:
     """What is stored of a span.
 
     Args:
@@ -43,11 +43,11 @@ def stored(span: otlp.Span, service: str | None = None) -> Stored:
         raise Inconvertible
     trace_id = trace_id_of(span)
     parent = _number(span.parent_span_id)
-    attributes = {key: dumped(value) for key, value in span.attributes.items()}
-    attributes[SPAN_TRACE_ID] = dumped(trace_id)
+    attributes = {key: json_text(value) for key, value in span.attributes.items()}
+    attributes[SPAN_TRACE_ID] = json_text(trace_id)
     if service and not parent:
-        attributes["service.name"] = dumped(service)
-    found: Stored = {
+        attributes["service.name"] = json_text(service)
+    found: StoredSpan = {
         "trace_id": _base64(_number(span.trace_id), 16),
         "span_id": _base64(_number(span.span_id), 8),
         "parent_span_id": _base64(parent, 8) if parent else None,
@@ -84,12 +84,12 @@ def trace_id_of(span: otlp.Span) -> str:
     return f"tr-{_number(span.trace_id):032x}"
 
 
-def content(span: Stored) -> str:
+def content(span: StoredSpan) -> str:
     """As MLflow's server writes it: filters of searches look into this text."""
     return json.dumps(span, ensure_ascii=False, default=str)
 
 
-def node(span: Stored) -> Node:
+def node(span: StoredSpan) -> Node:
     """[id, end, parent id, start, usage, cost, name, type, status, model, provider]."""
     attributes = span["attributes"]
     parent = span["parent_span_id"]
@@ -101,7 +101,7 @@ def node(span: Stored) -> Node:
         _object(attributes.get(SPAN_USAGE)),
         _object(attributes.get(SPAN_COST)),
         span["name"],
-        decoded(attributes.get(SPAN_TYPE)),
+        json_value(attributes.get(SPAN_TYPE)),
         _SHORT_STATUS.get(span["status"]["code"], "UNSET"),
         _dimension(attributes.get(SPAN_MODEL)),
         _dimension(attributes.get(SPAN_PROVIDER)),
@@ -114,13 +114,13 @@ def hexadecimal(text: str) -> str:
 
 def text_of(value: Any) -> Any:
     """What JSON text says if that is a text; else the value as it is."""
-    found = decoded(value)
+    found = json_value(value)
     return found if isinstance(found, str) else value
 
 
 def _once(value: str) -> str:
     """Without the second encoding of values that came as JSON text already."""
-    inner = decoded(value)
+    inner = json_value(value)
     if isinstance(inner, str):
         try:
             if isinstance(json.loads(inner), str | dict | list):
@@ -131,7 +131,7 @@ def _once(value: str) -> str:
 
 
 def _object(value: Any) -> dict[str, Any] | None:
-    found = decoded(value) if isinstance(value, str) else value
+    found = json_value(value) if isinstance(value, str) else value
     return found if isinstance(found, dict) else None
 
 

@@ -20,7 +20,7 @@ UNDECIDED = ("IN_PROGRESS", "STATE_UNSPECIFIED")
 Texts = Mapping[str, str]
 
 
-class Given(NamedTuple):
+class Report(NamedTuple):
     """What was told about a trace itself. A time is in milliseconds."""
 
     request_time: int
@@ -32,49 +32,49 @@ class Given(NamedTuple):
 
     @property
     def text(self) -> str:
-        told = {name: value for name, value in self._asdict().items() if value is not None}
-        return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        fields = {name: value for name, value in self._asdict().items() if value is not None}
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-def given_of(info: Info) -> Given | None:
-    return None if info.given is None else Given(**json.loads(info.given))
+def report_of(info: Info) -> Report | None:
+    return None if info.given is None else Report(**json.loads(info.given))
 
 
-def info(given: Given | None, told: Facts | None, first_pack: str | None) -> Info:
+def info(report: Report | None, span_facts: Facts | None, first_pack: str | None) -> Info:
     """What is shown of a trace about which something is known."""
-    root = told.root if told else None
-    text = given.text if given else None
-    if given is None:
-        given = Given(told.start if told else 0)
-    duration = given.execution_duration
-    if duration is None and told and told.end:
-        duration = told.end - given.request_time
+    root = span_facts.root if span_facts else None
+    text = report.text if report else None
+    if report is None:
+        report = Report(span_facts.start if span_facts else 0)
+    duration = report.execution_duration
+    if duration is None and span_facts and span_facts.end:
+        duration = span_facts.end - report.request_time
     return Info(
-        request_time=given.request_time,
+        request_time=report.request_time,
         execution_duration=duration,
-        state=root.state if root and given.state in UNDECIDED else given.state,
-        client_request_id=given.client_request_id,
-        request_preview=_first(given.request_preview, root.request if root else None),
-        response_preview=_first(given.response_preview, root.response if root else None),
+        state=root.state if root and report.state in UNDECIDED else report.state,
+        client_request_id=report.client_request_id,
+        request_preview=_first(report.request_preview, root.request if root else None),
+        response_preview=_first(report.response_preview, root.response if root else None),
         given=text,
-        facts=told.text if told else None,
+        facts=span_facts.text if span_facts else None,
         first_pack=first_pack,
     )
 
 
-def with_given(trace: StoredTrace, given: Given, tags: Texts, metadata: Texts) -> Change:
+def with_report(trace: StoredTrace, report: Report, tags: Texts, metadata: Texts) -> Change:
     """The trace after something was told about it."""
-    told = facts.parse(trace.info.facts)
-    if told:
-        told = masked(told, tags, metadata)
+    span_facts = facts.parse(trace.info.facts)
+    if span_facts:
+        span_facts = masked(span_facts, tags, metadata)
     sets = {
         "tags": _changed(trace.document.texts("tags"), tags),
         "trace_metadata": _changed(trace.document.texts("trace_metadata"), metadata),
     }
-    return Change(info(given, told, trace.info.first_pack), sets)
+    return Change(info(report, span_facts, trace.info.first_pack), sets)
 
 
-def with_facts(trace: StoredTrace, told: Facts, first_pack: str | None) -> Change | None:
+def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) -> Change | None:
     """The trace after spans came; None if it is so already.
 
     Args:
@@ -83,38 +83,40 @@ def with_facts(trace: StoredTrace, told: Facts, first_pack: str | None) -> Chang
     before = facts.parse(trace.info.facts)
     tags = trace.document.texts("tags")
     metadata = trace.document.texts("trace_metadata")
-    hidden = {*told.masked}
+    hidden = {*span_facts.masked}
     for present, was, now in (
-        (tags, before.tag_texts() if before else {}, told.tag_texts()),
-        (metadata, before.metadata_texts() if before else {}, told.metadata_texts()),
+        (tags, before.tag_texts() if before else {}, span_facts.tag_texts()),
+        (metadata, before.metadata_texts() if before else {}, span_facts.metadata_texts()),
     ):
         hidden |= {key for key in now if key in present and key not in was}
-    told = told._replace(masked=tuple(sorted(hidden)))
-    shown = info(given_of(trace.info), told, first_pack)
+    span_facts = span_facts._replace(masked=tuple(sorted(hidden)))
+    shown = info(report_of(trace.info), span_facts, first_pack)
     sets = {
-        "tags": _changed(tags, {**_shown(told.tag_texts(), hidden), SPANS_LOCATION_TAG: IN_STORE}),
-        "trace_metadata": _changed(metadata, _shown(told.metadata_texts(), hidden)),
+        "tags": _changed(
+            tags, {**_shown(span_facts.tag_texts(), hidden), SPANS_LOCATION_TAG: IN_STORE}
+        ),
+        "trace_metadata": _changed(metadata, _shown(span_facts.metadata_texts(), hidden)),
     }
     if shown == trace.info and not any(sets.values()):
         return None
     return Change(shown, sets)
 
 
-def masked(told: Facts, tags: Texts, metadata: Texts) -> Facts:
+def masked(span_facts: Facts, tags: Texts, metadata: Texts) -> Facts:
     """The facts after these tags and metadata were set or deleted otherwise."""
-    hidden = {*told.masked, *(told.tag_texts().keys() & tags.keys())}
-    hidden |= told.metadata_texts().keys() & metadata.keys()
-    return told._replace(masked=tuple(sorted(hidden)))
+    hidden = {*span_facts.masked, *(span_facts.tag_texts().keys() & tags.keys())}
+    hidden |= span_facts.metadata_texts().keys() & metadata.keys()
+    return span_facts._replace(masked=tuple(sorted(hidden)))
 
 
-def first_maps(told: Facts, experiment: Experiment, trace_id: str) -> dict[str, Texts]:
+def first_maps(span_facts: Facts, experiment: Experiment, trace_id: str) -> dict[str, Texts]:
     """Tags and metadata of a trace of which only spans have come."""
     tags = {
         **artifact_location(experiment, trace_id),
-        **told.tag_texts(),
+        **span_facts.tag_texts(),
         SPANS_LOCATION_TAG: IN_STORE,
     }
-    return {"tags": tags, "trace_metadata": told.metadata_texts()}
+    return {"tags": tags, "trace_metadata": span_facts.metadata_texts()}
 
 
 def artifact_location(experiment: Experiment, trace_id: str) -> dict[str, str]:

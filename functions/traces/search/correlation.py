@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import search as trace_search
 from mlcore.search.trace_filter import Filter, parse_filter
 from traces import messages as m
@@ -24,13 +24,13 @@ def calculate_trace_filter_correlation(
     texts = [message.filter_string1, message.filter_string2]
     filters = [parse_filter(f"{base} and {text}" if base else text) for text in texts]
     population = parse_filter(base)
-    owners = asked_for(message.experiment_ids)
+    owners = canonical_ids(message.experiment_ids)
 
     def accepts(experiment: Experiment) -> bool:
         return experiment.workspace == request.workspace
 
-    def ids(wanted: Filter) -> set[str]:
-        return {trace.trace_id for trace in trace_search.matching(owners, accepts, wanted)}
+    def ids(condition: Filter) -> set[str]:
+        return {trace.trace_id for trace in trace_search.matching(owners, accepts, condition)}
 
     first, second = map(ids, filters)
     total, joint = len(ids(population)), len(first & second)

@@ -15,7 +15,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Trace
 from mlcore.http import Request
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces
@@ -60,7 +60,7 @@ def query_trace_metrics(message: m.QueryTraceMetrics, request: Request) -> dict[
         raise errors.InvalidParameterValue(
             "start_time_ms and end_time_ms are required if time_interval_seconds is set"
         )
-    owners = asked_for(message.experiment_ids)
+    owners = canonical_ids(message.experiment_ids)
     filters = [language.parse_filter(text, query.view) for text in message.filters]
     window = Window(
         -(2**63) if start is None else start,

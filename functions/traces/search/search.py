@@ -10,7 +10,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Trace
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import search as trace_search
 from mlcore.responses import traces as responses
 from mlcore.search import trace_match
@@ -39,8 +39,8 @@ def search_traces_v2(message: m.SearchTraces, request: Request) -> dict[str, Any
     return _answer([responses.trace_info_v2(trace) for trace in page.traces], page.token)
 
 
-def _answer(found: list[dict[str, Any]], token: str | None) -> dict[str, Any]:
-    answer: dict[str, Any] = {"traces": found} if found else {}
+def _answer(infos: list[dict[str, Any]], token: str | None) -> dict[str, Any]:
+    answer: dict[str, Any] = {"traces": infos} if infos else {}
     if token:
         answer["next_page_token"] = token
     return answer
@@ -58,7 +58,7 @@ def _search(
     limits.check_searched(experiment_ids)
     ordering = parse_order_by(message.order_by)
     wanted = parse_filter(message.filter)
-    owners = asked_for(experiment_ids)
+    owners = canonical_ids(experiment_ids)
     query = [sorted(owners), message.filter, list(message.order_by)]
     position = paging.position_of(message.page_token, query)
     after = None if position is None else trace_match.restore_key(position, ordering)

@@ -13,8 +13,8 @@ from traces.ingest import facts, otlp, spans
 from traces.ingest.facts import Facts
 
 
-def span(number: int, parent: int, attributes: dict[str, str]) -> spans.Stored:
-    return spans.stored(
+def span(number: int, parent: int, attributes: dict[str, str]) -> spans.StoredSpan:
+    return spans.of_otlp(
         otlp.Span(
             b"\1" * 16,
             number.to_bytes(8, "big"),

@@ -47,7 +47,7 @@ def handled(attempt: int = 1) -> bool:
     record = {
         "messageId": "m",
         "receiptHandle": "r",
-        "body": message.written(WANTED),
+        "body": message.text(WANTED),
         "attributes": {"ApproximateReceiveCount": str(attempt)},
     }
     answer = app.handler({"Records": [record]}, None)

@@ -23,7 +23,7 @@ from mlcore.policies import file_rights
 from mlcore.policies.access import Access, absent
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.registry import may_read_version
-from mlcore.policies.requests import Policy, inherited, named, on_runs
+from mlcore.policies.requests import Policy, inherited, on_runs, subject
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import model_versions
 from mlcore.repos.runs import runs
@@ -132,7 +132,7 @@ def files_of_run(action: str) -> Policy:
     """The run that a message names, by either of its two names."""
 
     def policy(access: Access, message: Any) -> bool:
-        run_id = message.run_id or named(message, "run_uuid", "run_id")
+        run_id = message.run_id or subject(message, "run_uuid", "run_id")
         return files_of_runs(access, [run_id], action)
 
     return policy

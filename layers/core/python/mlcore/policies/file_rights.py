@@ -45,7 +45,7 @@ def around(key: str, *, tree: bool = False) -> list[Place]:
         tree: also the places below the key.
     """
     own = own_place(key)
-    found = [] if own is None else [own]
+    places = [] if own is None else [own]
     claims = [
         claim
         for claim in locations.overlapping([key])
@@ -54,8 +54,8 @@ def around(key: str, *, tree: bool = False) -> list[Place]:
     there = locations.there(claims) if claims else set()
     for claim in claims:
         if claim.experiment_id is not None and claim.holder in there:
-            found.append(Place(claim.experiment_id, claim.path))
-    return _named(list(dict.fromkeys(found)), key)
+            places.append(Place(claim.experiment_id, claim.path))
+    return _named(list(dict.fromkeys(places)), key)
 
 
 def own_place(key: str) -> Place | None:
@@ -71,9 +71,9 @@ def own_place(key: str) -> Place | None:
     return None
 
 
-def _named(found: list[Place], key: str) -> list[Place]:
+def _named(places: list[Place], key: str) -> list[Place]:
     """Where experiments share one place, a folder in it is that one's whose run or model it is."""
-    shared = {place.path for place in found if sum(one.path == place.path for one in found) > 1}
+    shared = {place.path for place in places if sum(one.path == place.path for one in places) > 1}
     for path in shared:
         rest = Place("", path).rest(key)
         owner = None
@@ -82,13 +82,15 @@ def _named(found: list[Place], key: str) -> list[Place]:
         elif rest[:1] == ["models"] and len(rest) > 1:
             (item,) = logged_models.find([rest[1]], locations.workspace_of(key))
             owner = None if item is None else item["experiment_id"]["S"]
-        if any(place == Place(owner or "", path) for place in found):
-            found = [one for one in found if one.path != path or one.experiment_id == owner]
-    return found
+        if any(place == Place(owner or "", path) for place in places):
+            places = [one for one in places if one.path != path or one.experiment_id == owner]
+    return places
 
 
-def may(access: Access, found: Iterable[Place], action: str) -> bool:
-    return all(access.allows(Requirement(EXPERIMENT, each.experiment_id, action)) for each in found)
+def may(access: Access, places: Iterable[Place], action: str) -> bool:
+    return all(
+        access.allows(Requirement(EXPERIMENT, each.experiment_id, action)) for each in places
+    )
 
 
 def check_choice(access: Access, location: str) -> None:

@@ -17,8 +17,8 @@ from mlcore.policies.requests import (
     creating,
     inherited,
     inside,
-    named,
     on_runs,
+    subject,
 )
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
@@ -40,9 +40,9 @@ def experiments_of(access: Access, trace_ids: Sequence[str]) -> list[str] | None
     return _experiments(traces.find_many(trace_ids, access.workspace))
 
 
-def _experiments(found: Sequence[StoredTrace | None]) -> list[str] | None:
-    known = [trace.experiment.experiment_id for trace in found if trace is not None]
-    return known if len(known) == len(found) else None
+def _experiments(records: Sequence[StoredTrace | None]) -> list[str] | None:
+    known = [trace.experiment.experiment_id for trace in records if trace is not None]
+    return known if len(known) == len(records) else None
 
 
 def on_traces(access: Access, trace_ids: Sequence[str], action: str) -> bool:
@@ -75,7 +75,7 @@ def on_trace(action: str) -> Policy:
 
 
 def start(access: Access, message: Any) -> bool:
-    return access.allows(*creating(named(message, "experiment_id"), TRACE))
+    return access.allows(*creating(subject(message, "experiment_id"), TRACE))
 
 
 def start_v3(access: Access, message: Any) -> bool:
@@ -135,7 +135,7 @@ def read_many(access: Access, message: Any) -> bool:
 
 def delete(access: Access, message: Any) -> bool:
     """The traces, and the assessments of them."""
-    experiment_id = named(message, "experiment_id")
+    experiment_id = subject(message, "experiment_id")
     return access.allows(
         *inside(experiment_id, TRACE, "delete"),
         inherited(experiment_id, ASSESSMENT, "delete", "update"),
@@ -143,7 +143,7 @@ def delete(access: Access, message: Any) -> bool:
 
 
 def link_to_run(access: Access, message: Any) -> bool:
-    if not on_runs(access, [named(message, "run_id")], "update"):
+    if not on_runs(access, [subject(message, "run_id")], "update"):
         return False
     return not message.trace_ids or on_traces(access, message.trace_ids, "read")
 
@@ -188,7 +188,7 @@ def on_assessment(action: str, otherwise: str | None = None) -> Policy:
 
 
 def _id(message: Any) -> str:
-    return named(message, "trace_id", "request_id")
+    return subject(message, "trace_id", "request_id")
 
 
 read_trace = on_trace("read")

@@ -103,9 +103,9 @@ def _of_runs(
 
 
 def _of_models(
-    found: Iterator[StoredRegisteredModel], *, prompts: bool
+    models: Iterator[StoredRegisteredModel], *, prompts: bool
 ) -> Iterator[StoredModelVersion]:
-    while chunk := list(islice(found, MODELS_TOGETHER)):
+    while chunk := list(islice(models, MODELS_TOGETHER)):
         calls = [partial(_versions, model, prompts=prompts) for model in chunk]
         for reads in table.parallel(calls):
             yield from reads

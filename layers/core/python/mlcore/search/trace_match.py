@@ -236,7 +236,7 @@ def _text_test(sign: str, value: Any, budget: Budget) -> Test:
     if sign == "ILIKE":
         return ilike(value)
     if sign == "RLIKE":
-        return rlike.found(value, budget)
+        return rlike.test(value, budget)
     if sign in ("IN", "NOT IN"):
         members = frozenset(value)
         return members.__contains__ if sign == "IN" else lambda text: text not in members

@@ -29,7 +29,7 @@ def delivery_id(event_id: str, webhook_id: str) -> str:
     return str(uuid5(NAMESPACE_URL, f"mlflow-webhook:{event_id}:{webhook_id}"))
 
 
-def written(message: DeliveryMessage) -> str:
+def text(message: DeliveryMessage) -> str:
     """ASCII text."""
     text = json.dumps({**message._asdict(), "event": str(message.event)})
     if len(text) <= PLAIN_BYTES:

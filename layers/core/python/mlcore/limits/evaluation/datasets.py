@@ -22,37 +22,37 @@ def digest(name: str, last_update_time: int) -> str:
     return hashlib.sha256(f"{name}:{last_update_time}".encode()).hexdigest()[:8]
 
 
-def record_id(dataset_id: str, given: Mapping[str, Any]) -> str:
+def record_id(dataset_id: str, fields: Mapping[str, Any]) -> str:
     """The same for the same inputs: so they are found again, and a repeated request finds what it
     has written."""
-    inputs = json.dumps(given.get("inputs", {}), sort_keys=True)
+    inputs = json.dumps(fields.get("inputs", {}), sort_keys=True)
     return "dr-" + hashlib.sha256(f"{dataset_id}:{inputs}".encode()).hexdigest()[:32]
 
 
-def check_record(given: Any) -> Json:
+def check_record(fields: Any) -> Json:
     """A record as a request has it. Raises InvalidParameterValue."""
-    if not isinstance(given, dict):
+    if not isinstance(fields, dict):
         raise InvalidParameterValue("Each dataset record must be a JSON object.")
     for field in ("inputs", "expectations", "tags"):
-        value = given.get(field)
+        value = fields.get(field)
         if value is not None and not isinstance(value, dict):
             raise InvalidParameterValue(f"The '{field}' of a dataset record must be a JSON object.")
-    if "inputs" in given and given["inputs"] is None:
+    if "inputs" in fields and fields["inputs"] is None:
         raise InvalidParameterValue("inputs must be provided")
-    _source(given.get("source"))
-    return given
+    _source(fields.get("source"))
+    return fields
 
 
 def new_record(
-    dataset_id: str, given: Mapping[str, Any], now_ms: int, number: int
+    dataset_id: str, fields: Mapping[str, Any], now_ms: int, number: int
 ) -> EvaluationRecord:
-    tags = given.get("tags")
+    tags = fields.get("tags")
     user = (tags or {}).get(USER_TAG)
-    source = _source(given.get("source"))
+    source = _source(fields.get("source"))
     content = {
-        "inputs": given.get("inputs", {}),
-        "outputs": given.get("outputs", {}),
-        "expectations": given.get("expectations"),
+        "inputs": fields.get("inputs", {}),
+        "outputs": fields.get("outputs", {}),
+        "expectations": fields.get("expectations"),
         "tags": tags or {},
         "source": source,
         "source_id": _source_id(source),
@@ -62,20 +62,20 @@ def new_record(
         "last_updated_by": user,
     }
     return EvaluationRecord(
-        record_id(dataset_id, given), dataset_id, now_ms, number, _without_none(content)
+        record_id(dataset_id, fields), dataset_id, now_ms, number, _without_none(content)
     )
 
 
-def merged(record: EvaluationRecord, given: Mapping[str, Any], now_ms: int) -> EvaluationRecord:
+def merged(record: EvaluationRecord, fields: Mapping[str, Any], now_ms: int) -> EvaluationRecord:
     """Outputs are replaced if there are any, expectations and tags joined; the source stays."""
     content = dict(record.content)
-    if "outputs" in given:
-        content["outputs"] = given["outputs"]
-    if given.get("expectations"):
-        content["expectations"] = {**content.get("expectations", {}), **given["expectations"]}
-    if given.get("tags"):
-        content["tags"] = {**content["tags"], **given["tags"]}
-        content["last_updated_by"] = given["tags"].get(USER_TAG, content.get("last_updated_by"))
+    if "outputs" in fields:
+        content["outputs"] = fields["outputs"]
+    if fields.get("expectations"):
+        content["expectations"] = {**content.get("expectations", {}), **fields["expectations"]}
+    if fields.get("tags"):
+        content["tags"] = {**content["tags"], **fields["tags"]}
+        content["last_updated_by"] = fields["tags"].get(USER_TAG, content.get("last_updated_by"))
     content["last_update_time"] = now_ms
     return record._replace(content=_without_none(content))
 
@@ -123,15 +123,15 @@ def last_user(records: Iterable[Mapping[str, Any]]) -> str | None:
     return users[-1] if users else None
 
 
-def _source(given: Any) -> Json | None:
-    if not given:
+def _source(fields: Any) -> Json | None:
+    if not fields:
         return None
-    if not isinstance(given, dict):
+    if not isinstance(fields, dict):
         raise InvalidParameterValue("The 'source' of a dataset record must be a JSON object.")
-    unknown = sorted(given.keys() - {"source_type", "source_data"})
+    unknown = sorted(fields.keys() - {"source_type", "source_data"})
     if unknown:
         raise InvalidParameterValue(f"The source of a dataset record has no {unknown}.")
-    kind, data = given.get("source_type"), given.get("source_data")
+    kind, data = fields.get("source_type"), fields.get("source_data")
     if not isinstance(kind, str) or not isinstance(data, dict | None):
         raise InvalidParameterValue(
             "The source of a dataset record needs a 'source_type' and may have 'source_data', "

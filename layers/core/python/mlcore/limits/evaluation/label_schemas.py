@@ -38,8 +38,8 @@ def check_instruction(instruction: str | None) -> None:
         )
 
 
-def check_input(given: Input) -> None:
-    for kind, fields in given.items():
+def check_input(question: Input) -> None:
+    for kind, fields in question.items():
         _CHECKS[kind](fields)
 
 

@@ -17,7 +17,7 @@ from mlcore.settle import Conflict
 
 def create(issue: Issue) -> None:
     """One transaction: the issue, whose id is new, and its place."""
-    place = entity_refs.made(issue.issue_id, issue.experiment_id)
+    place = entity_refs.put(issue.issue_id, issue.experiment_id)
     table.transact([Put(_item(issue)), place], new_ulid())
 
 

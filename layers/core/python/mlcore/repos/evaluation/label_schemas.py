@@ -22,7 +22,7 @@ class NameTaken(Exception):
 
 def create(schema: LabelSchema) -> None:
     """One transaction: the schema, whose id is new, its name and its place. Raises NameTaken."""
-    place = entity_refs.made(schema.schema_id, schema.experiment_id)
+    place = entity_refs.put(schema.schema_id, schema.experiment_id)
     try:
         table.transact([_named(schema), Put(_item(schema)), place], new_ulid())
     except TransactionFailed as failed:

@@ -27,7 +27,7 @@ class NameTaken(Exception):
 
 def create(queue: ReviewQueue) -> None:
     """One transaction: the queue, whose id is new, its name and its place. Raises NameTaken."""
-    place = entity_refs.made(queue.queue_id, queue.experiment_id)
+    place = entity_refs.put(queue.queue_id, queue.experiment_id)
     try:
         table.transact([_named(queue), Put(_item(queue)), place], new_ulid())
     except TransactionFailed as failed:

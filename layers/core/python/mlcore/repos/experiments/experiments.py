@@ -72,7 +72,7 @@ def find_many(experiment_ids: Sequence[str]) -> list[Experiment | None]:
     """In the order of the ids; one BatchGetItem for each hundred."""
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
     return [
-        found(experiment_id, item)
+        entity_of(experiment_id, item)
         for experiment_id, item in zip(experiment_ids, items, strict=True)
     ]
 
@@ -308,7 +308,7 @@ MAPS: document.Maps = {
 """The map attributes of ``E#META``; the owner of its children is (experiment id,)."""
 
 
-def found(experiment_id: str, item: Raw | None) -> Experiment | None:
+def entity_of(experiment_id: str, item: Raw | None) -> Experiment | None:
     if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
         item = _default_item()
     return None if item is None else of_item(item).experiment

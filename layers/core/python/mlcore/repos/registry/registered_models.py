@@ -146,13 +146,13 @@ def delete_tag(stored: StoredRegisteredModel, key: str) -> None:
 
 
 def saying(
-    said: str | None, attribute: TextAttribute[str | None] = RegisteredModelItem.event
+    event: str | None, attribute: TextAttribute[str | None] = RegisteredModelItem.event
 ) -> Callable[[Update], None]:
     """Lets a write announce itself to webhooks, by this attribute of the item that it writes."""
 
     def complete(update: Update) -> None:
-        if said is not None:
-            update.set(attribute, said)
+        if event is not None:
+            update.set(attribute, event)
 
     return complete
 

@@ -236,15 +236,15 @@ def metrics(document: Document) -> dict[str, Metric]:
     return {key: points.parse_latest(key, text) for key, text in document.texts("metrics").items()}
 
 
-def set_stage(run: StoredRun, wanted: str) -> None:
+def set_stage(run: StoredRun, target: str) -> None:
     """Deletes or restores one run, whatever its stage is now."""
     item = run.item
     change = Update()
     document.touch(change)
-    change.set(RunItem.stage, wanted)
+    change.set(RunItem.stage, target)
     change.set(RunItem.epoch, run.experiment.epoch)
-    change.set(RunItem.lsi1sk, keys.lsi1_run(wanted, item.start_time, item.run_id))
-    if wanted == DELETED:
+    change.set(RunItem.lsi1sk, keys.lsi1_run(target, item.start_time, item.run_id))
+    if target == DELETED:
         change.set(RunItem.deleted_time, now_ms())
     else:
         change.remove(RunItem.deleted_time)

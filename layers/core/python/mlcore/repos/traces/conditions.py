@@ -27,7 +27,7 @@ class Conditions:
 
     def __init__(
         self,
-        wanted: Filter,
+        condition: Filter,
         links: Mapping[str, Collection[str]],
         experiment_ids: Sequence[str],
         accepts: Accepts,
@@ -36,15 +36,15 @@ class Conditions:
         Args:
             links: the ids of the traces that are linked to each run of the filter.
         """
-        self._wanted = wanted
+        self._wanted = condition
         self._links = links
         budget = Budget()
-        self._holds = trace_match.own_test(wanted.own, budget)
-        self._span_holds = trace_match.span_test(wanted.spans, wanted.spans_from, budget)
+        self._holds = trace_match.own_test(condition.own, budget)
+        self._span_holds = trace_match.span_test(condition.spans, condition.spans_from, budget)
         self._assessed = _Assessed(
             [
                 (trace_match.assessment_test(one, budget), one.operator != "IS NULL")
-                for one in wanted.assessed
+                for one in condition.assessed
             ],
             experiment_ids,
             accepts,
@@ -126,12 +126,12 @@ def _session(trace: Trace) -> str | None:
 
 
 def _with_spans(
-    rows: list[Checked], wanted: Filter, holds: Callable[[Node, str], bool]
+    rows: list[Checked], condition: Filter, holds: Callable[[Node, str], bool]
 ) -> list[Checked]:
     """The traces that have a span that meets all conditions on spans."""
-    if not wanted.spans:
+    if not condition.spans:
         return rows
-    whole = trace_match.reads_content(wanted.spans)
+    whole = trace_match.reads_content(condition.spans)
 
     def has_one(trace: StoredTrace) -> bool:
         owner = span_packs.Owner(

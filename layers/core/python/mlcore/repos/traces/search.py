@@ -80,11 +80,11 @@ Row = tuple[Key, Trace]
 def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
     """The first matches after ``query.after``, at most ``query.limit``. Two round trips for the
     newest traces of an experiment."""
-    wanted = query.wanted
-    accesses = trace_plan.accesses(wanted)
+    condition = query.wanted
+    accesses = trace_plan.accesses(condition)
     if trace_match.newest_first(query.ordering) and not accesses:
         return _stream(experiment_ids, accepts, query)
-    through, window = _through(wanted.own), Window(wanted.earliest, wanted.latest)
+    through, window = _through(condition.own), Window(condition.earliest, condition.latest)
     listings = {one: trace_index.listed(one, through, window) for one in experiment_ids}
     found: list[Experiment | None] = []
     pending: dict[str, set[Place] | None] = {}
@@ -102,12 +102,12 @@ def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[
     calls: list[Callable[[], object]] = [read_experiments]
     if not any(isinstance(access, Ids) for access in accesses):
         calls += [partial(one.read, SMALL_TRACES + 1) for one in listings.values()]
-    calls += [partial(read_links, run_id) for run_id in dict.fromkeys(wanted.runs)]
+    calls += [partial(read_links, run_id) for run_id in dict.fromkeys(condition.runs)]
     if any(map(trace_plan.is_asynchronous, accesses)):
         calls += [partial(read_pending, one) for one in experiment_ids]
     table.parallel(calls)
     rows: list[Row] = []
-    conditions = Conditions(wanted, links, experiment_ids, accepts)
+    conditions = Conditions(condition, links, experiment_ids, accepts)
     for experiment in found:
         if experiment is None or not accepts(experiment):
             continue
@@ -125,11 +125,11 @@ def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[
     return heapq.nsmallest(query.limit, rows, key=itemgetter(0))
 
 
-def matching(experiment_ids: Sequence[str], accepts: Accepts, wanted: Filter) -> Iterator[Trace]:
+def matching(experiment_ids: Sequence[str], accepts: Accepts, condition: Filter) -> Iterator[Trace]:
     """The traces that a filter accepts, newest first."""
-    links = dict(zip(wanted.runs, _links(wanted.runs), strict=True))
-    conditions = Conditions(wanted, links, experiment_ids, accepts)
-    records = _records(experiment_ids, accepts, wanted, None, READ_TOGETHER)
+    links = dict(zip(condition.runs, _links(condition.runs), strict=True))
+    conditions = Conditions(condition, links, experiment_ids, accepts)
+    records = _records(experiment_ids, accepts, condition, None, READ_TOGETHER)
     return _accepted(records, conditions)
 
 
@@ -147,13 +147,13 @@ def _candidates(
 def _records(
     experiment_ids: Sequence[str],
     accepts: Accepts,
-    wanted: Filter,
+    condition: Filter,
     after: trace_pages.Place | None,
     page: int,
 ) -> Iterator[StoredTrace]:
-    window = Window(wanted.earliest, wanted.latest)
+    window = Window(condition.earliest, condition.latest)
     return trace_pages.newest_first(
-        experiment_ids, accepts, window, after, page, _through(wanted.own)
+        experiment_ids, accepts, window, after, page, _through(condition.own)
     )
 
 
@@ -171,11 +171,11 @@ def _accepted(records: Iterable[StoredTrace], conditions: Conditions) -> Iterato
 
 def _stream(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
     """Newest first without a condition that an index knows: pages until enough match."""
-    wanted = query.wanted
+    condition = query.wanted
     key_of = trace_match.sort_key(query.ordering)
     place = newest_place(query.after)
-    conditions = Conditions(wanted, {}, experiment_ids, accepts)
-    records = _records(experiment_ids, accepts, wanted, place, min(query.limit, READ_TOGETHER))
+    conditions = Conditions(condition, {}, experiment_ids, accepts)
+    records = _records(experiment_ids, accepts, condition, place, min(query.limit, READ_TOGETHER))
     found = _accepted(records, conditions)
     rows = [(key_of(trace), trace) for trace in islice(found, query.limit)]
     for experiment_id in experiment_ids:

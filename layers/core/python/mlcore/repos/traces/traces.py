@@ -127,12 +127,12 @@ def find_or_place(
         ]
     )
     ttl_policy.learn(setting)
-    experiment = experiments.found(experiment_id, meta)
+    experiment = experiments.entity_of(experiment_id, meta)
     if item is None and reference is not None:
         other = TraceReference.of(reference).experiment_id
         if other != known:
             return experiment, _read([(other, trace_id)]).get(trace_id)
-    owner = experiments.found(known, elsewhere)
+    owner = experiments.entity_of(known, elsewhere)
     if item is None or owner is None:
         return experiment, None
     return experiment, of_item(item, owner)
@@ -362,7 +362,7 @@ def _read(places: Sequence[tuple[str, str]]) -> dict[str, StoredTrace | None]:
     wanted = [keys.trace(*place) for place in places]
     items = table.batch_get([*wanted, *map(keys.experiment, experiment_ids)])
     metas = dict(zip(experiment_ids, items[len(wanted) :], strict=True))
-    owners = {one: experiments.found(one, meta) for one, meta in metas.items()}
+    owners = {one: experiments.entity_of(one, meta) for one, meta in metas.items()}
     found: dict[str, StoredTrace | None] = {}
     for (experiment_id, trace_id), item in zip(places, items[: len(wanted)], strict=True):
         owner = owners[experiment_id]

@@ -266,8 +266,8 @@ def _change_permissions(role_id: int, edit: Edit) -> None:
     settle("role", attempt)
 
 
-def _leveled(held: RolePermission, permission: str) -> RolePermission:
-    return held._replace(grant=held.grant._replace(permission=permission))
+def _leveled(entry: RolePermission, permission: str) -> RolePermission:
+    return entry._replace(grant=entry.grant._replace(permission=permission))
 
 
 def _name(role: Role) -> Raw:

@@ -111,11 +111,11 @@ def registered_model(place: Key, workspace: str) -> None:
         raise Conflict from failed
 
 
-def webhook(found: Webhook, workspace: str) -> None:
+def webhook(entity: Webhook, workspace: str) -> None:
     """The webhook, its secret sealed for the place that it comes to."""
-    secret = sealing.sealed(sealing.opened(found), workspace, found.webhook_id)
-    webhook_items.put(found._replace(workspace=workspace, sealed_secret=secret))
-    webhook_items.delete(found)
+    secret = sealing.sealed(sealing.opened(entity), workspace, entity.webhook_id)
+    webhook_items.put(entity._replace(workspace=workspace, sealed_secret=secret))
+    webhook_items.delete(entity)
 
 
 def _name_workspace(place: Key, workspace: str) -> None:

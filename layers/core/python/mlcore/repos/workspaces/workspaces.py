@@ -104,7 +104,7 @@ def create(workspace: Workspace) -> None:
         ) from failed
 
 
-def change(name: str, changed: Mapping[str, str]) -> Workspace:
+def change(name: str, values: Mapping[str, str]) -> Workspace:
     """Sets fields, given by their names in :class:`Workspace`; "" clears all but the description.
 
     Raises:
@@ -115,7 +115,7 @@ def change(name: str, changed: Mapping[str, str]) -> Workspace:
     update.set(WorkspaceItem.name, name)
     update.set(WorkspaceItem.updated_at, now_ms())
     update.add(WorkspaceItem.version, 1)
-    for field, value in changed.items():
+    for field, value in values.items():
         attribute = _CHANGEABLE[field]
         if value or attribute is WorkspaceItem.description:
             update.set(attribute, value)
