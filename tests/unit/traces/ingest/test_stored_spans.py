@@ -16,7 +16,7 @@ from traces.ingest import arrivals, otlp, spans
 
 pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
 
-from tests.unit.traces.test_otlp import VALUES
+from tests.unit.traces.ingest.test_otlp import VALUES
 
 
 def named_by(convention: Convention) -> list[str]:
