@@ -16,7 +16,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.models.base import KEY
 from mlcore.models.runs import RunMetricBatch
 from mlcore.repos.document import Owner

@@ -29,7 +29,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.entities import ACTIVE
+from mlcore.entities.stages import ACTIVE
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children

@@ -20,7 +20,7 @@ from indexer import history_items
 from mlcore import artifacts, paging
 from mlcore.db import keys
 from mlcore.db.table import Table, table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.repos.runs import history, history_files, history_pages, point_places
 from mlcore.repos.runs import points as encoded
 from mlcore.repos.runs.point_places import Order

@@ -17,7 +17,7 @@ from typing import Final
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
 from mlcore.models.base import Item
 from mlcore.models.runs import RunMetricBatch, RunMetricFile, RunMetricHistory

@@ -20,7 +20,7 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
 from mlcore.models.runs import RunMetricFile
 from mlcore.repos.runs import point_columns, point_places

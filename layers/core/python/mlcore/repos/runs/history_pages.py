@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import Page, table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.models.runs import RunMetricBatch, RunMetricFile, RunMetricHistory, RunReference
 from mlcore.repos.runs import history, history_files, history_stretches, point_places
 from mlcore.repos.runs.history_stretches import Stretch

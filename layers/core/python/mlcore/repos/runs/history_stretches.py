@@ -10,7 +10,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory
 from mlcore.repos.runs import history, history_files, point_columns, point_places
 from mlcore.repos.runs.history_files import Segment

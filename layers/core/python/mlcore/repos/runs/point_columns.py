@@ -19,7 +19,7 @@ from hashlib import blake2b
 from itertools import accumulate, pairwise
 from typing import Final
 
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 
 _PACKED: Final = 1
 _PLAIN: Final = 2
