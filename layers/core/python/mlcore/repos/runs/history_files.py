@@ -30,6 +30,8 @@ SEGMENT_POINTS: Final = 4096
 DIRECTORY_BYTES: Final = 200_000
 """Of the keys and places that one item tells, before they are compressed."""
 _ENTRY_BYTES: Final = 80
+_NAME: Final = "points"
+"""Of each file, in a folder of its own: what is removed is a folder."""
 
 
 class Segment(NamedTuple):
@@ -89,25 +91,18 @@ def has_place(experiment_id: str, run_id: str) -> bool:
 
     if not artifacts.has_store():
         return False
-    path = folder(experiment_id, run_id)
+    path = f"{experiment_id}/{run_id}"
     try:
-        return artifacts.exact_path(path) == path
+        return path.count("/") == 1 and artifacts.exact_path(path) == path
     except errors.InvalidParameterValue:
         return False
-
-
-def folder(experiment_id: str, run_id: str = "") -> str:
-    """Where the files of a run are, or those of all runs of an experiment, below what only the
-    product names; in no workspace, for ids are of one kind in all."""
-    return f"history/{experiment_id}/{run_id}" if run_id else f"history/{experiment_id}"
 
 
 def store(made: Sequence[HistoryFile]) -> None:
     """Writes files; their items are to be put when that is done."""
     from mlcore import artifacts  # noqa: PLC0415 -- as above
 
-    port = artifacts.store()
-    table.parallel([partial(port.put, one.location, one.content) for one in made])
+    table.parallel([partial(artifacts.store().put, one.location, one.content) for one in made])
 
 
 def segments(item: Raw, key: str) -> list[Segment]:
@@ -121,6 +116,11 @@ def every(item: Raw) -> list[Segment]:
     told = RunMetricFile.of(item)
     listed = _directory(told.directory).values()
     return [_segment(told.location, entry) for entries in listed for entry in entries]
+
+
+def folder_of(item: Raw) -> str:
+    """The key of the folder of an item's file, in which there is nothing else."""
+    return RunMetricFile.of(item).location.rpartition("/")[0]
 
 
 def read(wanted: Iterable[Segment]) -> list[Metric]:
@@ -194,7 +194,7 @@ def _file(experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]
             named.update(digest.encode())
     file_id = named.hexdigest()
     place = keys.run_metric_file(experiment_id, run_id, file_id)
-    location = artifacts.internal("default", f"{folder(experiment_id, run_id)}/{file_id}")
+    location = f"{artifacts.history_folder(experiment_id, run_id)}/{file_id}/{_NAME}"
     told = json.dumps(directory, separators=(",", ":"), ensure_ascii=False)
     model = RunMetricFile(
         PK=place.pk,
