@@ -18,7 +18,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
 from mlcore.entities.metrics import Metric
 from mlcore.models.base import KEY
-from mlcore.models.runs import RunMetricBatch
+from mlcore.models.runs import RunMetricBatch, RunMetricHistory
 from mlcore.repos.document import Owner
 from mlcore.repos.removal import remains
 from mlcore.repos.runs import history, history_files
@@ -72,6 +72,26 @@ def pack_run(experiment_id: str, run_id: str) -> None:
 def pack_runs(runs: Sequence[Owner]) -> None:
     """:func:`pack_run` of many runs: one Query each, side by side, then the writes for all."""
     _pack(runs, 0)
+
+
+def repack_run(experiment_id: str, run_id: str) -> list[Key]:
+    """Writes the points of packs that earlier versions wrote as they are written now; the places of
+    the former, which are still there."""
+    run = (experiment_id, run_id)
+    portion = _Portion(run, [], {}, 0, more=False)
+    for item in table.query_all(
+        keys.run(experiment_id, run_id).pk,
+        prefix=keys.run_child_prefix(run_id, "MHIST"),
+        attributes=[*KEY, RunMetricHistory.key, RunMetricHistory.points],
+    ):
+        pack = RunMetricHistory.of(item)
+        if pack.points is not None:
+            portion.places.append(key_in(item))
+            found = history.points_of_pack(item, pack.key)
+            portion.series.setdefault(pack.key, []).extend(found)
+    if portion.places:
+        _put([portion])
+    return portion.places
 
 
 def _pack(runs: Sequence[Owner], least: int) -> None:

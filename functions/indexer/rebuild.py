@@ -33,7 +33,7 @@ from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import points
+from mlcore.repos.runs import history_files, points
 from mlcore.repos.runs.markers import OVERFLOW_WRITE_ID
 from mlcore.repos.traces import index as trace_index
 from mlcore.repos.workspaces import workspaces
@@ -162,10 +162,27 @@ def reindex(experiment_id: str) -> Report:
     for at in range(0, len(waiting), TOGETHER):
         together = waiting[at : at + TOGETHER]
         history_items.pack_runs([(experiment_id, run_id) for run_id in together])
+    _repack(partition)
     abandoned = _abandoned(partition)
     # They were read before the sources were: all that they may stand for has been derived by now.
     table.batch_write(deletes=[found.place for found in abandoned])
     return _report(partition, [*findings, *abandoned])
+
+
+def _repack(partition: Partition) -> None:
+    """Packs that earlier versions wrote go once nobody reads any more who began before there were
+    others: a query is no moment, and may have passed the place of the new ones."""
+    outdated: list[Key] = []
+    runs = _runs(partition)
+    while together := list(islice(runs, TOGETHER)):
+        calls = [
+            partial(history_items.repack_run, partition.experiment_id, one) for one in together
+        ]
+        for places in table.parallel(calls):
+            outdated += places
+    if outdated:
+        time.sleep(UNAWARE_SECONDS)
+        table.batch_write(deletes=outdated)
 
 
 def _partition(experiment_id: str) -> Partition:
@@ -220,7 +237,11 @@ def _left(
 ) -> list[Finding]:
     """Latest values and history of a run that do not agree."""
     run = (experiment_id, run_id)
-    found, entry = act(run), run_children.MAPS["metrics"]
+    try:
+        found = act(run)
+    except history_files.NoStore:
+        return []  # whoever looks from outside may not have been told where files are
+    entry = run_children.MAPS["metrics"]
 
     def shown(point: Metric) -> tuple[Key, Raw]:
         place = entry.place(run, point.key)

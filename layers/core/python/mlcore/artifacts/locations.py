@@ -52,7 +52,7 @@ def history_folder(experiment_id: str, run_id: str = "") -> str:
     """The key of the files with a run's history, or those of all runs of an experiment; below no
     workspace, for an experiment may leave its own."""
     path = f"history/{experiment_id}/{run_id}" if run_id else f"history/{experiment_id}"
-    return internal(DEFAULT, path)
+    return internal(DEFAULT_WORKSPACE, path)
 
 
 def internal(workspace: str, path: str) -> str:

@@ -34,6 +34,10 @@ _NAME: Final = "points"
 """Of each file, in a folder of its own: what is removed is a folder."""
 
 
+class NoStore(errors.TemporarilyUnavailable):
+    """This process was not told where files are."""
+
+
 class Segment(NamedTuple):
     """Points of one metric in a file."""
 
@@ -127,6 +131,7 @@ def read(wanted: Iterable[Segment]) -> list[Metric]:
     """The points of segments; what lies side by side in a file is one request.
 
     Raises:
+        NoStore: the environment names no store.
         TemporarilyUnavailable: a file is not there (any more), or cannot be read now.
     """
     stretches: list[list[Segment]] = []
@@ -146,6 +151,8 @@ def _end(segment: Segment) -> tuple[str, int]:
 def _read(stretch: Sequence[Segment]) -> list[Metric]:
     from mlcore import artifacts  # noqa: PLC0415 -- as above
 
+    if not artifacts.has_store():
+        raise NoStore("The files with the history of metrics are out of reach.")
     begin = stretch[0].begin
     length = sum(one.length for one in stretch)
     data = artifacts.store().read(stretch[0].location, begin, length)
