@@ -90,6 +90,11 @@ class Document(NamedTuple):
         return {**self.outside.get(attribute, {}), **inline} if self.outside else inline
 
     @property
+    def version(self) -> int:
+        """Counts the writes of the item."""
+        return int(self.item["version"]["N"])
+
+    @property
     def key(self) -> Key:
         return Key(self.item["PK"]["S"], self.item["SK"]["S"])
 
@@ -185,7 +190,7 @@ def write(
         for move in group:
             if move.path[1] in present[move.path[0]]:
                 update.remove(move.path)
-        version = int(document.item["version"]["N"]) + number_done
+        version = document.version + number_done
         update.require_equal("version", number(version))
         _move(document, update, group)
 

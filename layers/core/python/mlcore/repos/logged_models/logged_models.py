@@ -16,16 +16,15 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed, TooLarge
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, DELETED, LoggedModel, ModelMetric
 from mlcore.ids import now_ms
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag
-from mlcore.repos import document
+from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.logged_models import points as logged_model_points
-from mlcore.settle import Conflict, settle
 
 LOCATIONS_KEPT = 20_000
 
@@ -164,30 +163,30 @@ Decision = Callable[[Record], tuple[Mapping[str, Mapping[str, str]], Sequence[tu
 the write."""
 
 
-def write(read: Record, decide: Decision) -> None:
-    """Changes tags and params; decides again whenever another writer came first."""
-    current = read
+def write(read: Record, decide: Decision, *, exclusive: bool = False) -> None:
+    """Changes tags and params; decides again whenever another writer came first.
 
-    def attempt() -> None:
-        nonlocal current
+    Args:
+        exclusive: what is decided depends on the value that it replaces, so nobody may write in
+            between.
+    """
+
+    def complete(current: Record, update: Update) -> None:
+        _require_model(update)
+        if exclusive:
+            update.require_equal(LoggedModelItem.version, current.document.version)
+
+    def send(current: Record) -> None:
         sets, removals = decide(current)
-        if not any(sets.values()) and not removals:
-            return
-        try:
-            document.write(current.document, sets, removals, _require_model)
-        except ConditionFailed as failed:
-            if failed.item is None:
-                raise missing(current.model_id) from failed
-            current = record(failed.item)
-            raise Conflict from failed
-        except TooLarge as too_large:
-            # Others may have filled the item that this writer took for emptier.
-            seen, current = current, _again(current)
-            if current.item.version == seen.item.version:
-                raise
-            raise Conflict from too_large
+        if any(sets.values()) or removals:
+            document.write(current.document, sets, removals, partial(complete, current))
 
-    settle("model", attempt)
+    def meanwhile(_: Record, item: Raw | None) -> Record:
+        if item is None:
+            raise missing(read.model_id)
+        return record(item)
+
+    settlement.write("model", read, send, meanwhile)
 
 
 def set_status(read: Record, status: str) -> Record:
@@ -234,13 +233,6 @@ def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
 def record(raw: Raw) -> Record:
     item = LoggedModelItem.of(raw)
     return Record(document.load(raw, (item.experiment_id, item.model_id), MAPS))
-
-
-def _again(read: Record) -> Record:
-    item = table.get(read.document.key)
-    if item is None:
-        raise missing(read.model_id)
-    return record(item)
 
 
 def _set(read: Record, *values: tuple[ItemAttribute[Any], Any]) -> Record:

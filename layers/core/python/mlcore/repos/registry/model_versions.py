@@ -13,7 +13,6 @@ from typing import NamedTuple
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Change, Check, Operation, Put, TransactionFailed, table
 from mlcore.entities import ModelVersion, RegisteredModel
 from mlcore.ids import new_ulid, now_ms
@@ -21,7 +20,7 @@ from mlcore.models.registry import ModelHome, ModelVersionTag, RunModelVersion
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import IS_PROMPT
-from mlcore.repos import document
+from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
 from mlcore.repos.registry import registered_models
@@ -285,33 +284,23 @@ def write(
     Raises:
         ResourceDoesNotExist: the version is deleted, or its model is gone from its name.
     """
-    current = read
 
     def alive(update: Update) -> None:
         update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
         complete(update)
 
-    def attempt() -> Record:
-        nonlocal current
+    def send(current: Record) -> None:
         try:
             document.write(current.document, sets, removals, alive, beside)
-        except ConditionFailed as failed:
-            item = failed.item
-            if item is None or ModelVersionItem.of(item).current_stage == DELETED:
-                raise missing(read.version.name, read.version.version) from failed
-            current = record(item, read.model)
-            raise Conflict from failed
         except TransactionFailed as failed:
             raise missing(read.version.name, read.version.version) from failed
-        except TooLarge as too_large:
-            # Others may have filled the item that this writer took for emptier.
-            seen, current = current, of_model(read.model, read.version.version)
-            if current.item.version == seen.item.version:
-                raise
-            raise Conflict from too_large
-        return current
 
-    return settle("model", attempt)
+    def meanwhile(_: Record, item: Raw | None) -> Record:
+        if item is None or ModelVersionItem.of(item).current_stage == DELETED:
+            raise missing(read.version.name, read.version.version)
+        return record(item, read.model)
+
+    return settlement.write("model", read, send, meanwhile)
 
 
 def set_alias(read: Record, alias: str) -> None:

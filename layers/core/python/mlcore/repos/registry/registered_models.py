@@ -17,16 +17,14 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Raw, Update
-from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Delete, Operation, Put, key_in, table
 from mlcore.entities import RegisteredModel
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
-from mlcore.repos import document
+from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
-from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
 
@@ -194,33 +192,20 @@ def write(
     Raises:
         ResourceDoesNotExist: the model is gone from its name.
     """
-    current = read
 
     def mine(update: Update) -> None:
         update.require_equal(RegisteredModelItem.incarnation, read.incarnation)
         complete(update)
 
-    def attempt() -> Record:
-        nonlocal current
-        try:
-            document.write(current.document, sets, removals, mine, beside)
-        except ConditionFailed as failed:
-            if (
-                failed.item is None
-                or RegisteredModelItem.of(failed.item).incarnation != read.incarnation
-            ):
-                raise missing(read.model.name) from failed
-            current = record(failed.item)
-            raise Conflict from failed
-        except TooLarge as too_large:
-            # Others may have filled the item that this writer took for emptier.
-            seen, current = current, get(read.model.workspace, read.model.name)
-            if current.item.version == seen.item.version:
-                raise
-            raise Conflict from too_large
-        return current
+    def send(current: Record) -> None:
+        document.write(current.document, sets, removals, mine, beside)
 
-    return settle("model", attempt)
+    def meanwhile(_: Record, item: Raw | None) -> Record:
+        if item is None or RegisteredModelItem.of(item).incarnation != read.incarnation:
+            raise missing(read.model.name)
+        return record(item)
+
+    return settlement.write("model", read, send, meanwhile)
 
 
 def home_of(item: Raw) -> str:

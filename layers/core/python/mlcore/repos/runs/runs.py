@@ -17,14 +17,14 @@ from uuid import NAMESPACE_OID, uuid5
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed, TooLarge
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, DELETED, Dataset, DatasetInput, Experiment, Metric, Run
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
-from mlcore.repos import document
+from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
@@ -33,7 +33,6 @@ from mlcore.repos.runs import index_keys as run_keys
 from mlcore.repos.runs import markers as run_markers
 from mlcore.repos.runs.index_keys import Values
 from mlcore.repos.settings import ttl_policy
-from mlcore.settle import Conflict, settle
 
 PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
 """MLflow's own tag for the metric that an experiment is judged by; LSI5 orders runs by it."""
@@ -294,30 +293,19 @@ def write(
         return read
     if read.write_id is None and run_markers.needed(change.sets, change.removals):
         read = _marked(read)
-    current, to_send, write_id = read, change, read.write_id
+    write_id = read.write_id
 
-    def attempt() -> Record:
-        nonlocal current, to_send
-        try:
+    def send(current: Record) -> None:
+        to_send: _Change | None = change
+        if current is not read:
+            check(current)
+            to_send = _decided(current, decide, attributes)
+        if to_send is not None:
             _send(current, to_send, write_id, exclusive=exclusive)
-            return current
-        except ConditionFailed as failed:
-            current = _meanwhile(current, failed.item)
-        except TooLarge:
-            # Others may have filled the item that this writer took for emptier.
-            seen, current = current, load(current.run_id, current.experiment.workspace)
-            if current.item.version == seen.item.version:
-                raise
-        check(current)
-        decided = _decided(current, decide, attributes)
-        if decided is not None:
-            to_send = decided
-            raise Conflict
-        if write_id is not None:
+        elif write_id is not None:
             run_markers.show(current.document.key, write_id)
-        return current
 
-    return settle("run", attempt)
+    return settlement.write("run", read, send, _meanwhile)
 
 
 def _any(_: Record) -> None:
