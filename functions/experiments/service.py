@@ -15,6 +15,7 @@ from mlcore.limits import experiments as limits
 from mlcore.limits.locations import resolved
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
+from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import IdTaken, NameTaken
 from mlcore.repos.experiments.experiments import Record
 from mlcore.responses import experiments as responses
@@ -125,7 +126,7 @@ def set_experiment_tag(message: m.SetExperimentTag, request: Request) -> dict[st
     def attempt() -> None:
         read = _get_active(message.experiment_id, request)
         limits.check_custom_views(message.experiment_id, message.key, read.experiment.tags)
-        experiments.set_tag(read, message.key, message.value)
+        experiment_tags.set_tag(read, message.key, message.value)
 
     settle("experiment", attempt)
     return {}
@@ -139,28 +140,18 @@ def delete_experiment_tag(message: m.DeleteExperimentTag, request: Request) -> d
                 f"No tag with name: {message.key} in experiment with id "
                 f"{read.experiment.experiment_id}"
             )
-        experiments.delete_tag(read, message.key)
+        experiment_tags.delete_tag(read, message.key)
 
     settle("experiment", attempt)
     return {}
 
 
 def _get(experiment_id: str, request: Request) -> Record:
-    """An experiment of another workspace looks missing."""
-    read = experiments.get(limits.experiment_id(experiment_id))
-    if read.experiment.workspace != request.workspace:
-        raise experiments.missing(read.experiment.experiment_id)
-    return read
+    return experiments.get(limits.experiment_id(experiment_id), request.workspace)
 
 
 def _get_active(experiment_id: str, request: Request) -> Record:
-    read = _get(experiment_id, request)
-    if read.experiment.lifecycle_stage != ACTIVE:
-        raise errors.InvalidParameterValue(
-            f"The experiment {experiment_id} must be in the 'active' state. "
-            f"Current state is {read.experiment.lifecycle_stage}."
-        )
-    return read
+    return experiments.get_active(limits.experiment_id(experiment_id), request.workspace)
 
 
 def _move(experiment_id: str, request: Request, source: str, target: str) -> None:

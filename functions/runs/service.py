@@ -30,14 +30,8 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
     """Two round trips: the experiment, then one transaction that writes the run."""
     if not message.experiment_id:
         raise errors.BadRequest("A run needs an experiment: 'experiment_id' is missing or empty.")
-    experiment = experiments.get(experiment_id(message.experiment_id)).experiment
-    if experiment.workspace != request.workspace:
-        raise experiments.missing(experiment.experiment_id)
-    if experiment.lifecycle_stage != ACTIVE:
-        raise errors.InvalidParameterValue(
-            f"The experiment {experiment.experiment_id} must be in the 'active' state. "
-            f"Current state is {experiment.lifecycle_stage}."
-        )
+    owner = experiment_id(message.experiment_id)
+    experiment = experiments.get_active(owner, request.workspace).experiment
     given, tags = limits.check_create_run(message.run_name, message.tags)
     name = given or generate()
     run_id = ids.new_ulid()

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities import Experiment
 from mlcore.prices.price_list import Own
@@ -57,7 +56,7 @@ def log_spans(experiment_id: str, found: Mapping[str, Sequence[Resourced]], work
     own: Own = {}
     if any(export.needs_prices for export in exports):
         if llm_prices.remembered() is None:
-            places = _places_beside_prices(exports, experiment_id)
+            places = _places_beside_prices(exports, experiment_id, workspace)
         own = llm_prices.own()
 
     def log(export: _Export, place: Place | None) -> None:
@@ -98,10 +97,13 @@ class _Export:
         return any(node[4] is not None or node[5] is not None for node in self.nodes.values())
 
 
-def _places_beside_prices(exports: Sequence[_Export], experiment_id: str) -> list[Place | None]:
+def _places_beside_prices(
+    exports: Sequence[_Export], experiment_id: str, workspace: str
+) -> list[Place | None]:
     """Once in a while prices have to be read, too: at the same time."""
     reads: list[Callable[[], Any]] = [
-        partial(traces.find_or_place, export.trace_id, experiment_id) for export in exports
+        partial(traces.find_or_place, export.trace_id, experiment_id, workspace)
+        for export in exports
     ]
     return table.parallel([*reads, llm_prices.own])[: len(exports)]
 
@@ -111,16 +113,12 @@ def _log(export: _Export, experiment_id: str, workspace: str, place: Place | Non
 
     def attempt() -> None:
         nonlocal known
-        experiment, read = known or traces.find_or_place(export.trace_id, experiment_id)
+        experiment, read = known or traces.find_or_place(export.trace_id, experiment_id, workspace)
         known = None
         if read is None:
-            if experiment is None or experiment.workspace != workspace:
+            if experiment is None:
                 raise experiments.missing(experiment_id)
             _create(export, experiment)
-        elif read.experiment.workspace != workspace:
-            raise errors.InvalidParameterValue(
-                f"Trace with ID '{export.trace_id}' cannot be logged here."
-            )
         else:
             _extend(export, read)
 

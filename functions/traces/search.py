@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mlcore import errors, paging
-from mlcore.entities import Experiment, Trace
+from mlcore.entities import Trace
 from mlcore.http import Request
-from mlcore.limits import experiments as limits
 from mlcore.repos.experiments.ids import asked_for
 from mlcore.repos.traces import search as trace_search
 from mlcore.search import trace_match
@@ -54,7 +53,6 @@ def _search(
             f"Invalid value {limit} for parameter 'max_results' supplied. "
             "It must be a positive integer"
         )
-    limits.check_searched(experiment_ids)
     ordering = parse_order_by(message.order_by)
     wanted = parse_filter(message.filter)
     owners = asked_for(experiment_ids)
@@ -62,10 +60,9 @@ def _search(
     position = paging.position_of(message.page_token, query)
     after = None if position is None else trace_match.restore_key(position, ordering)
 
-    def accepts(experiment: Experiment) -> bool:
-        return experiment.workspace == request.workspace
-
-    found = trace_search.find(owners, accepts, trace_search.Query(wanted, ordering, after, limit))
+    found = trace_search.find(
+        owners, request.workspace, trace_search.Query(wanted, ordering, after, limit)
+    )
     page = paging.fitting([trace for _, trace in found], _weight)
     # As on MLflow's server a full page has a token, whether or not more follows.
     token = None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db.table import table
-from mlcore.entities import ACTIVE, Experiment, Trace
+from mlcore.entities import Trace
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.traces import (
@@ -124,8 +124,10 @@ def tell(
     """Makes or completes a trace; what it shows then."""
 
     def attempt() -> Trace:
-        place, read = traces.find_or_place(trace_id, experiment_id(experiment))
-        owner = active(experiment, place, workspace)
+        owner, read = traces.find_or_place(trace_id, experiment_id(experiment), workspace)
+        if owner is None:
+            raise experiments.missing(experiment)
+        experiments.check_active(owner)
         located = {**tags, **state.artifact_location(owner, trace_id)}
         if read is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessed}
@@ -133,8 +135,6 @@ def tell(
             if not traces.create(trace_id, owner, shown, maps):
                 raise Conflict
             return traces.shown(trace_id, owner, shown, maps)
-        if read.experiment.workspace != workspace:
-            raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
 
         def add(current: Record) -> Change:
             change = state.with_given(current, _merged(current, given), located, metadata)
@@ -146,17 +146,6 @@ def tell(
         return traces.after(written, add(written))
 
     return settle("trace", attempt)
-
-
-def active(experiment_id: str, experiment: Experiment | None, workspace: str) -> Experiment:
-    if experiment is None or experiment.workspace != workspace:
-        raise experiments.missing(experiment_id)
-    if experiment.lifecycle_stage != ACTIVE:
-        raise errors.InvalidParameterValue(
-            f"The experiment {experiment_id} must be in the 'active' state. "
-            f"Current state is {experiment.lifecycle_stage}."
-        )
-    return experiment
 
 
 def kept_metadata(metadata: Texts) -> dict[str, str]:
@@ -212,8 +201,8 @@ def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
             read for read in found if read is not None and read.experiment.experiment_id == owner
         ]
     else:
-        (experiment,) = experiments.find_many([owner])
-        if experiment is None or experiment.workspace != request.workspace:
+        experiment = experiments.find(owner, request.workspace)
+        if experiment is None:
             return {"traces_deleted": 0}
         chosen = trace_pages.oldest(experiment, latest, most)
     traces.delete(chosen)

@@ -164,10 +164,8 @@ def _model_versions(
 
 
 def _experiment(wanted: str, info: GraphQLResolveInfo) -> Json:
-    found = experiments.get(experiment_id(wanted)).experiment
-    if found.workspace != _request(info).workspace:
-        raise experiments.missing(found.experiment_id)
-    return experiment_responses.experiment(found)
+    found = experiments.get(experiment_id(wanted), _request(info).workspace)
+    return experiment_responses.experiment(found.experiment)
 
 
 def _given(value: Input) -> Mapping[str, Any]:

@@ -7,8 +7,7 @@ from typing import Any
 
 from mlcore import paging
 from mlcore.auth.requirements import Reader
-from mlcore.entities import VIEW_STAGES, Experiment, Run
-from mlcore.limits.experiments import check_searched
+from mlcore.entities import VIEW_STAGES, Run
 from mlcore.limits.text import check_max_results
 from mlcore.repos.experiments.ids import asked_for
 from mlcore.repos.runs import runs
@@ -29,19 +28,15 @@ def search(
 ) -> dict[str, Any]:
     """Two round trips for the newest runs; for others see :mod:`mlcore.repos.runs.search`."""
     check_max_results(limit)
-    check_searched(wanted)
     comparisons = grammar.parse_filter(filter_string, fields.RUN)
     ordering = grammar.parse_order_by(order_by, fields.RUN)
     query = [sorted(set(wanted)), filter_string, view, list(order_by)]
     position = paging.position_of(page_token, query)
     after = None if position is None else order.restore_key(position, ordering, fields.RUN)
 
-    def accepts(experiment: Experiment) -> bool:
-        return experiment.workspace == workspace and readable(experiment.experiment_id)
-
     rows = run_search.find(
-        asked_for(wanted),
-        accepts,
+        [one for one in asked_for(wanted) if readable(one)],
+        workspace,
         run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )
     found = runs.with_datasets([run for _, run in rows[:limit]])

@@ -107,9 +107,7 @@ def of_run(workspace: str, run_id: str) -> list[Record]:
     owners = [ModelHome.of(item) for item in items[len(links) :] if item is not None]
     owning = dict.fromkeys(keys.model_at(owner.model_pk) for owner in owners)
     models = {
-        model.incarnation: model
-        for model in registered_models.find_many(list(owning))
-        if model.model.workspace == workspace
+        model.incarnation: model for model in registered_models.find_many(list(owning), workspace)
     }
     found = []
     for link, item in zip(links, items[: len(links)], strict=True):

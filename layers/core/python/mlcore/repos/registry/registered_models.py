@@ -74,9 +74,13 @@ def get(workspace: str, name: str) -> Record:
     return found
 
 
-def find_many(places: Sequence[keys.Key]) -> list[Record]:
-    """Those of the models that exist; one BatchGetItem for each hundred."""
-    items = [item for item in table.batch_get(places) if item is not None]
+def find_many(places: Sequence[keys.Key], workspace: str) -> list[Record]:
+    """Those of the models that exist in the workspace; one BatchGetItem for each hundred."""
+    items = [
+        item
+        for item in table.batch_get(places)
+        if item is not None and RegisteredModelItem.of(item).workspace == workspace
+    ]
     return table.parallel([partial(record, item) for item in items])
 
 

@@ -18,7 +18,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.entities import Dataset
+from mlcore.entities import Dataset, Experiment, Run
 from mlcore.ids import now_ms
 from mlcore.models.datasets import Dataset as DatasetItem
 from mlcore.models.datasets import DatasetPart
@@ -55,9 +55,18 @@ def hash_of(name: str, digest: str) -> str:
     return blake2b(f"{name}\0{digest}".encode(), digest_size=16).hexdigest()
 
 
-def find_all(identities: Iterable[tuple[str, str, str]]) -> dict[Identity, Dataset]:
-    """Those that exist; one BatchGetItem for what the process has not read before."""
-    wanted = {Identity(*identity) for identity in identities}
+def of_runs(runs: Iterable[Run]) -> dict[Identity, Dataset]:
+    """Those that the runs used, whole; one BatchGetItem for what the process has not read
+    before."""
+    return _find_all(
+        Identity(run.experiment_id, entry.dataset.name, entry.dataset.digest)
+        for run in runs
+        for entry in run.dataset_inputs
+    )
+
+
+def _find_all(identities: Iterable[Identity]) -> dict[Identity, Dataset]:
+    wanted = set(identities)
     found = {
         identity: known for identity in wanted if (known := _remembered.get(identity)) is not None
     }
@@ -75,7 +84,7 @@ def ensure(experiment_id: str, datasets: Sequence[Dataset]) -> None:
         Identity(experiment_id, dataset.name, dataset.digest): dataset
         for dataset in reversed(datasets)
     }
-    known = find_all(by_identity)
+    known = _find_all(by_identity)
     table.parallel(
         [
             partial(_create, identity, dataset)
@@ -95,8 +104,9 @@ class Summary(NamedTuple):
     context: str | None
 
 
-def summaries(experiment_id: str) -> Iterator[Summary]:
+def summaries(experiment: Experiment) -> Iterator[Summary]:
     """The datasets that runs of the experiment use; one Query for each MB of datasets."""
+    experiment_id = experiment.experiment_id
     items = table.query_all(
         keys.experiment(experiment_id).pk,
         prefix=keys.dataset_prefix(),

@@ -211,11 +211,7 @@ def outline(read: Record) -> Run:
 def with_datasets(outlines: Sequence[Run]) -> list[Run]:
     """The same runs with their whole datasets; those that this process has not seen cost one
     BatchGetItem together."""
-    known = datasets.find_all(
-        (run.experiment_id, entry.dataset.name, entry.dataset.digest)
-        for run in outlines
-        for entry in run.dataset_inputs
-    )
+    known = datasets.of_runs(outlines)
     return [
         run._replace(dataset_inputs=run_children.resolve(run, known)) if run.dataset_inputs else run
         for run in outlines

@@ -17,7 +17,6 @@ from mlcore.search.rlike import Budget
 from mlcore.search.trace_filter import SESSION, SOURCE_RUN, Filter
 from mlcore.search.trace_match import Node
 
-Accepts = Callable[[Experiment], bool]
 Checked = tuple[Record, Trace]
 
 
@@ -29,7 +28,7 @@ class Conditions:
         wanted: Filter,
         links: Mapping[str, Collection[str]],
         experiment_ids: Sequence[str],
-        accepts: Accepts,
+        workspace: str,
     ) -> None:
         """
         Args:
@@ -46,7 +45,7 @@ class Conditions:
                 for one in wanted.assessed
             ],
             experiment_ids,
-            accepts,
+            workspace,
         )
 
     @property
@@ -78,7 +77,7 @@ class _Assessed:
         self,
         tests: Sequence[tuple[Callable[[Assessment], bool], bool]],
         experiment_ids: Sequence[str],
-        accepts: Accepts,
+        workspace: str,
     ) -> None:
         """
         Args:
@@ -86,7 +85,7 @@ class _Assessed:
         """
         self._tests = tests
         self._experiment_ids = experiment_ids
-        self._accepts = accepts
+        self._workspace = workspace
         self._experiments: list[Experiment] | None = None
         self._known: dict[str, list[Assessment]] = {}
 
@@ -109,8 +108,7 @@ class _Assessed:
         if not unknown:
             return
         if self._experiments is None:
-            found = experiments.find_many(self._experiment_ids)
-            self._experiments = [one for one in found if one is not None and self._accepts(one)]
+            self._experiments = experiments.known(self._experiment_ids, self._workspace)
         for session, records in trace_pages.of_sessions(self._experiments, unknown).items():
             self._known[session] = [
                 one

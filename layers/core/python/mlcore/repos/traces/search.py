@@ -35,7 +35,7 @@ from mlcore.repos.traces import index as trace_index
 from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.conditions import Accepts, Conditions
+from mlcore.repos.traces.conditions import Conditions
 from mlcore.repos.traces.orders import LONGEST_NAME, Ordered, newest_place, ordered
 from mlcore.repos.traces.pages import BY_TIME, Through, Window
 from mlcore.repos.traces.traces import Record
@@ -76,21 +76,21 @@ Row = tuple[Key, Trace]
 """A trace with its place in the order."""
 
 
-def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
+def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
     """The first matches after ``query.after``, at most ``query.limit``. Two round trips for the
     newest traces of an experiment."""
     wanted = query.wanted
     accesses = trace_plan.accesses(wanted)
     if trace_match.newest_first(query.ordering) and not accesses:
-        return _stream(experiment_ids, accepts, query)
+        return _stream(experiment_ids, workspace, query)
     through, window = _through(wanted.own), Window(wanted.earliest, wanted.latest)
     listings = {one: trace_index.listed(one, through, window) for one in experiment_ids}
-    found: list[Experiment | None] = []
+    found: list[Experiment] = []
     pending: dict[str, set[Place] | None] = {}
     links: dict[str, set[str]] = {}
 
     def read_experiments() -> None:
-        found.extend(experiments.find_many(experiment_ids))
+        found.extend(experiments.known(experiment_ids, workspace))
 
     def read_pending(experiment_id: str) -> None:
         pending[experiment_id] = trace_index.pending(experiment_id)
@@ -106,10 +106,8 @@ def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[
         calls += [partial(read_pending, one) for one in experiment_ids]
     table.parallel(calls)
     rows: list[Row] = []
-    conditions = Conditions(wanted, links, experiment_ids, accepts)
+    conditions = Conditions(wanted, links, experiment_ids, workspace)
     for experiment in found:
-        if experiment is None or not accepts(experiment):
-            continue
         experiment_id = experiment.experiment_id
         search = _Search(experiment, query, conditions, through, window)
         candidates = [
@@ -124,11 +122,11 @@ def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[
     return heapq.nsmallest(query.limit, rows, key=itemgetter(0))
 
 
-def matching(experiment_ids: Sequence[str], accepts: Accepts, wanted: Filter) -> Iterator[Trace]:
+def matching(experiment_ids: Sequence[str], workspace: str, wanted: Filter) -> Iterator[Trace]:
     """The traces that a filter accepts, newest first."""
     links = dict(zip(wanted.runs, _links(wanted.runs), strict=True))
-    conditions = Conditions(wanted, links, experiment_ids, accepts)
-    records = _records(experiment_ids, accepts, wanted, None, READ_TOGETHER)
+    conditions = Conditions(wanted, links, experiment_ids, workspace)
+    records = _records(experiment_ids, workspace, wanted, None, READ_TOGETHER)
     return _accepted(records, conditions)
 
 
@@ -145,14 +143,14 @@ def _candidates(
 
 def _records(
     experiment_ids: Sequence[str],
-    accepts: Accepts,
+    workspace: str,
     wanted: Filter,
     after: trace_pages.Place | None,
     page: int,
 ) -> Iterator[Record]:
     window = Window(wanted.earliest, wanted.latest)
     return trace_pages.newest_first(
-        experiment_ids, accepts, window, after, page, _through(wanted.own)
+        experiment_ids, workspace, window, after, page, _through(wanted.own)
     )
 
 
@@ -168,13 +166,13 @@ def _accepted(records: Iterable[Record], conditions: Conditions) -> Iterator[Tra
     )
 
 
-def _stream(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
+def _stream(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
     """Newest first without a condition that an index knows: pages until enough match."""
     wanted = query.wanted
     key_of = trace_match.sort_key(query.ordering)
     place = newest_place(query.after)
-    conditions = Conditions(wanted, {}, experiment_ids, accepts)
-    records = _records(experiment_ids, accepts, wanted, place, min(query.limit, READ_TOGETHER))
+    conditions = Conditions(wanted, {}, experiment_ids, workspace)
+    records = _records(experiment_ids, workspace, wanted, place, min(query.limit, READ_TOGETHER))
     found = _accepted(records, conditions)
     rows = [(key_of(trace), trace) for trace in islice(found, query.limit)]
     for experiment_id in experiment_ids:

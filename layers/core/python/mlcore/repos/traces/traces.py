@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from mlcore import artifacts
+from mlcore import artifacts, errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
@@ -110,9 +110,15 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[Record | None]:
     return [_visible(found.get(trace_id), workspace) for trace_id in trace_ids]
 
 
-def find_or_place(trace_id: str, experiment_id: str) -> tuple[Experiment | None, Record | None]:
-    """For a trace that may be new: the experiment where it would be made, and the trace wherever it
-    is. One round trip unless it is in another experiment."""
+def find_or_place(
+    trace_id: str, experiment_id: str, workspace: str
+) -> tuple[Experiment | None, Record | None]:
+    """For a trace that may be new: the experiment where it would be made, and the trace wherever in
+    the workspace it is. One round trip unless it is in another experiment.
+
+    Raises:
+        InvalidParameterValue: another workspace has a trace with this id.
+    """
     known = _locations.get(trace_id, experiment_id)
     reference, meta, item, elsewhere, *setting = table.batch_get(
         [
@@ -124,15 +130,17 @@ def find_or_place(trace_id: str, experiment_id: str) -> tuple[Experiment | None,
         ]
     )
     ttl_policy.learn(setting)
-    experiment = experiments.found(experiment_id, meta)
-    if item is None and reference is not None:
+    experiment = experiments.found(experiment_id, meta, workspace)
+    read: Record | None = None
+    if item is not None and elsewhere is not None:
+        read = record(item, experiments.record(elsewhere).experiment)
+    elif item is None and reference is not None:
         other = TraceReference.of(reference).experiment_id
         if other != known:
-            return experiment, _read([(other, trace_id)]).get(trace_id)
-    owner = experiments.found(known, elsewhere)
-    if item is None or owner is None:
-        return experiment, None
-    return experiment, record(item, owner)
+            read = _read([(other, trace_id)]).get(trace_id)
+    if read is not None and _visible(read, workspace) is None:
+        raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
+    return experiment, read
 
 
 def record(item: Raw, experiment: Experiment) -> Record:
@@ -354,15 +362,15 @@ def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
 
 
 def _read(places: Sequence[tuple[str, str]]) -> dict[str, Record | None]:
-    """Traces by id, from (experiment id, trace id) pairs."""
+    """Traces of any workspace by id, from (experiment id, trace id) pairs."""
     experiment_ids = list(dict.fromkeys(experiment_id for experiment_id, _ in places))
     wanted = [keys.trace(*place) for place in places]
     items = table.batch_get([*wanted, *map(keys.experiment, experiment_ids)])
-    metas = dict(zip(experiment_ids, items[len(wanted) :], strict=True))
-    owners = {one: experiments.found(one, meta) for one, meta in metas.items()}
+    metas = zip(experiment_ids, items[len(wanted) :], strict=True)
+    owners = {one: experiments.record(meta).experiment for one, meta in metas if meta is not None}
     found: dict[str, Record | None] = {}
     for (experiment_id, trace_id), item in zip(places, items[: len(wanted)], strict=True):
-        owner = owners[experiment_id]
+        owner = owners.get(experiment_id)
         found[trace_id] = None if item is None or owner is None else record(item, owner)
     return found
 
