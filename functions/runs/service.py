@@ -75,7 +75,7 @@ def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
 
 def update_info(read: Record, status: str | None, end_time: int | None, name: str | None) -> Run:
     """Sets what is given; an empty name is no name. The name and the tag ``mlflow.runName`` go
-    together."""
+    together. Answers what :func:`mlcore.repos.runs.runs.outline` tells of the run."""
     attributes: list[tuple[ItemAttribute[Any], Any]] = []
     if status is not None:
         attributes.append((RunItem.status, status))
@@ -85,7 +85,7 @@ def update_info(read: Record, status: str | None, end_time: int | None, name: st
         attributes.append((RunItem.end_time, end_time))
     sets = {"tags": {RUN_NAME_TAG: name}} if name else {}
     written = runs.write(read, lambda _: (sets, ()), attributes)
-    before = runs.entity(written)
+    before = runs.outline(written)
     return before._replace(
         status=status or before.status,
         end_time=before.end_time if end_time is None else end_time,
