@@ -20,15 +20,15 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, DELETED, LoggedModel, ModelMetric
 from mlcore.ids import now_ms
+from mlcore.memory import Memory
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag
 from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.logged_models import points as logged_model_points
 
-LOCATIONS_KEPT = 20_000
-
-_locations: dict[str, str] = {}
+_places: Memory[str, str] = Memory("place of a logged model")
+"""The experiments of logged models, which never change."""
 
 
 class Record(NamedTuple):
@@ -71,7 +71,7 @@ def find(
         experiment_id: where to look first for models that were never located.
     """
     if experiment_id is None:
-        _locate([model_id for model_id in model_ids if model_id not in _locations])
+        _locate([model_id for model_id in model_ids if model_id not in _places])
     found = _read(model_ids, experiment_id)
     lost = [model_id for model_id in model_ids if model_id not in found]
     if experiment_id is not None and lost:
@@ -155,7 +155,7 @@ def create(model: LoggedModel, workspace: str) -> None:
             [Put({**item.serialize(), **attributes}, absent), Put(location.serialize(), absent)],
             token=str(uuid5(NAMESPACE_OID, model.model_id)),
         )
-    _remember(model.model_id, model.experiment_id)
+    _places.put(model.model_id, model.experiment_id)
 
 
 Decision = Callable[[Record], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
@@ -256,7 +256,7 @@ def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]
     places = {
         model_id: keys.logged_model(where, model_id)
         for model_id in model_ids
-        if (where := _locations.get(model_id, experiment_id)) is not None
+        if (where := _places.get(model_id) or experiment_id) is not None
     }
     items = (
         table.batch_get(list(places.values()))
@@ -267,7 +267,7 @@ def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]
     for model_id, item in zip(places, items, strict=True):
         if item is not None:
             found[model_id] = item
-            _remember(model_id, LoggedModelItem.of(item).experiment_id)
+            _places.put(model_id, LoggedModelItem.of(item).experiment_id)
     return found
 
 
@@ -277,13 +277,7 @@ def _locate(model_ids: Sequence[str]) -> None:
     items = table.batch_get(places) if len(places) > 1 else [table.get(place) for place in places]
     for model_id, item in zip(model_ids, items, strict=True):
         if item is not None:
-            _remember(model_id, LoggedModelReference.of(item).experiment_id)
-
-
-def _remember(model_id: str, experiment_id: str) -> None:
-    if len(_locations) >= LOCATIONS_KEPT:
-        _locations.clear()  # one step, so threads need no lock
-    _locations[model_id] = experiment_id
+            _places.put(model_id, LoggedModelReference.of(item).experiment_id)
 
 
 def _entity(read: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:

@@ -7,8 +7,6 @@ counts them.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -20,12 +18,12 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.entities import Dataset, Experiment, Run
 from mlcore.ids import now_ms
+from mlcore.memory import Memory
 from mlcore.models.datasets import Dataset as DatasetItem
 from mlcore.models.datasets import DatasetPart
 
 INLINE_BYTES = 100_000
 PART_BYTES = 300_000
-REMEMBERED_BYTES = 16_000_000
 
 PARTED_FIELDS = (
     (DatasetItem.source, DatasetItem.source_parts),
@@ -41,13 +39,15 @@ class Identity(NamedTuple):
     digest: str
 
 
-NOTED_CONTEXTS = 10_000
 _NO_CONTEXT = "-"
 
-_noted: set[tuple[Identity, str]] = set()
-_remembered: OrderedDict[Identity, Dataset] = OrderedDict()
-_remembered_bytes = 0
-_remembering = threading.Lock()
+
+def _weight(dataset: Dataset) -> int:
+    return sum(len(field or "") for field in dataset)
+
+
+_noted: Memory[tuple[Identity, str], bool] = Memory("context of a dataset")
+_remembered: Memory[Identity, Dataset] = Memory("dataset", weigh=_weight)
 
 
 def hash_of(name: str, digest: str) -> str:
@@ -139,9 +139,7 @@ def _add_context(identity: Identity, mark: str) -> None:
     update.set((DatasetItem.contexts, mark), True)
     update.require_exists(DatasetItem.PK)
     table.update(_place(identity), update)
-    if len(_noted) >= NOTED_CONTEXTS:
-        _noted.clear()
-    _noted.add((identity, mark))
+    _noted.put((identity, mark), True)
 
 
 def _create(identity: Identity, dataset: Dataset) -> None:
@@ -226,23 +224,9 @@ def _read(identity: Identity, raw: Raw) -> Dataset:
         schema=schema,
         profile=profile,
     )
-    _remember(identity, dataset)
+    if _weight(dataset) <= INLINE_BYTES:
+        _remembered.put(identity, dataset)
     return dataset
-
-
-def _remember(identity: Identity, dataset: Dataset) -> None:
-    global _remembered_bytes  # noqa: PLW0603 -- the process's one cache
-    size = sum(len(field or "") for field in dataset)
-    if size > INLINE_BYTES:
-        return
-    with _remembering:
-        if identity in _remembered:
-            return
-        _remembered[identity] = dataset
-        _remembered_bytes += size
-        while _remembered_bytes > REMEMBERED_BYTES:
-            _, dropped = _remembered.popitem(last=False)
-            _remembered_bytes -= sum(len(field or "") for field in dropped)
 
 
 def _place(identity: Identity) -> keys.Key:

@@ -21,6 +21,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, DELETED, Dataset, DatasetInput, Experiment, Metric, Run
 from mlcore.ids import new_ulid, now_ms
+from mlcore.memory import Memory
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
@@ -37,9 +38,8 @@ from mlcore.repos.settings import ttl_policy
 PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
 """MLflow's own tag for the metric that an experiment is judged by; LSI5 orders runs by it."""
 
-LOCATIONS_KEPT = 20_000
-
-_locations: dict[str, str] = {}
+_places: Memory[str, str] = Memory("place of a run")
+"""The experiments of runs, which never change."""
 
 
 class Record(NamedTuple):
@@ -68,13 +68,13 @@ def stage(item: RunItem, experiment: Experiment) -> str:
 
 def locate(run_id: str) -> str | None:
     """The run's experiment. It never changes, so it is remembered; else one consistent GetItem."""
-    experiment_id = _locations.get(run_id)
+    experiment_id = _places.get(run_id)
     if experiment_id is None:
         item = table.get(keys.run_ref(run_id))
         if item is None:
             return None
         experiment_id = RunReference.of(item).experiment_id
-        _remember(run_id, experiment_id)
+        _places.put(run_id, experiment_id)
     return experiment_id
 
 
@@ -179,7 +179,7 @@ def create(run: Run, experiment: Experiment) -> None:
             ],
             token=str(uuid5(NAMESPACE_OID, run.run_id)),
         )
-    _remember(run.run_id, run.experiment_id)
+    _places.put(run.run_id, run.experiment_id)
 
 
 def outline(read: Record) -> Run:
@@ -372,9 +372,3 @@ def _meanwhile(read: Record, item: Raw | None) -> Record:
     if item is None or moved or RunItem.run_id.attr_name not in item:
         return load(read.run_id, read.experiment.workspace)
     return record(item, read.experiment)
-
-
-def _remember(run_id: str, experiment_id: str) -> None:
-    if len(_locations) >= LOCATIONS_KEPT:
-        _locations.clear()  # one step, so threads need no lock
-    _locations[run_id] = experiment_id

@@ -20,6 +20,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Put, TransactionFailed, key_in, table
 from mlcore.entities import Experiment, Trace
 from mlcore.ids import new_ulid, now_ms
+from mlcore.memory import Memory
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace as TraceItem
 from mlcore.models.traces import TraceReference, TraceSpans
@@ -34,9 +35,8 @@ from mlcore.settle import Conflict, settle
 
 TRACE_NAME_TAG = "mlflow.traceName"
 SESSION = "mlflow.trace.session"
-LOCATIONS_KEPT = 20_000
-
-_locations: dict[str, str] = {}
+_places: Memory[str, str] = Memory("place of a trace")
+"""The experiments of traces, which change only when one is deleted."""
 
 
 class Info(NamedTuple):
@@ -101,7 +101,7 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[Record | None]:
     if lost:
         # Deleted, and perhaps made anew in another experiment.
         for trace_id in lost:
-            _locations.pop(trace_id, None)
+            _places.pop(trace_id)
         again = _locate(lost)
         moved = [
             (again[lost_id], lost_id) for lost_id in again if again[lost_id] != located[lost_id]
@@ -119,7 +119,7 @@ def find_or_place(
     Raises:
         InvalidParameterValue: another workspace has a trace with this id.
     """
-    known = _locations.get(trace_id, experiment_id)
+    known = _places.get(trace_id) or experiment_id
     reference, meta, item, elsewhere, *setting = table.batch_get(
         [
             keys.trace_ref(trace_id),
@@ -215,7 +215,7 @@ def create(
             table.transact([Put(location.serialize(), same), gone, *rest], token=new_ulid())
         except TransactionFailed:
             return False
-    _remember(trace_id, experiment_id)
+    _places.put(trace_id, experiment_id)
     return True
 
 
@@ -255,7 +255,7 @@ def delete(records: Sequence[Record]) -> None:
     table.batch_write(deletes=[read.document.key for read in records])
     table.batch_write(deletes=[keys.trace_ref(read.trace_id) for read in records])
     for read in records:
-        _locations.pop(read.trace_id, None)
+        _places.pop(read.trace_id)
 
 
 def entity(read: Record) -> Trace:
@@ -349,15 +349,15 @@ def _values(
 
 def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
     """The experiments of those traces that have been made; they are remembered."""
-    unknown = [trace_id for trace_id in dict.fromkeys(trace_ids) if trace_id not in _locations]
+    unknown = [trace_id for trace_id in dict.fromkeys(trace_ids) if trace_id not in _places]
     for item in table.batch_get([keys.trace_ref(trace_id) for trace_id in unknown]):
         if item is not None:
             reference = TraceReference.of(item)
-            _remember(reference.trace_id, reference.experiment_id)
+            _places.put(reference.trace_id, reference.experiment_id)
     return {
         trace_id: experiment_id
         for trace_id in trace_ids
-        if (experiment_id := _locations.get(trace_id)) is not None
+        if (experiment_id := _places.get(trace_id)) is not None
     }
 
 
@@ -392,9 +392,3 @@ def _delete_children(read: Record) -> None:
 
 def _visible(read: Record | None, workspace: str) -> Record | None:
     return None if read is None or read.experiment.workspace != workspace else read
-
-
-def _remember(trace_id: str, experiment_id: str) -> None:
-    if len(_locations) >= LOCATIONS_KEPT:
-        _locations.clear()  # one step, so threads need no lock
-    _locations[trace_id] = experiment_id
