@@ -181,3 +181,12 @@ class IndexedItem(Item):
     gsi3 = _global(3)
     gsi4 = _global(4)
     gsi5 = _global(5)
+
+
+class MetaItem(IndexedItem):
+    """An entity itself, with maps of what hangs on it. ``bytes`` is the size of the maps;
+    ``overflow`` names those that have texts outside."""
+
+    version = IntAttribute()
+    bytes = IntAttribute(null=True)
+    overflow = TextAttribute(null=True)

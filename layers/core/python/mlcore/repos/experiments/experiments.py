@@ -332,7 +332,7 @@ def _tag(place: keys.Key, key: str, value: str) -> Raw:
 
 MAPS: document.Maps = {
     "tags": document.Map(
-        "tags",
+        ExperimentItem.tags,
         document.REPLACE,
         lambda _: keys.experiment_tag_prefix(),
         lambda owner, key: keys.experiment_tag(owner[0], key),

@@ -309,14 +309,14 @@ def _tag(place: keys.Key, key: str, text: str) -> Raw:
 
 MAPS: document.Maps = {
     "params": document.Map(
-        "params",
+        LoggedModelItem.params,
         document.KEEP,
         lambda owner: keys.logged_model_param_prefix(owner[1]),
         lambda owner, key: keys.logged_model_param(owner[0], owner[1], key),
         _param,
     ),
     "tags": document.Map(
-        "tags",
+        LoggedModelItem.tags,
         document.REPLACE,
         lambda owner: keys.logged_model_tag_prefix(owner[1]),
         lambda owner, key: keys.logged_model_tag(owner[0], owner[1], key),

@@ -347,7 +347,7 @@ def _tag(place: keys.Key, key: str, value: str) -> Raw:
 
 MAPS: document.Maps = {
     "tags": document.Map(
-        "tags",
+        ModelVersionItem.tags,
         document.REPLACE,
         lambda owner: keys.model_version_tag_prefix(int(owner[1])),
         lambda owner, key: keys.model_version_tag(owner[0], int(owner[1]), key),

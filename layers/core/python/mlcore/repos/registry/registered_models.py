@@ -245,14 +245,14 @@ def _alias(place: keys.Key, alias: str, version: str) -> Raw:
 
 MAPS: document.Maps = {
     "tags": document.Map(
-        "tags",
+        RegisteredModelItem.tags,
         document.REPLACE,
         lambda _: keys.model_tag_prefix(),
         lambda owner, key: keys.model_tag(owner[0], key),
         _tag,
     ),
     "aliases": document.Map(
-        "aliases",
+        RegisteredModelItem.aliases,
         document.REPLACE,
         lambda _: keys.model_alias_prefix(),
         lambda owner, alias: keys.model_alias(owner[0], alias),
