@@ -17,9 +17,9 @@ import os
 from typing import Final
 
 from mlcore.auth.passwords import NOBODY, check_password
+from mlcore.entities.users import User
 from mlcore.memory import Memory
 from mlcore.repos.users import logins
-from mlcore.repos.users.users import User
 
 _fitting: Final[Memory[bytes, bool]] = Memory("password that fits")
 

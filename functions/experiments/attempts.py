@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from mlcore.entities import Experiment, Tag
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.tags import Tag
 from mlcore.memory import Memory
 from mlcore.settings import settings
 

@@ -9,7 +9,9 @@ from experiments import attempts
 from experiments import messages as m
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT
-from mlcore.entities import ACTIVE, DELETED, Experiment, Tag
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.tags import Tag
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.limits.locations import resolved
@@ -17,7 +19,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import IdTaken, NameTaken
-from mlcore.repos.experiments.experiments import Record
+from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.responses import experiments as responses
 from mlcore.settings import workspaces_enabled
 from mlcore.settle import settle
@@ -124,9 +126,9 @@ def set_experiment_tag(message: m.SetExperimentTag, request: Request) -> dict[st
     limits.check_tag(message.key, message.value)
 
     def attempt() -> None:
-        read = _get_active(message.experiment_id, request)
-        limits.check_custom_views(message.experiment_id, message.key, read.experiment.tags)
-        experiment_tags.set_tag(read, message.key, message.value)
+        stored = _get_active(message.experiment_id, request)
+        limits.check_custom_views(message.experiment_id, message.key, stored.experiment.tags)
+        experiment_tags.set_tag(stored, message.key, message.value)
 
     settle("experiment", attempt)
     return {}
@@ -134,23 +136,23 @@ def set_experiment_tag(message: m.SetExperimentTag, request: Request) -> dict[st
 
 def delete_experiment_tag(message: m.DeleteExperimentTag, request: Request) -> dict[str, Any]:
     def attempt() -> None:
-        read = _get_active(message.experiment_id, request)
-        if message.key not in read.experiment.tags:
+        stored = _get_active(message.experiment_id, request)
+        if message.key not in stored.experiment.tags:
             raise errors.ResourceDoesNotExist(
                 f"No tag with name: {message.key} in experiment with id "
-                f"{read.experiment.experiment_id}"
+                f"{stored.experiment.experiment_id}"
             )
-        experiment_tags.delete_tag(read, message.key)
+        experiment_tags.delete_tag(stored, message.key)
 
     settle("experiment", attempt)
     return {}
 
 
-def _get(experiment_id: str, request: Request) -> Record:
+def _get(experiment_id: str, request: Request) -> StoredExperiment:
     return experiments.get(limits.experiment_id(experiment_id), request.workspace)
 
 
-def _get_active(experiment_id: str, request: Request) -> Record:
+def _get_active(experiment_id: str, request: Request) -> StoredExperiment:
     return experiments.get_active(limits.experiment_id(experiment_id), request.workspace)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from logged_models import messages as m
 from mlcore import paging
 from mlcore.auth.permissions import LOGGED_MODEL
-from mlcore.entities import LoggedModel
+from mlcore.entities.logged_models import LoggedModel
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Request
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.logged_models import search as logged_model_search
 from mlcore.responses import logged_models as responses
 from mlcore.search import logged_models as language
@@ -42,7 +42,7 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
     readable = request.may_read(LOGGED_MODEL)
 
     rows = logged_model_search.find(
-        [one for one in asked_for(wanted) if readable(one)],
+        [one for one in canonical_ids(wanted) if readable(one)],
         request.workspace,
         logged_model_search.Query(comparisons, datasets, ordering, after, limit + 1),
     )

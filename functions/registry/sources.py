@@ -6,7 +6,7 @@ import json
 from typing import NamedTuple
 
 from mlcore import errors
-from mlcore.entities import ModelVersion
+from mlcore.entities.registry import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import model_sources as limits
 from mlcore.limits.model_sources import Source
@@ -15,9 +15,9 @@ from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.observability import logger
 from mlcore.prompts import is_prompt
 from mlcore.repos.logged_models import logged_models
-from mlcore.repos.logged_models.logged_models import Record as ModelRecord
+from mlcore.repos.logged_models.logged_models import StoredLoggedModel
 from mlcore.repos.registry import model_versions, registered_models
-from mlcore.repos.registry.registered_models import Record
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.repos.runs import runs
 from registry import prompts
 from registry.messages import CreateModelVersion
@@ -31,7 +31,7 @@ class Origin(NamedTuple):
     storage_location: str
     run_id: str | None
     model_id: str | None
-    model: ModelRecord | None = None
+    model: StoredLoggedModel | None = None
 
 
 def of_request(message: CreateModelVersion, request: Request) -> Origin:
@@ -65,8 +65,8 @@ def link(origin: Origin, version: ModelVersion) -> None:
         return
     entry = {"name": version.name, "version": version.version}
 
-    def decide(read: ModelRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        entries = json.loads(read.document.texts("tags").get(VERSIONS_TAG, "[]"))
+    def decide(stored: StoredLoggedModel) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        entries = json.loads(stored.document.texts("tags").get(VERSIONS_TAG, "[]"))
         text = json.dumps([*entries, entry])
         return {"tags": {VERSIONS_TAG: text}}, ()
 
@@ -76,7 +76,9 @@ def link(origin: Origin, version: ModelVersion) -> None:
         logger.exception("a logged model was not told of its version", extra=entry)
 
 
-def version_at(model: Record, version: str | None, stage: str | None, alias: str | None) -> str:
+def version_at(
+    model: StoredRegisteredModel, version: str | None, stage: str | None, alias: str | None
+) -> str:
     """The number of the version that a ``models:/`` URI names."""
     if version is not None:
         return version
@@ -136,7 +138,7 @@ def _check_run(source: Source, run_id: str, request: Request) -> None:
         raise limits.not_owned(source, "run_id")
 
 
-def _logged_model(origin: Origin, request: Request) -> ModelRecord:
+def _logged_model(origin: Origin, request: Request) -> StoredLoggedModel:
     """A model of another workspace looks missing."""
     model_id = origin.model_id or ""
     try:
@@ -165,7 +167,7 @@ def _check_model(source: Source, model: LoggedModelItem) -> None:
 def _root_of_run(run_id: str, source: Source, request: Request) -> str:
     """Where the run's artifacts are; a run of another workspace looks missing."""
     try:
-        read = runs.load(run_id, request.workspace)
+        stored = runs.load(run_id, request.workspace)
     except errors.ResourceDoesNotExist:
         raise limits.not_owned(source, "run_id") from None
-    return read.item.artifact_uri
+    return stored.item.artifact_uri

@@ -18,10 +18,8 @@ OWNED = {
     "Issue",
     "LabelSchema",
     "LoggedModel",
-    "ModelRecord",
     "ModelVersion",
     "QueueItem",
-    "Record",
     "RegisteredModel",
     "ReviewQueue",
     "Run",
@@ -30,10 +28,12 @@ OWNED = {
     "Trace",
     "Webhook",
 }
-"""What is in a workspace: entities, and records of how they were read."""
+"""Entities that are in a workspace. How they are stored has names that begin with STORED."""
 
-READ_BEFORE = OWNED | {"Document", "Owner", "Raw"}
-"""What a function is given only by who has loaded it."""
+STORED = "Stored"
+
+READ_BEFORE = {"Document", "Owner", "Raw"}
+"""What else a function is given only by who has loaded it."""
 
 
 def _names(annotation: ast.expr | None) -> set[str]:
@@ -45,13 +45,17 @@ def _names(annotation: ast.expr | None) -> set[str]:
     }
 
 
+def _owned(names: set[str]) -> bool:
+    return any(name in OWNED or name.startswith(STORED) for name in names)
+
+
 def _loaders(path: Path) -> Iterator[ast.FunctionDef]:
     """Public functions that answer something owned and are given nothing that was read before."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             known = set().union(*(_names(one.annotation) for one in given))
-            if _names(node.returns) & OWNED and not known & READ_BEFORE:
+            if _owned(_names(node.returns)) and not (_owned(known) or known & READ_BEFORE):
                 yield node
 
 

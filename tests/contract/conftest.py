@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from mlcore.db.client import client as product_client
-from mlcore.entities import Workspace
+from mlcore.entities.workspaces import Workspace
 from mlcore.memory import forget
 from mlcore.observability import logger
 from mlcore.repos.workspaces import workspaces

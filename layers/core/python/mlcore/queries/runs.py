@@ -7,9 +7,10 @@ from typing import Any
 
 from mlcore import paging
 from mlcore.auth.requirements import Reader
-from mlcore.entities import VIEW_STAGES, Run
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import VIEW_STAGES
 from mlcore.limits.text import check_max_results
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.runs import runs
 from mlcore.repos.runs import search as run_search
 from mlcore.responses import runs as responses
@@ -18,7 +19,7 @@ from mlcore.search import fields, grammar, order
 
 def search(
     workspace: str,
-    wanted: Sequence[str],
+    experiment_texts: Sequence[str],
     filter_string: str,
     view: str,
     limit: int,
@@ -30,12 +31,12 @@ def search(
     check_max_results(limit)
     comparisons = grammar.parse_filter(filter_string, fields.RUN)
     ordering = grammar.parse_order_by(order_by, fields.RUN)
-    query = [sorted(set(wanted)), filter_string, view, list(order_by)]
+    query = [sorted(set(experiment_texts)), filter_string, view, list(order_by)]
     position = paging.position_of(page_token, query)
     after = None if position is None else order.restore_key(position, ordering, fields.RUN)
 
     rows = run_search.find(
-        [one for one in asked_for(wanted) if readable(one)],
+        [one for one in canonical_ids(experiment_texts) if readable(one)],
         workspace,
         run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )

@@ -12,7 +12,7 @@ from mlcore.db.attributes import IntAttribute, TextAttribute
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.repos.evaluation import entity_refs
@@ -120,7 +120,7 @@ def create(kind: Kind[E], entity: E, names: Names[E] | None = None) -> None:
     entity_id = kind.entity_id(entity)
     operations: list[Operation] = [
         Put(kind.item(entity)),
-        entity_refs.made(entity_id, entity.experiment_id),
+        entity_refs.put(entity_id, entity.experiment_id),
     ]
     if names is not None:
         operations.append(names.taking(entity, entity_id))
@@ -138,7 +138,7 @@ def find(kind: Kind[E], entity_id: str, workspace: str) -> E | None:
         return None
     places = [kind.place(experiment_id, entity_id), keys.experiment(experiment_id)]
     item, meta = table.batch_get(places)
-    if item is None or experiments.found(experiment_id, meta, workspace) is None:
+    if item is None or experiments.entity_of(experiment_id, meta, workspace) is None:
         return None
     return kind.entity(item)
 

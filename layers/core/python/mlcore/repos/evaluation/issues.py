@@ -6,8 +6,8 @@ import json
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.entities import Experiment
-from mlcore.evaluation.issue import Issue
+from mlcore.entities.evaluation.issues import Issue
+from mlcore.entities.experiments import Experiment
 from mlcore.ids import now_ms
 from mlcore.models.evaluation import Issue as IssueItem
 from mlcore.repos.evaluation import entities

@@ -7,9 +7,9 @@ import json
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.entities import Experiment
-from mlcore.evaluation.label_schema import LabelSchema
-from mlcore.evaluation.review_queue import ReviewQueue
+from mlcore.entities.evaluation.label_schemas import LabelSchema
+from mlcore.entities.evaluation.review_queues import ReviewQueue
+from mlcore.entities.experiments import Experiment
 from mlcore.ids import now_ms
 from mlcore.models.evaluation import LabelSchema as SchemaItem
 from mlcore.models.evaluation import LabelSchemaName

@@ -11,8 +11,8 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.entities import Experiment
-from mlcore.evaluation.review_queue import QueueItem, ReviewQueue
+from mlcore.entities.evaluation.review_queues import QueueItem, ReviewQueue
+from mlcore.entities.experiments import Experiment
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ReviewQueue as QueueModel

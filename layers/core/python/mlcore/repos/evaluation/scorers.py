@@ -6,8 +6,8 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.entities import Experiment
-from mlcore.evaluation.scorer import ScorerVersion
+from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.entities.experiments import Experiment
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ScorerVersion as ScorerItem

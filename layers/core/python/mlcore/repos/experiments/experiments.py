@@ -17,14 +17,10 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
-from mlcore.entities import ACTIVE, Experiment
-from mlcore.ids import (
-    DEFAULT_EXPERIMENT_ID,
-    DEFAULT_EXPERIMENT_NAME,
-    DEFAULT_WORKSPACE,
-    new_ulid,
-    now_ms,
-)
+from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, Experiment
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.ids import new_ulid, now_ms
 from mlcore.limits.experiments import is_given_out, no_experiment_id
 from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
@@ -46,23 +42,23 @@ from mlcore.settings import settings, workspaces_enabled
 from mlcore.settle import Conflict
 
 
-class Record(NamedTuple):
+class StoredExperiment(NamedTuple):
     """An experiment as it was read."""
 
     experiment: Experiment
     document: Document
 
 
-def get(experiment_id: str, workspace: str) -> Record:
+def get(experiment_id: str, workspace: str) -> StoredExperiment:
     """One consistent GetItem (a second request when its tags overflowed). Raises what
     :func:`missing` gives, also for an experiment of another workspace."""
     item = _item_of(experiment_id, table.get(keys.experiment(experiment_id)))
     if item is None or ExperimentItem.of(item).workspace != workspace:
         raise missing(experiment_id)
-    return record(item)
+    return of_item(item)
 
 
-def get_active(experiment_id: str, workspace: str) -> Record:
+def get_active(experiment_id: str, workspace: str) -> StoredExperiment:
     """As :func:`get`. Raises InvalidParameterValue: it is deleted."""
     read = get(experiment_id, workspace)
     check_active(read.experiment)
@@ -96,7 +92,7 @@ def find_many(experiment_ids: Sequence[str], workspace: str) -> list[Experiment 
     hundred."""
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
     return [
-        found(experiment_id, item, workspace)
+        entity_of(experiment_id, item, workspace)
         for experiment_id, item in zip(experiment_ids, items, strict=True)
     ]
 
@@ -106,12 +102,12 @@ def known(experiment_ids: Sequence[str], workspace: str) -> list[Experiment]:
     return [one for one in find_many(experiment_ids, workspace) if one is not None]
 
 
-def found(experiment_id: str, item: Raw | None, workspace: str) -> Experiment | None:
+def entity_of(experiment_id: str, item: Raw | None, workspace: str) -> Experiment | None:
     """The experiment of an item that was read; None for one of another workspace."""
     item = _item_of(experiment_id, item)
     if item is None or ExperimentItem.of(item).workspace != workspace:
         return None
-    return record(item).experiment
+    return of_item(item).experiment
 
 
 def workspace_of(experiment_id: str) -> str | None:
@@ -144,7 +140,7 @@ def find_by_name(workspace: str, name: str) -> Experiment | None:
     while lock is not None:
         item = table.get(keys.experiment(holder_in(lock)))
         if item is not None and ExperimentItem.of(item).name == name:
-            return record(item).experiment
+            return of_item(item).experiment
         # It was renamed between the two reads: the lock is another's now, or gone.
         lock = table.get(place)
     return None
@@ -307,7 +303,7 @@ def set_stage(experiment: Experiment, stage: str) -> None:
             raise Conflict(experiment.experiment_id) from failed
 
 
-def record(raw: Raw) -> Record:
+def of_item(raw: Raw) -> StoredExperiment:
     item = ExperimentItem.of(raw)
     loaded = document.load(raw, (item.experiment_id,), MAPS)
     experiment = Experiment(
@@ -323,7 +319,7 @@ def record(raw: Raw) -> Record:
         indexed=text_index.complete(raw),
         followed=text_index.maintained(raw),
     )
-    return Record(experiment, loaded)
+    return StoredExperiment(experiment, loaded)
 
 
 def _tag(place: keys.Key, key: str, value: str) -> Raw:

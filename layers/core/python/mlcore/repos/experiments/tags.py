@@ -8,18 +8,18 @@ from mlcore.db.expression import Raw, Update
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.repos import document, settlement
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.experiments import Record
+from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.settle import Conflict
 
 
-def set_tag(read: Record, key: str, value: str) -> None:
+def set_tag(stored: StoredExperiment, key: str, value: str) -> None:
     """Raises Conflict when the experiment is deleted meanwhile."""
-    _write(read, {"tags": {key: value}}, ())
+    _write(stored, {"tags": {key: value}}, ())
 
 
-def delete_tag(read: Record, key: str) -> None:
+def delete_tag(stored: StoredExperiment, key: str) -> None:
     """Raises Conflict when the experiment is deleted meanwhile."""
-    _write(read, {}, [("tags", key)])
+    _write(stored, {}, [("tags", key)])
 
 
 class _Moved(Exception):
@@ -27,27 +27,27 @@ class _Moved(Exception):
 
 
 def _write(
-    read: Record,
+    stored: StoredExperiment,
     sets: Mapping[str, Mapping[str, str]],
     removals: Sequence[tuple[str, str]],
 ) -> None:
-    experiment = read.experiment
+    experiment = stored.experiment
 
     def complete(update: Update) -> None:
         update.require_equal(ExperimentItem.epoch, experiment.epoch)
 
-    def send(current: Record) -> None:
+    def send(current: StoredExperiment) -> None:
         document.write(current.document, sets, removals, complete)
 
-    def meanwhile(_: Record, item: Raw | None) -> Record:
+    def meanwhile(_: StoredExperiment, item: Raw | None) -> StoredExperiment:
         if item is None:
             raise _Moved
-        current = experiments.record(item)
+        current = experiments.of_item(item)
         if current.experiment.epoch != experiment.epoch:
             raise _Moved
         return current
 
     try:
-        settlement.write("experiment", read, send, meanwhile)
+        settlement.write("experiment", stored, send, meanwhile)
     except _Moved as moved:
         raise Conflict(experiment.experiment_id) from moved

@@ -18,7 +18,8 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
-from mlcore.entities import ACTIVE, DELETED, LoggedModel, ModelMetric
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
+from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import now_ms
 from mlcore.memory import Memory
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
@@ -31,7 +32,7 @@ _places: Memory[str, str] = Memory("place of a logged model")
 """The experiments of logged models, which never change."""
 
 
-class Record(NamedTuple):
+class StoredLoggedModel(NamedTuple):
     """A logged model as it was read."""
 
     document: Document
@@ -49,7 +50,7 @@ class Record(NamedTuple):
         return self.item.stage
 
 
-def load(model_id: str, workspace: str) -> Record:
+def load(model_id: str, workspace: str) -> StoredLoggedModel:
     """One consistent GetItem (one more to locate the model the first time).
 
     Raises:
@@ -58,7 +59,7 @@ def load(model_id: str, workspace: str) -> Record:
     (item,) = find([model_id], workspace)
     if item is None:
         raise missing(model_id)
-    return record(item)
+    return of_item(item)
 
 
 def find(
@@ -93,12 +94,12 @@ def artifact_location(model_id: str, workspace: str) -> str:
     return load_active(model_id, workspace).item.artifact_location
 
 
-def load_active(model_id: str, workspace: str) -> Record:
+def load_active(model_id: str, workspace: str) -> StoredLoggedModel:
     """As :func:`load`; a deleted model looks missing."""
-    read = load(model_id, workspace)
-    if read.stage != ACTIVE:
+    model = load(model_id, workspace)
+    if model.stage != ACTIVE:
         raise missing(model_id)
-    return read
+    return model
 
 
 def missing(model_id: str) -> errors.ResourceDoesNotExist:
@@ -158,12 +159,14 @@ def create(model: LoggedModel, workspace: str) -> None:
     _places.put(model.model_id, model.experiment_id)
 
 
-Decision = Callable[[Record], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
+Decision = Callable[
+    [StoredLoggedModel], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]
+]
 """From a model as it is: texts to set by map, and (map, key) pairs to remove. Raises what forbids
 the write."""
 
 
-def write(read: Record, decide: Decision, *, exclusive: bool = False) -> None:
+def write(model: StoredLoggedModel, decide: Decision, *, exclusive: bool = False) -> None:
     """Changes tags and params; decides again whenever another writer came first.
 
     Args:
@@ -171,38 +174,38 @@ def write(read: Record, decide: Decision, *, exclusive: bool = False) -> None:
             between.
     """
 
-    def complete(current: Record, update: Update) -> None:
+    def complete(current: StoredLoggedModel, update: Update) -> None:
         _require_model(update)
         if exclusive:
             update.require_equal(LoggedModelItem.version, current.document.version)
 
-    def send(current: Record) -> None:
+    def send(current: StoredLoggedModel) -> None:
         sets, removals = decide(current)
         if any(sets.values()) or removals:
             document.write(current.document, sets, removals, partial(complete, current))
 
-    def meanwhile(_: Record, item: Raw | None) -> Record:
+    def meanwhile(_: StoredLoggedModel, item: Raw | None) -> StoredLoggedModel:
         if item is None:
-            raise missing(read.model_id)
-        return record(item)
+            raise missing(model.model_id)
+        return of_item(item)
 
-    settlement.write("model", read, send, meanwhile)
+    settlement.write("model", model, send, meanwhile)
 
 
-def set_status(read: Record, status: str) -> Record:
+def set_status(model: StoredLoggedModel, status: str) -> StoredLoggedModel:
     """The model as it is then."""
-    return _set(read, (LoggedModelItem.status, status))
+    return _set(model, (LoggedModelItem.status, status))
 
 
-def delete(read: Record) -> None:
+def delete(model: StoredLoggedModel) -> None:
     """Marks the model as deleted; it stays readable for who asks for deleted ones."""
-    lsi1sk = keys.lsi1_logged_model(DELETED, read.item.creation_time, read.model_id)
-    _set(read, (LoggedModelItem.stage, DELETED), (LoggedModelItem.lsi1sk, lsi1sk))
+    lsi1sk = keys.lsi1_logged_model(DELETED, model.item.creation_time, model.model_id)
+    _set(model, (LoggedModelItem.stage, DELETED), (LoggedModelItem.lsi1sk, lsi1sk))
 
 
-def entity(read: Record) -> LoggedModel:
+def entity(model: StoredLoggedModel) -> LoggedModel:
     """The whole model; one Query if it has more points than its item holds."""
-    return _entity(read.document, logged_model_points.read(read.document.item))
+    return _entity(model.document, logged_model_points.read(model.document.item))
 
 
 def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
@@ -214,7 +217,7 @@ def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
 
     def complete(item: Raw) -> LoggedModel:
         points = logged_model_points.read if all_points else logged_model_points.read_inline
-        return _entity(record(item).document, points(item))
+        return _entity(of_item(item).document, points(item))
 
     def lacks(item: Raw) -> bool:
         model = view(item)
@@ -230,12 +233,12 @@ def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
     ]
 
 
-def record(raw: Raw) -> Record:
+def of_item(raw: Raw) -> StoredLoggedModel:
     item = LoggedModelItem.of(raw)
-    return Record(document.load(raw, (item.experiment_id, item.model_id), MAPS))
+    return StoredLoggedModel(document.load(raw, (item.experiment_id, item.model_id), MAPS))
 
 
-def _set(read: Record, *values: tuple[ItemAttribute[Any], Any]) -> Record:
+def _set(model: StoredLoggedModel, *values: tuple[ItemAttribute[Any], Any]) -> StoredLoggedModel:
     update = Update()
     document.touch(update)
     for attribute, value in values:
@@ -243,9 +246,9 @@ def _set(read: Record, *values: tuple[ItemAttribute[Any], Any]) -> Record:
     update.set(LoggedModelItem.last_update_time, now_ms())
     _require_model(update)
     try:
-        return record(table.update(read.document.key, update, returning=True))
+        return of_item(table.update(model.document.key, update, returning=True))
     except ConditionFailed as failed:
-        raise missing(read.model_id) from failed
+        raise missing(model.model_id) from failed
 
 
 def _require_model(update: Update) -> None:
@@ -280,8 +283,8 @@ def _locate(model_ids: Sequence[str]) -> None:
             _places.put(model_id, LoggedModelReference.of(item).experiment_id)
 
 
-def _entity(read: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
-    item = LoggedModelItem.of(read.item)
+def _entity(document: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
+    item = LoggedModelItem.of(document.item)
     return LoggedModel(
         model_id=item.model_id,
         experiment_id=item.experiment_id,
@@ -293,8 +296,8 @@ def _entity(read: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
         lifecycle_stage=item.stage,
         model_type=item.model_type,
         source_run_id=item.source_run_id,
-        params=read.texts("params"),
-        tags=read.texts("tags"),
+        params=document.texts("params"),
+        tags=document.texts("tags"),
         metrics=metrics,
     )
 

@@ -16,7 +16,8 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.entities import Dataset, Experiment, Run
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import Dataset, Run
 from mlcore.ids import now_ms
 from mlcore.memory import Memory
 from mlcore.models.datasets import Dataset as DatasetItem
