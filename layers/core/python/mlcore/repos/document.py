@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mlcore.db.attributes import TextMapAttribute
 from mlcore.db.expression import Entry, Raw, Update
@@ -81,6 +81,8 @@ class Map:
         self.child = child
 
 
+_OVERFLOW: Final = MetaItem.overflow.attr_name
+
 Maps = Mapping[str, Map]
 """By attribute, in the order in which they may fill an item."""
 
@@ -118,10 +120,9 @@ class Document(NamedTuple):
 
 def load(item: Raw, owner: Owner, maps: Maps) -> Document:
     """The document of a META item; a further Query for each map that overflowed."""
-    overflow = MetaItem.of(item).overflow
-    if overflow is None:
+    if _OVERFLOW not in item:
         return Document(item, owner, maps, {})
-    names = overflow.split()
+    names = (MetaItem.of(item).overflow or "").split()
     found = table.parallel([partial(_read_outside, maps[name], owner) for name in names])
     return Document(item, owner, maps, dict(zip(names, found, strict=True)))
 

@@ -36,10 +36,7 @@ class StoredLoggedModel(NamedTuple):
     """A logged model as it was read."""
 
     document: Document
-
-    @property
-    def item(self) -> LoggedModelItem:
-        return LoggedModelItem.of(self.document.item)
+    item: LoggedModelItem
 
     @property
     def model_id(self) -> str:
@@ -205,7 +202,7 @@ def delete(model: StoredLoggedModel) -> None:
 
 def entity(model: StoredLoggedModel) -> LoggedModel:
     """The whole model; one Query if it has more points than its item holds."""
-    return _entity(model.document, logged_model_points.read(model.document.item))
+    return _entity(model, logged_model_points.read(model.item))
 
 
 def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
@@ -215,27 +212,32 @@ def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
         all_points: without, a model may have only the points that its item holds.
     """
 
-    def complete(item: Raw) -> LoggedModel:
-        points = logged_model_points.read if all_points else logged_model_points.read_inline
-        return _entity(of_item(item).document, points(item))
+    points = logged_model_points.read if all_points else logged_model_points.read_inline
 
-    def lacks(item: Raw) -> bool:
-        model = view(item)
+    def complete(position: int) -> LoggedModel:
+        model = models[position]
+        return _entity(_stored(items[position], model), points(model))
+
+    def lacks(model: LoggedModelItem) -> bool:
         return model.overflow is not None or (all_points and model.more_points is not None)
 
-    view = LoggedModelItem.of
-    lacking = {position: item for position, item in enumerate(items) if lacks(item)}
-    completed = table.parallel([partial(complete, item) for item in lacking.values()])
+    models = list(map(LoggedModelItem.of, items))
+    lacking = [position for position, model in enumerate(models) if lacks(model)]
+    completed = table.parallel([partial(complete, position) for position in lacking])
     by_position = dict(zip(lacking, completed, strict=True))
     return [
-        by_position[position] if position in by_position else complete(item)
-        for position, item in enumerate(items)
+        by_position[position] if position in by_position else complete(position)
+        for position in range(len(models))
     ]
 
 
 def of_item(raw: Raw) -> StoredLoggedModel:
-    item = LoggedModelItem.of(raw)
-    return StoredLoggedModel(document.load(raw, (item.experiment_id, item.model_id), MAPS))
+    return _stored(raw, LoggedModelItem.of(raw))
+
+
+def _stored(raw: Raw, item: LoggedModelItem) -> StoredLoggedModel:
+    owner = (item.experiment_id, item.model_id)
+    return StoredLoggedModel(document.load(raw, owner, MAPS), item)
 
 
 def _set(model: StoredLoggedModel, *values: tuple[ItemAttribute[Any], Any]) -> StoredLoggedModel:
@@ -283,8 +285,8 @@ def _locate(model_ids: Sequence[str]) -> None:
             _places.put(model_id, LoggedModelReference.of(item).experiment_id)
 
 
-def _entity(document: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
-    item = LoggedModelItem.of(document.item)
+def _entity(stored: StoredLoggedModel, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
+    item, texts = stored.item, stored.document.texts
     return LoggedModel(
         model_id=item.model_id,
         experiment_id=item.experiment_id,
@@ -296,8 +298,8 @@ def _entity(document: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel
         lifecycle_stage=item.stage,
         model_type=item.model_type,
         source_run_id=item.source_run_id,
-        params=document.texts("params"),
-        tags=document.texts("tags"),
+        params=texts("params"),
+        tags=texts("tags"),
         metrics=metrics,
     )
 
