@@ -121,7 +121,7 @@ delete: Final = functools.partial(_rpc, "DELETE")
 def preview(rpc: Rpc) -> Rpc:
     """The same RPC below ``/preview``, as clients before 2.0 spell it."""
     version, path = rpc.path[1:].split("/", 1)
-    return rpc._replace(path=f"/{version}/preview/{path}", twin_of=rpc.path, until="1.30")
+    return rpc._replace(path=f"/{version}/preview/{path}", twin_of=rpc.path)
 
 
 ByMethod = dict[str, Route]
