@@ -11,14 +11,15 @@ from pathlib import Path
 
 import mlflow
 import pytest
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.message import DecodeError
 
 from mlcore.http import Rpc
 from tests.contract.route_world import DOMAINS, routes_of
 from tests.e2e import clients
 
-pytestmark = pytest.mark.e2e
+descriptors = pytest.importorskip("google.protobuf.descriptor_pb2")
+messages = pytest.importorskip("google.protobuf.message")
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 VERSIONS = ("2.9.2", "2.22.1", "3.1.4", "3.6.0", "3.7.0")
 _RULE = re.compile(rb"\n.(GET|POST|PUT|PATCH|DELETE)\x12.(/[ -~]*?)\x1a.(?:\x08(.))?", re.DOTALL)
@@ -35,8 +36,8 @@ def _declared(module: Path) -> Iterator[tuple[str, bytes]]:
     for node in ast.walk(ast.parse(module.read_bytes())):
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
             try:
-                file = FileDescriptorProto.FromString(node.value)
-            except DecodeError:
+                file = descriptors.FileDescriptorProto.FromString(node.value)
+            except messages.DecodeError:
                 continue
             for service in file.service:
                 for method in service.method:
