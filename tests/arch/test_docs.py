@@ -71,3 +71,24 @@ def test_what_a_document_names_is_there(document: Path) -> None:
         if not target.exists() or (anchor and anchor not in _anchors(target)):
             broken.append(link)
     assert not broken
+
+
+def _said() -> str:
+    """All texts of the product, those that are written in pieces as one."""
+    files = [
+        path
+        for folder in ("functions", "layers", "local", "operate")
+        for path in (project.ROOT / folder).rglob("*.py")
+    ]
+    texts = [path.read_text() for path in (*files, project.ROOT / "Makefile")]
+    return re.sub(r"\"\s*f?\"", "", "\n".join(texts))
+
+
+def test_symptoms_are_words_that_the_product_says() -> None:
+    said = _said()
+    rows = re.findall(r"^\| (.*?) \|", (project.ROOT / "docs/troubleshooting.md").read_text(), re.M)
+    quoted = {text for row in rows for text in re.findall(r"`([^`]+)`", row)}
+    # The system's words, and names of what is looked at.
+    elsewhere = {"Address already in use", "UiUrl", "/", "verify"}
+    assert len(quoted) > 20
+    assert {text for text in quoted - elsewhere if text not in said} == set()
