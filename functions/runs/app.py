@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.http import get, lambda_handler, post
-from runs import inputs, logging, metrics, search, service
+from runs import inputs, logged_values, metrics, search, service
 from runs import messages as m
 
 RPCS = (
@@ -31,17 +31,19 @@ RPCS = (
     post(
         "/mlflow/runs/log-metric",
         m.LogMetric,
-        logging.log_metric,
+        logged_values.log_metric,
         "runs.log_metric",
         cost=2,
         write_units=8,
         deviation="A bare NaN or Infinity is refused; MLflow's server stores 0.",
     ),
-    post("/mlflow/runs/log-parameter", m.LogParam, logging.log_param, "runs.update_run", cost=2),
+    post(
+        "/mlflow/runs/log-parameter", m.LogParam, logged_values.log_param, "runs.update_run", cost=2
+    ),
     post(
         "/mlflow/runs/log-batch",
         m.LogBatch,
-        logging.log_batch,
+        logged_values.log_batch,
         "runs.log_batch",
         cost=3,
         write_units=60,

@@ -24,7 +24,7 @@ from tests.contract.trace_calls import resource_spans, span
 Fields = dict[str, Any]
 
 DOMAINS: Final = (
-    *("artifacts", "evaluation", "experiments", "logged_models", "registry", "runs", "server"),
+    *("artifacts", "evaluation", "experiments", "logged_models", "registry", "runs", "server_info"),
     *("traces", "ui", "users", "webhooks", "workspaces"),
 )
 KEY: Final = {"key": "k"}
