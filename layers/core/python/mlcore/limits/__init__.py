@@ -4,8 +4,9 @@ Pure functions, a module for each noun. They run in MLflow's order, raise Invali
 BadRequest, where MLflow does) at the first rule that does not hold, and answer what is to be
 stored, values truncated where MLflow truncates.
 
-- ``experiments``, ``runs``, ``datasets``, ``logged_models``, ``registry``, ``traces`` and
-  ``workspaces``: what their RPCs take, most of it by a ``check_`` for each request.
+- ``experiments``, ``runs``, ``datasets``, ``logged_models``, ``registry``, ``traces``,
+  ``webhooks``, ``workspaces`` and the folder ``evaluation``: what their RPCs take, most of it by a
+  ``check_`` for each request.
 - ``locations`` and ``model_sources``: where files may be, and where a model version may come from.
 - ``config``: the settings of a deployment.
 - ``text``: keys, lengths, paths, run ids and pages, which several of them share.
