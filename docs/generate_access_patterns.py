@@ -17,7 +17,7 @@ PATH = Path(__file__).with_name("access-patterns.md")
 INTRODUCTION = """\
 # Access patterns
 
-Generated from `mlcore.db.keys` and `mlcore.models` by `docs/generate_access_patterns.py`; a test
+Generated from `mlcore.db.keys` and `mlcore.models` by `make docs`; a test
 keeps it true.
 
 One table, partition key `PK`, sort key `SK`; five local indexes (`PK`, `lsiNsk`) and five global
@@ -163,8 +163,8 @@ ACCESS: dict[str, tuple[Access, ...]] = {
                 "lsi2_metric_history_from",
                 "run_metric_history",
             ),
-            "batches, items of files, and then LSI2 between two keys, a Query for each class of spans side by side;"
-            " BatchGetItem of the packs of the page",
+            "batches, items of files, and then LSI2 between two keys, a Query for each class of spans"
+            " side by side; BatchGetItem of the packs of the page",
         ),
         Access(
             "Get all params of run",

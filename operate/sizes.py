@@ -35,9 +35,10 @@ def item_bytes(item: Mapping[str, Any]) -> int:
 def collection(experiment_id: str) -> Counter[str]:
     """The bytes of an experiment's items by their type."""
     keys, tables = import_module("mlcore.db.keys"), import_module("mlcore.db.table")
+    model = import_module("mlcore.models.base").Item
     found: Counter[str] = Counter()
     for item in tables.table.query_all(keys.experiment(experiment_id).pk):
-        found[item["type"]["S"]] += item_bytes(item)
+        found[model.of(item).type] += item_bytes(item)
     return found
 
 

@@ -20,6 +20,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import Page, table
 from mlcore.entities.metrics import Metric
+from mlcore.memory import Memory
 from mlcore.models.runs import RunMetricBatch, RunMetricFile, RunMetricHistory, RunReference
 from mlcore.repos.runs import history, history_files, history_stretches, point_places
 from mlcore.repos.runs.history_stretches import Stretch
@@ -58,9 +59,8 @@ _Ask = Callable[[Raw | None, int], tuple[list[Stretch], Raw | None]]
 """From where a class was left, and how many items to ask for: items, and where it goes on."""
 
 
-_ordered: set[str] = set()
+_ordered: Memory[str, bool] = Memory("run with ordered history")
 """Runs all whose packs are in LSI2."""
-_ORDERED_KEPT: Final = 20_000
 
 
 def read(
@@ -93,10 +93,6 @@ def read(
         return HistoryPage(found[:size], len(found) > size, now_large)
 
     return settle("history", attempt)
-
-
-def forget() -> None:
-    _ordered.clear()
 
 
 def _few_batches(series: _Series) -> list[Stretch] | None:
@@ -285,7 +281,5 @@ def _is_ordered(run_id: str) -> bool:
         item = table.get(keys.run_ref(run_id))
         if item is None or RunReference.of(item).history_order is None:
             return False
-        if len(_ordered) >= _ORDERED_KEPT:
-            _ordered.clear()
-        _ordered.add(run_id)
+        _ordered.put(run_id, True)
     return True
