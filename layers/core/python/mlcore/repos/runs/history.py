@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter, lt
 from typing import Final
 
 from mlcore.db import keys
@@ -36,6 +37,9 @@ BATCH_ATTRIBUTES: Final = (
     RunMetricFile.directory,
 )
 """What is asked for of batches and of the items of files behind them."""
+_PLACE: Final = itemgetter(2, 3, 1)
+"""Timestamp, step and value of a point."""
+
 PACK_ATTRIBUTES: Final = (RunMetricHistory.data, RunMetricHistory.points)
 
 
@@ -180,6 +184,11 @@ def of_run(experiment_id: str, run_id: str) -> Iterator[Metric]:
 
 
 def distinct(found: Iterable[Metric]) -> list[Metric]:
+    """In MLflow's order."""
+    found = list(found)
+    ordered = list(map(_PLACE, found))
+    if all(map(lt, ordered, ordered[1:])):  # as of packs; NaN never is less
+        return found
     by_identity = {point_places.order(point): point for point in found}
     return [by_identity[identity] for identity in sorted(by_identity)]
 

@@ -15,8 +15,9 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, repeat
 from typing import Final
 
 from mlcore.entities.metrics import Metric
@@ -31,6 +32,8 @@ POINT_BYTES: Final = _BYTES * _COLUMNS
 """Of a point before zlib; with its key a bound of what it may take."""
 _LEVEL: Final = 6
 _INT64: Final = 1 << 63
+_metric = partial(tuple.__new__, Metric)
+"""What ``Metric._make`` does, for points by the ten thousand."""
 
 
 class UnknownColumns(ValueError):
@@ -89,12 +92,13 @@ def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
     values = struct.unpack(f"<{total}d", _rows(body, begin + 2 * size, total))
     if not flags & _PLAIN:
         steps, timestamps = accumulate(steps), accumulate(timestamps)
-    rows = list(zip(values, timestamps, steps, strict=True))
-    found, at = {}, 0
-    for key, count in counts.items():
+    at, found = 0, {}
+    columns = [list(column) for column in (values, timestamps, steps)]
+    for key, number in counts.items():
         if wanted is None or key == wanted:
-            found[key] = [Metric(key, *row) for row in rows[at : at + count]]
-        at += count
+            ours = zip(repeat(key), *[column[at : at + number] for column in columns])
+            found[key] = list(map(_metric, ours))
+        at += number
     return found
 
 
