@@ -163,7 +163,7 @@ ACCESS: dict[str, tuple[Access, ...]] = {
                 "lsi2_metric_history_from",
                 "run_metric_history",
             ),
-            "batches, items of files, and then LSI2 between two keys, a Query for each class of spans"
+            "batches, items of files, then LSI2 between two keys, a Query for each class of spans"
             " side by side; BatchGetItem of the packs of the page",
         ),
         Access(
