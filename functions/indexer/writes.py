@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from indexer import text_dictionary
 from indexer.projections import Writes
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
@@ -18,7 +19,9 @@ def apply(wanted: Iterable[Writes]) -> None:
     """Puts first, removals after: whoever reads an index in between finds an entity twice, and
     never not at all."""
     everything = list(wanted)
-    table.batch_write(put for writes in everything for put in writes.puts)
+    puts = [put for writes in everything for put in writes.puts]
+    table.batch_write(puts)
+    text_dictionary.complete(puts)
     calls: list[Callable[[], None]] = []
     calls += [partial(_put, item) for writes in everything for item in writes.careful_puts]
     calls += [partial(_remove, key) for writes in everything for key in writes.deletes]
