@@ -28,7 +28,7 @@ from bench.search_rows import SEARCHES, Row, rows
 from bench.search_stock import Stock
 from indexer import text_dictionary, text_items
 from indexer.index_items import INDEXES
-from indexer.text_items import Entity, Posting
+from indexer.projections import Entity, Posting
 from mlcore.db import capacity, keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import table

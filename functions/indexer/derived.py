@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from indexer import experiment_items, text_dictionary, text_items, trace_items
 from indexer.index_items import INDEXES
+from indexer.projections import Entity, Posting
 from indexer.run_items import OUTSIDE_MAPS
-from indexer.text_items import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indexer import projections, text_items, writes
-from indexer.text_items import Entity, Posting
+from indexer.projections import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table

@@ -22,8 +22,7 @@ from indexer import (
     writes,
 )
 from indexer.index_items import INDEXES
-from indexer.projections import Changes, Writes
-from indexer.text_items import Entity, Posting
+from indexer.projections import Changes, Entity, Posting, Writes
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key

@@ -6,10 +6,10 @@ One of them is the last to be put, and says that the others are there. Whoever h
 item that leads from a text to an entity looks for that one *afterwards*, and puts all of them where
 it is not. So a text that an entity holds, whose mark has gone, is in the dictionary.
 
-A text that nobody holds any more does no harm. A rebuild takes it away: it marks the last item as
-leaving, looks whether somebody holds the text, and removes what is as it was read, the last one at
-the end. Whoever comes meanwhile is seen by that look, or sees the mark and puts everything anew
-under another ``version``.
+A text that nobody holds any more does no harm. Whoever leaves it last takes it away: marks the last
+item as leaving, looks whether somebody holds the text, and removes what is as it was read, the last
+one at the end. Whoever comes meanwhile is seen by that look, or sees the mark and puts everything
+anew under another ``version``. A rebuild does so with all that nobody asks for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from random import getrandbits
 from typing import NamedTuple
 
 from indexer import text_items
-from indexer.text_items import Entity, Posting
+from indexer.projections import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -112,6 +112,13 @@ def complete(put: Iterable[Raw]) -> None:
     table.batch_write(made[-1] for made in missing)
 
 
+def release(left: Iterable[tuple[Entity, Posting]]) -> None:
+    """After FTS items were removed: the dictionary needs no text that nobody holds now. One that
+    stays because this was killed does no harm."""
+    entries = {entry_of(entity, posting): None for entity, posting in left}
+    table.parallel([partial(take_away, entry) for entry in entries if entry is not None])
+
+
 def is_held(entry: Entry) -> bool:
     field, (level, found) = entry.posting
     prefix = keys.fts_of_type_prefix(text_fields.level_of(level, field), found, entry.kind)
@@ -121,6 +128,8 @@ def is_held(entry: Entry) -> bool:
 
 def take_away(entry: Entry) -> None:
     """Removes a text from the dictionary, unless somebody holds it, or comes to hold it now."""
+    if is_held(entry):
+        return
     found = [item for item in table.batch_get(places(entry)) if item is not None]
     last = places(entry)[-1]
     marked = Update()

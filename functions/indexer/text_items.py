@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from indexer.projections import Writes, content
+from indexer.projections import Entity, Posting, Writes, content
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import IndexKey, Key
@@ -29,19 +29,6 @@ OWN: Final = "texts"
 """The level of the FTS_REV items of what an entity's own item says."""
 REVERSE_CHARACTERS: Final = 60_000
 """An FTS_REV item has about so many; one more is begun then."""
-
-
-class Entity(NamedTuple):
-    experiment_id: str
-    kind: str
-    entity_id: str
-
-
-class Posting(NamedTuple):
-    """One of an entity's texts holds a token."""
-
-    field: str
-    token: Token
 
 
 Texts = Mapping[str, str]
@@ -124,11 +111,12 @@ def writes(
     if not seen:
         return Writes([], [], [], [])
     puts = [item(entity, posting, version) for posting in sorted(seen & current)]
-    gone = [place(entity, posting) for posting in sorted(seen - current)]
+    left = sorted(seen - current)
+    gone = [place(entity, posting) for posting in left]
     kept = reverse_items(entity, current, version, of)
     before = len(reverse_items(entity, seen | current, version, of))
     gone += [reverse_place(entity, of, number) for number in range(len(kept), before)]
-    return Writes([*puts, *kept], [], [], gone)
+    return Writes([*puts, *kept], [], [], gone, [(entity, posting) for posting in left])
 
 
 def place(entity: Entity, posting: Posting) -> Key:

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from indexer import retention, text_items, writes
-from indexer.projections import Writes, content
-from indexer.text_items import Entity, Posting
+from indexer.projections import Entity, Posting, Writes, content
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -166,8 +165,10 @@ def _removed(gone: Raw) -> Writes:
     entity = entity_of(gone)
     reverse = _reverse(entity)
     found = set().union(*map(text_items.postings_of, reverse))
-    places = [text_items.place(entity, posting) for posting in sorted(found)]
-    return Writes([], [], [], [*places, *map(key_in, reverse)])
+    left = sorted(found)
+    places = [text_items.place(entity, posting) for posting in left]
+    removals = [*places, *map(key_in, reverse)]
+    return Writes([], [], [], removals, [(entity, posting) for posting in left])
 
 
 def _found(entity: Entity) -> set[Posting]:

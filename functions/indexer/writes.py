@@ -27,6 +27,7 @@ def apply(wanted: Iterable[Writes]) -> None:
     calls += [partial(_remove, key) for writes in everything for key in writes.deletes]
     table.parallel(calls)
     table.batch_write(deletes=[key for writes in everything for key in writes.removals])
+    text_dictionary.release(left for writes in everything for left in writes.left)
 
 
 def _put(item: Raw) -> None:
