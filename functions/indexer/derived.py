@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from indexer import experiment_items, text_dictionary, text_items, trace_items
+from indexer import experiment_items, text_items, trace_items
 from indexer.index_items import INDEXES
 from indexer.projections import Entity, Posting
 from indexer.run_items import OUTSIDE_MAPS
@@ -72,8 +72,7 @@ def of_run(
     outside: Mapping[tuple[str, str], str],
     indexed: Indexed | None,
 ) -> Items:
-    """Child items, index items with what they need of the dictionary and, where values are outside,
-    the marker that search needs.
+    """Child items, index items and, where values are outside, the marker that search needs.
 
     Args:
         item: the run item, None if there is no such run.
@@ -100,7 +99,7 @@ def of_run(
 
 
 def of_trace(item: Raw | None, packs: Iterable[Raw], indexed: Indexed | None) -> Items:
-    """The FTS and FTS_REV items of a trace and its spans, and of the dictionary what they need.
+    """The FTS and FTS_REV items of a trace and its spans.
 
     Args:
         indexed: the texts of traces that the full-text index of the experiment holds.
@@ -118,10 +117,6 @@ def of_trace(item: Raw | None, packs: Iterable[Raw], indexed: Indexed | None) ->
 def _full_text(entity: Entity, found: set[Posting], version: int, of: str) -> list[Raw]:
     made = [text_items.item(entity, posting, version) for posting in found]
     made += text_items.reverse_items(entity, found, version, of)
-    for posting in found:
-        entry = text_dictionary.entry_of(entity, posting)
-        if entry is not None:
-            made += text_dictionary.items(entry)
     return made
 
 

@@ -29,6 +29,7 @@ from indexer import (
 from indexer.derived import Finding
 from indexer.projections import Writes
 from indexer.survey import Partition, Suspects
+from indexer.text_page import Entry
 from indexer.unfinished import Left
 from mlcore import errors
 from mlcore.db import keys
@@ -216,6 +217,7 @@ def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     else:
         run = (experiment_id, suspects.run_id)
         wanted = derived.of_run(run, *survey.source_of(*run), partition.indexed)
+    wanted = survey.with_dictionary(wanted, survey.listed(experiment_id))
     found = {
         place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
     }
@@ -333,7 +335,7 @@ def _remove(finding: Finding) -> None:
         table.delete(finding.place, unchanged)
 
 
-def _forgotten(entry: text_dictionary.Entry) -> list[Finding]:
+def _forgotten(entry: Entry) -> list[Finding]:
     """Takes a text that nobody holds out of the dictionary, which is no fault."""
     text_dictionary.take_away(entry)
     return []

@@ -13,8 +13,8 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from indexer import derived, text_dictionary, text_items
-from indexer.text_dictionary import Entry
+from indexer import derived, text_dictionary, text_items, text_page
+from indexer.text_page import Entry, Page
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST, Key
@@ -59,6 +59,8 @@ class Partition:
         self.indexed = indexed
         """The texts that the full-text index is to hold."""
         self.pk = keys.experiment(experiment_id).pk
+        self.listed = listed(experiment_id)
+        """Texts that need no items of the dictionary."""
         self.markers = list(table.query_all(self.pk, prefix=keys.pending_prefix("run")))
         """Pending markers as they were before any run was read."""
         self.marked = len(trace_index.every(trace_index.marked(experiment_id)))
@@ -74,8 +76,9 @@ class Partition:
         """Texts of the dictionary that nobody asked for when they were found."""
 
     def expects(self, expected: set[int], items: Iterable[Raw]) -> None:
-        """Adds hashes of index items."""
-        for item in items:
+        """Adds hashes of index items, and of what they need of the dictionary."""
+        made = list(items)
+        for item in (*made, *text_dictionary.asked_by(made, self.listed)):
             if self.outdated and _is_full_text(item):
                 continue
             expected.add(hash(item["SK"]["S"]))
@@ -128,6 +131,17 @@ def trace_source(
         return item, []
     prefix = keys.trace_spans_prefix(item["trace_id"]["S"])
     return item, list(table.query_all(trace.pk, prefix=prefix))
+
+
+def listed(experiment_id: str) -> Page:
+    """The first page of the dictionary."""
+    return text_page.texts_of(table.get(keys.fts_texts(experiment_id)))
+
+
+def with_dictionary(wanted: derived.Items, page: Page) -> derived.Items:
+    """With what index items need of the dictionary, besides its first page."""
+    asked = text_dictionary.asked_by(wanted.values(), page)
+    return {**wanted, **{derived.key_of(item): item for item in asked}}
 
 
 def of_what(place: Key, item: Raw | None) -> Suspects:
@@ -292,11 +306,12 @@ def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
         run_id: str = keys.parse(partition.pk, sort_key).fields["run_id"]
         run = (partition.experiment_id, run_id)
         wanted = derived.of_run(run, *source_of(*run), partition.indexed)
+        wanted = with_dictionary(wanted, partition.listed)
         places = _taken(expected, (place for place, one in wanted.items() if not _is_child(one)))
         if places:
             yield Suspects(run_id, places)
     for trace, asked in _traces(partition):
-        places = _taken(expected, asked)
+        places = _taken(expected, with_dictionary(asked, partition.listed))
         if places:
             yield Suspects(None, places, trace)
 

@@ -2,9 +2,11 @@
 that lead to FTS items. However many entities hold a word or a value, its own items are written
 once.
 
-One of them is the last to be put, and says that the others are there. Whoever has put the first
-item that leads from a text to an entity looks for that one *afterwards*, and puts all of them where
-it is not. So a text that an entity holds, whose mark has gone, is in the dictionary.
+The first texts of an experiment are in one item, :mod:`indexer.text_page`, and need no others. Of
+the items of another text one is the last to be put, and says that the others are there. Whoever has
+put the first item that leads from a text to an entity looks for it in the page and for that one
+*afterwards*, and puts what is not there. So a text that an entity holds, whose mark has gone, is in
+the dictionary.
 
 A text that nobody holds any more does no harm. Whoever leaves it last takes it away: marks the last
 item as leaving, looks whether somebody holds the text, and removes what is as it was read, the last
@@ -18,10 +20,10 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from random import getrandbits
-from typing import NamedTuple
 
-from indexer import text_items
+from indexer import text_items, text_page
 from indexer.projections import Entity, Posting
+from indexer.text_page import HELD, Entry, Page
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -36,14 +38,6 @@ _KINDS = {text_fields.texts_of(kind): kind for kind in (text_items.RUN, text_ite
 
 _VERSION_BITS = 53
 """A put that takes the place of another has another version, whoever made it."""
-
-
-class Entry(NamedTuple):
-    """A word or a value that entities of a type hold in a field."""
-
-    experiment_id: str
-    kind: str
-    posting: Posting
 
 
 def entry_of(entity: Entity, posting: Posting) -> Entry | None:
@@ -97,19 +91,33 @@ def is_whole(experiment_id: str, item: Raw) -> bool:
     return _place(entry, item["token"]["S"]) == Key(item["PK"]["S"], item["SK"]["S"])
 
 
+def asked_by(put: Iterable[Raw], listed: Page) -> list[Raw]:
+    """The items that FTS items need, where the first page does not list what they name."""
+    entries = dict.fromkeys(_named(put))
+    return [item for one in entries if one.name not in listed for item in items(one)]
+
+
 def complete(put: Iterable[Raw]) -> None:
     """After FTS items were put: what they name is in the dictionary then. One BatchGetItem, and
     writes for what was not there."""
-    entries = dict.fromkeys(_named(put))
-    lasts = {entry: places(entry)[-1] for entry in entries}
-    found = table.batch_get(list(lasts.values()))
-    missing = [
-        items(entry)
-        for entry, item in zip(lasts, found, strict=True)
-        if item is None or "leaving" in item
-    ]
-    table.batch_write(item for made in missing for item in made[:-1])
-    table.batch_write(made[-1] for made in missing)
+    entries = list(dict.fromkeys(_named(put)))
+    pages = {one.experiment_id: keys.fts_texts(one.experiment_id) for one in entries}
+    lasts = [places(entry)[-1] for entry in entries]
+    read = iter(table.batch_get([*pages.values(), *lasts]))
+    listed = {experiment_id: text_page.texts_of(next(read)) for experiment_id in pages}
+    missing: dict[str, list[Entry]] = {}
+    for entry, item in zip(entries, read, strict=True):
+        is_there = item is not None and "leaving" not in item
+        if not is_there and listed[entry.experiment_id].get(entry.name) != HELD:
+            missing.setdefault(entry.experiment_id, []).append(entry)
+    for experiment_id, new in missing.items():
+        _put(text_page.enter(listed[experiment_id], new))
+
+
+def _put(entries: Iterable[Entry]) -> None:
+    made = [items(entry) for entry in entries]
+    table.batch_write(item for one in made for item in one[:-1])
+    table.batch_write(one[-1] for one in made)
 
 
 def release(left: Iterable[tuple[Entity, Posting]]) -> None:
@@ -130,28 +138,37 @@ def take_away(entry: Entry) -> None:
     """Removes a text from the dictionary, unless somebody holds it, or comes to hold it now."""
     if is_held(entry):
         return
+    was_listed = text_page.begin_leaving(entry)
     found = [item for item in table.batch_get(places(entry)) if item is not None]
-    last = places(entry)[-1]
-    marked = Update()
-    marked.set(Fts.leaving, True)
-    marked.require_exists(Fts.PK)
-    if found and key_in(found[-1]) == last:
-        _require_as_read(marked, found[-1])
-        try:
-            table.update(last, marked)
-        except ConditionFailed:
-            return
-    if is_held(entry):
-        complete_entry(entry)
+    if found and not _begin_leaving(entry, found[-1]):
+        found = []
+    if not was_listed and not found:
         return
+    if is_held(entry):
+        if was_listed:
+            text_page.stay([entry])
+        else:
+            _put([entry])
+        return
+    if was_listed:
+        text_page.end_leaving(entry)
     table.parallel([partial(_remove, item) for item in found[:-1]])
     table.parallel([partial(_remove, item) for item in found[-1:]])
 
 
-def complete_entry(entry: Entry) -> None:
-    *others, last = items(entry)
-    table.batch_write(others)
-    table.batch_write([last])
+def _begin_leaving(entry: Entry, item: Raw) -> bool:
+    """Marks the item that was put last, if it is that one; False if it moved meanwhile."""
+    if key_in(item) != places(entry)[-1]:
+        return True
+    marked = Update()
+    marked.set(Fts.leaving, True)
+    marked.require_exists(Fts.PK)
+    _require_as_read(marked, item)
+    try:
+        table.update(key_in(item), marked)
+    except ConditionFailed:
+        return False
+    return True
 
 
 def _remove(item: Raw) -> None:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import DoubleAttribute, FlagAttribute, IntAttribute, TextAttribute
+from mlcore.db.attributes import (
+    DoubleAttribute,
+    FlagAttribute,
+    IntAttribute,
+    TextAttribute,
+    TextMapAttribute,
+)
 from mlcore.models.base import IndexedItem, Item
 
 
@@ -87,6 +93,19 @@ class FtsRev(Item):
     entity_type = TextAttribute()
     entity_id = TextAttribute()
     postings = TextAttribute(null=True)
+
+
+class FtsTexts(Item):
+    """The first words and values that entities of an experiment hold, which therefore need no FTS
+    items to be found by a part of them.
+
+    ``texts`` has them by a JSON list ``[entity type, field, text]``, with what is known of each:
+    ``held``, or ``leaving`` while somebody is about to take it away.
+    """
+
+    pattern = keys.FTS_TEXTS
+
+    texts = TextMapAttribute()
 
 
 class Pending(Item):

@@ -1,21 +1,24 @@
 """Candidates for a search by a text, out of full text; reads no run and no trace.
 
-A word or a value leads to its entities: one list. The words and values that hold a stretch of the
-pattern are listed as well, and lead to theirs: a round trip more. So that a search does not wait
-for it, :class:`Foreseen` reads such a list beside what is read first, and what it names is read
-together with the list as it is then. The index follows through the stream, and what it may be wrong
-about is marked; only a list that is read after the marks counts.
+A word or a value leads to its entities: one list. Which words and values hold a stretch of the
+pattern is read first, from a list for each stretch and from one item that has the first texts of an
+experiment: a round trip more. So that a search does not wait for it, :class:`Foreseen` reads them
+beside what is read first, and what they name is read together with them as they are then. The index
+follows through the stream, and what it may be wrong about is marked; only what is read after the
+marks counts.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.models.index import Fts
+from mlcore.db.table import table
+from mlcore.models.index import Fts, FtsTexts
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs.index import Candidates, Entries
 from mlcore.search import text, text_fields
@@ -43,16 +46,23 @@ class Foreseen:
     ) -> None:
         self.calls: list[Callable[[], object]] = []
         self._lists: dict[tuple[str, str, str], Entries] = {}
+        self._pages: dict[str, _Page] = {}
         if len(experiment_ids) > FORESEEN:
             return
         asked = [access for access in accesses if isinstance(access, Text)]
-        for experiment_id in experiment_ids:
+        stretched = any(lookup.stretches for access in asked for lookup in access.lookups)
+        for experiment_id in experiment_ids if stretched else ():
+            self._pages[experiment_id] = _Page(experiment_id)
             for field, lookups in asked:
                 for lookup in lookups:
                     for stretch in _spread(lookup.stretches):
                         place = (experiment_id, field, stretch)
                         self._lists[place] = _texts(*place, entity_type)
-        self.calls += [entries.read for entries in self._lists.values()]
+        self.calls += [one.read for one in (*self._lists.values(), *self._pages.values())]
+
+    def page(self, experiment_id: str) -> _Page | None:
+        """The first page of the dictionary as it was."""
+        return self._pages.get(experiment_id)
 
     def shortest(
         self, experiment_id: str, field: str, lookup: Lookup
@@ -82,8 +92,25 @@ def candidates(
     if indexed is None or not indexed.covers(access.field):
         return []
     long = _holding(experiment_id, access.field, LONG.level, LONG.text, entity_type)
+    page = _Page(experiment_id)
     made = (_Reader(experiment_id, access.field, one, entity_type) for one in access.lookups)
-    return [_Candidates(reader, long, foreseen) for reader in made]
+    return [_Candidates(reader, long, page, foreseen) for reader in made]
+
+
+class _Page(Entries):
+    """The first page of the dictionary: one item, read as if it were a list."""
+
+    def __init__(self, experiment_id: str) -> None:
+        super().__init__(experiment_id)
+        self.place = keys.fts_texts(experiment_id)
+        self.names: list[str] = []
+
+    def read(self, limit: int | None = None) -> list[Raw]:
+        del limit
+        item = table.get(self.place)
+        self.names = [] if item is None else list(FtsTexts.of(item).texts)
+        self.done = True
+        return []
 
 
 class _Reader:
@@ -100,10 +127,14 @@ class _Reader:
     def texts(self, stretch: str) -> Entries:
         return _texts(self.experiment_id, self.field, stretch, self.entity_type)
 
-    def matching(self, listed: Entries) -> list[str]:
-        """The texts of a list that meet the condition."""
-        found = (Fts.of(entry).entity_id for entry in listed.items)
-        return [one for one in found if self._holds(one)]
+    def matching(self, listed: Entries | None, page: _Page | None) -> list[str]:
+        """The texts of a list and of the first page that meet the condition."""
+        found = [] if listed is None else [Fts.of(entry).entity_id for entry in listed.items]
+        for name in [] if page is None else page.names:
+            entity_type, field, known = json.loads(name)
+            if (entity_type, field) == (self.entity_type, self.field):
+                found.append(known)
+        return [one for one in dict.fromkeys(found) if self._holds(one)]
 
     def entities(self, word: str, together: int = 1) -> Entries:
         return _holding(
@@ -138,10 +169,11 @@ class _Reader:
 class _Candidates(Candidates):
     """What a lookup finds; the lists of texts are read before it is known which entities' are."""
 
-    __slots__ = ("_entities", "_lists", "_reader")
+    __slots__ = ("_entities", "_lists", "_page", "_reader")
 
-    def __init__(self, reader: _Reader, long: Entries, foreseen: Foreseen) -> None:
+    def __init__(self, reader: _Reader, long: Entries, page: _Page, foreseen: Foreseen) -> None:
         lookup = reader.lookup
+        self._page = page
         self._reader = reader
         self._lists: list[Entries] = []
         self._entities: dict[str, Entries] = {"": long}
@@ -156,10 +188,11 @@ class _Candidates(Candidates):
             self._lists = [reader.texts(stretch) for stretch in stretches]
             if lookup.numbers:
                 self._entities["number"] = reader.numbers()
-            if known is not None:
-                found = reader.matching(known[1])
-                self._add(found if len(found) <= FOLLOWED else [])
-        super().__init__(Text.__name__, *self._lists, *self._entities.values())
+            listed = None if known is None else known[1]
+            found = reader.matching(listed, foreseen.page(reader.experiment_id))
+            self._add(found if len(found) <= FOLLOWED else [])
+        pages = [page] if self._lists else []
+        super().__init__(Text.__name__, *pages, *self._lists, *self._entities.values())
 
     @property
     def done(self) -> bool:
@@ -174,11 +207,11 @@ class _Candidates(Candidates):
 
     def follow(self) -> None:
         """The texts that the shortest list has lead to their entities."""
-        if not any(one.seen or one.done for one in self._lists):
+        if not self._page.done or not any(one.seen or one.done for one in self._lists):
             return
         ended = [one for one in self._lists if one.done]
         shortest = min(ended, key=lambda one: one.seen, default=None)
-        found = None if shortest is None else self._reader.matching(shortest)
+        found = None if shortest is None else self._reader.matching(shortest, self._page)
         self._lists = []
         if found is not None and len(found) <= FOLLOWED:
             self._add(found)

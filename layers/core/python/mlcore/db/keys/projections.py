@@ -44,6 +44,13 @@ FTS_REV = Pattern(
     "tokens of an entity",
     "indexer",
 )
+FTS_TEXTS = Pattern(
+    "fts_texts",
+    _EXP,
+    "FTS_TEXTS",
+    "the first words and values of an experiment's texts",
+    "indexer",
+)
 PENDING = Pattern(
     "pending",
     _EXP,
@@ -51,7 +58,7 @@ PENDING = Pattern(
     "a write of an entity that the indexer has not yet followed",
 )
 
-PROJECTION_PATTERNS = (DATASET_LINK, RANK_METRIC, RANK_PARAM, FTS, FTS_REV, PENDING)
+PROJECTION_PATTERNS = (DATASET_LINK, RANK_METRIC, RANK_PARAM, FTS, FTS_REV, FTS_TEXTS, PENDING)
 
 _partition = RANK_METRIC.pk.build
 
@@ -132,6 +139,10 @@ def fts_rev(experiment_id: str, entity_type: str, entity_id: str, level: str, to
 
 def fts_rev_prefix(entity_type: str, entity_id: str) -> str:
     return FTS_REV.sk.prefix(entity_type, entity_id)
+
+
+def fts_texts(experiment_id: str) -> Key:
+    return Key(_partition(experiment_id), FTS_TEXTS.sk.build())
 
 
 def pending(experiment_id: str, entity_type: str, entity_id: str, write_id: str) -> Key:
