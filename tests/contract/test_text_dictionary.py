@@ -1,4 +1,4 @@
-"""A word or a value that somebody holds is in the dictionary, whoever comes and leaves meanwhile."""
+"""A word or a value that somebody holds is in the dictionary, whoever comes and leaves."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_last_one_leaves_while_another_comes(
             holders.leaves("second")
             holders.leaves("first")
             assert not holders.is_listed(shared_store), (order, death)
-    assert left_over > 50
+    assert left_over > 5
 
 
 def test_a_rebuild_takes_away_what_nobody_holds(
@@ -127,7 +127,12 @@ def test_an_index_of_an_earlier_version(store: Store) -> None:
             api.new_run(experiment_id, run_name="magpie", tags=pairs({"owner": "annie"}))
             for _ in range(2)
         ]
-        stream.fresh()
+        of_experiment = [
+            one
+            for one in stream.fresh()
+            if one["dynamodb"].get("NewImage", {}).get("type") == {"S": "experiment"}
+        ]
+        assert deliver(of_experiment) > 0
         made_earlier(experiment_id, runs)
         assert rebuild.verify(experiment_id, patience=0).findings == []
         asked: dict[str, Any] = {
@@ -144,13 +149,9 @@ def test_an_index_of_an_earlier_version(store: Store) -> None:
         assert not [item for item in left if runs[1] in item["SK"]["S"]]
         rebuild.reindex(experiment_id)
         assert rebuild.verify(experiment_id, patience=0).findings == []
-    kinds = [
-        item
-        for item in table.query_all(
-            keys.experiment(experiment_id).pk, prefix=keys.fts_rev_prefix("run", runs[0])
-        )
-    ]
-    assert [item["token"]["S"] for item in kinds] == ["0"]
+    prefix = keys.fts_rev_prefix("run", runs[0])
+    reverse = table.query_all(keys.experiment(experiment_id).pk, prefix=prefix)
+    assert [item["token"]["S"] for item in reverse] == ["0"]
     page = survey.listed(experiment_id)
     assert [name for name in page if '"bob"' in name]
 
