@@ -296,6 +296,8 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
         if not findings:
             return first
         writes.apply([_repairing(findings)])
+        lost = [one.wanted for one in findings if one.wanted and _is_of_dictionary(one)]
+        text_dictionary.restore(lost)
         table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
         findings = _look(partition, suspects)
     raise errors.TemporarilyUnavailable(
@@ -310,6 +312,8 @@ def _repairing(findings: Sequence[Finding]) -> Writes:
     for finding in findings:
         _, place, wanted, found, _ = finding
         kind = (wanted or found or {})["type"]["S"]
+        if wanted is not None and _is_of_dictionary(finding):
+            continue
         if wanted is not None:
             (careful_puts if kind in CAREFUL_TYPES else puts).append(wanted)
         elif not _is_index(finding):

@@ -100,21 +100,43 @@ def asked_by(put: Iterable[Raw], listed: Page) -> list[Raw]:
 def complete(put: Iterable[Raw]) -> None:
     """After FTS items were put: what they name is in the dictionary then. One BatchGetItem, and
     writes for what was not there."""
+    for page, entries in missing(put):
+        put_all(text_page.enter(page, entries))
+
+
+def missing(put: Iterable[Raw]) -> list[tuple[Page | None, list[Entry]]]:
+    """What FTS items name and the dictionary does not have, with the first page of each experiment.
+    One BatchGetItem."""
     entries = list(dict.fromkeys(_named(put)))
     pages = {one.experiment_id: keys.fts_texts(one.experiment_id) for one in entries}
     lasts = [places(entry)[-1] for entry in entries]
     read = iter(table.batch_get([*pages.values(), *lasts]))
-    listed = {experiment_id: text_page.texts_of(next(read)) for experiment_id in pages}
-    missing: dict[str, list[Entry]] = {}
+    listed = {
+        one: None if (item := next(read)) is None else text_page.texts_of(item) for one in pages
+    }
+    lacking: dict[str, list[Entry]] = {}
     for entry, item in zip(entries, read, strict=True):
         is_there = item is not None and "leaving" not in item
-        if not is_there and listed[entry.experiment_id].get(entry.name) != HELD:
-            missing.setdefault(entry.experiment_id, []).append(entry)
-    for experiment_id, new in missing.items():
-        _put(text_page.enter(listed[experiment_id], new))
+        if not is_there and (listed[entry.experiment_id] or {}).get(entry.name) != HELD:
+            lacking.setdefault(entry.experiment_id, []).append(entry)
+    return [(listed[experiment_id], new) for experiment_id, new in lacking.items()]
 
 
-def _put(entries: Iterable[Entry]) -> None:
+def restore(lost: Iterable[Raw]) -> None:
+    """Puts texts anew of which items are missing or wrong: into the first page, if it has room."""
+    entries: dict[str, dict[Entry, None]] = {}
+    for item in lost:
+        entry = told_by(keys.experiment_id_of(item["PK"]["S"]), item)
+        if entry is not None:
+            entries.setdefault(entry.experiment_id, {})[entry] = None
+    for experiment_id, wanted in entries.items():
+        item = table.get(keys.fts_texts(experiment_id))
+        page = None if item is None else text_page.texts_of(item)
+        put_all(text_page.enter(page, list(wanted)))
+
+
+def put_all(entries: Iterable[Entry]) -> None:
+    """Puts the items of texts, the last one of each when the others are there."""
     made = [items(entry) for entry in entries]
     table.batch_write(item for one in made for item in one[:-1])
     table.batch_write(one[-1] for one in made)
@@ -148,7 +170,7 @@ def take_away(entry: Entry) -> None:
         if was_listed:
             text_page.stay([entry])
         else:
-            _put([entry])
+            put_all([entry])
         return
     if was_listed:
         text_page.end_leaving(entry)

@@ -8,7 +8,6 @@ who comes to hold it meanwhile is seen by that look, or sees the mark and sets t
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -54,21 +53,24 @@ def texts_of(item: Raw | None) -> Page:
     return {} if item is None else FtsTexts.of(item).texts
 
 
-def enter(page: Page, entries: Sequence[Entry]) -> list[Entry]:
+def enter(page: Page | None, entries: Sequence[Entry]) -> list[Entry]:
     """Puts what there is room for into the page of one experiment; those that have none.
 
     Args:
-        page: as it was read.
+        page: as it was read; None if there was none.
     """
-    room = ROOM - sum(len(name.encode()) for name in page)
+    known = page or {}
+    room = ROOM - sum(len(name.encode()) for name in known)
     fitting, others = [], []
     for entry in entries:
         size = len(entry.name.encode())
-        if entry.name in page or (size <= LONGEST and size <= room):
+        if entry.name in known or (size <= LONGEST and size <= room):
             fitting.append(entry)
-            room -= 0 if entry.name in page else size
+            room -= 0 if entry.name in known else size
         else:
             others.append(entry)
+    if page is None and fitting and _begun(fitting):
+        return others
     for at in range(0, len(fitting), TOGETHER):
         _set(fitting[at : at + TOGETHER])
     return others
@@ -83,12 +85,21 @@ def _set(entries: Sequence[Entry]) -> None:
     try:
         table.update(where, update)
     except ConditionFailed:
-        first = Condition()
-        first.require_absent(FtsTexts.PK)
-        made = FtsTexts(PK=where.pk, SK=where.sk, texts={})
-        with contextlib.suppress(ConditionFailed):  # somebody else was first
-            table.put(dict(made.serialize()), first)
-        table.update(where, update)
+        if not _begun(entries):
+            table.update(where, update)
+
+
+def _begun(entries: Sequence[Entry]) -> bool:
+    """Makes the page; False if somebody else was first."""
+    where = keys.fts_texts(entries[0].experiment_id)
+    first = Condition()
+    first.require_absent(FtsTexts.PK)
+    made = FtsTexts(PK=where.pk, SK=where.sk, texts={entry.name: HELD for entry in entries})
+    try:
+        table.put(dict(made.serialize()), first)
+    except ConditionFailed:
+        return False
+    return True
 
 
 def begin_leaving(entry: Entry) -> bool:

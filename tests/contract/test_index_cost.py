@@ -43,7 +43,7 @@ def test_a_typical_batch_costs_what_the_architecture_says(store: Store) -> None:
             deliver(stream.fresh())
         # Three words, found in all experiments; all that the run holds in one item; two words are
         # listed in a page, which is made for it; the TAG item of the name; the marker.
-        assert cost.write_units == 3 * 2 + 1 + 2 + 2
+        assert cost.write_units == 3 * 2 + 1 + 1 + 2
         names = [f"metric {n}" for n in range(20)]
         for step, expected in ((0, 127 + FULL_TEXT), (1, 102)):
             store.api.post(
