@@ -111,9 +111,7 @@ def missing(put: Iterable[Raw]) -> list[tuple[Page | None, list[Entry]]]:
     pages = {one.experiment_id: keys.fts_texts(one.experiment_id) for one in entries}
     lasts = [places(entry)[-1] for entry in entries]
     read = iter(table.batch_get([*pages.values(), *lasts]))
-    listed = {
-        one: None if (item := next(read)) is None else text_page.texts_of(item) for one in pages
-    }
+    listed = {one: _page(next(read)) for one in pages}
     lacking: dict[str, list[Entry]] = {}
     for entry, item in zip(entries, read, strict=True):
         is_there = item is not None and "leaving" not in item
@@ -130,9 +128,12 @@ def restore(lost: Iterable[Raw]) -> None:
         if entry is not None:
             entries.setdefault(entry.experiment_id, {})[entry] = None
     for experiment_id, wanted in entries.items():
-        item = table.get(keys.fts_texts(experiment_id))
-        page = None if item is None else text_page.texts_of(item)
+        page = _page(table.get(keys.fts_texts(experiment_id)))
         put_all(text_page.enter(page, list(wanted)))
+
+
+def _page(item: Raw | None) -> Page | None:
+    return None if item is None else text_page.texts_of(item)
 
 
 def put_all(entries: Iterable[Entry]) -> None:
