@@ -112,7 +112,7 @@ def load(api: Api, made: Sequence[Row]) -> str:
         deletes=[keys.Key(item["PK"]["S"], item["SK"]["S"]) for item in pending]
         + [keys.run(experiment_id, first)]
     )
-    indexed = experiments.get(experiment_id).experiment.indexed
+    indexed = experiments.get(experiment_id, "default").experiment.indexed
     written = (item for row in made for item in items(pattern, experiment_id, row, indexed))
     while chunk := list(islice(written, WRITTEN_TOGETHER)):
         table.batch_write(chunk)
