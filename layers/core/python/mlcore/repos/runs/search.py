@@ -33,6 +33,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.index import RankMetric
+from mlcore.repos import text_lists
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import pages as run_pages
@@ -40,6 +41,7 @@ from mlcore.repos.runs import runs
 from mlcore.repos.runs.index import Candidates, Entries
 from mlcore.repos.runs.pages import Start
 from mlcore.repos.runs.runs import StoredRun
+from mlcore.repos.text_lists import Foreseen
 from mlcore.search import fields, order, plan
 from mlcore.search.grammar import Comparison, OrderBy
 from mlcore.search.match import predicate
@@ -112,6 +114,8 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
         lambda: found.extend(experiments.known(experiment_ids, workspace)),
         *(partial(listing.read, small + 1) for listing in listings.values()),
     ]
+    foreseen = Foreseen(experiment_ids, plan.accesses(query.comparisons), run_index.RUN)
+    calls += foreseen.calls
     if _asks_late_entries(query):
         calls += [partial(_read_pending, one, pending) for one in experiment_ids]
     table.parallel(calls)
@@ -123,7 +127,7 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
             listing = run_index.runs_of_stages(experiment.experiment_id, ())
             listing.read(small + 1)
         late = pending.get(experiment.experiment_id, set())
-        rows += _of_one(experiment, listing, late, compiled)
+        rows += _of_one(experiment, listing, late, compiled, foreseen)
     return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
 
 
@@ -141,7 +145,11 @@ def _stream(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) 
 
 
 def _of_one(
-    experiment: Experiment, listing: Entries, pending: set[Key] | None, compiled: _Compiled
+    experiment: Experiment,
+    listing: Entries,
+    pending: set[Key] | None,
+    compiled: _Compiled,
+    foreseen: Foreseen,
 ) -> list[Row]:
     """The first rows of one experiment, in no order."""
     query = compiled.query
@@ -151,7 +159,7 @@ def _of_one(
         candidate
         for access in plan.accesses(query.comparisons)
         if pending is not None or not run_index.is_asynchronous(access)
-        for candidate in run_index.candidates(experiment.experiment_id, access, experiment.indexed)
+        for candidate in _candidates(experiment, access, foreseen)
     ]
     run_index.begin(competitors)
     if not any(competitor.done for competitor in competitors):
@@ -167,6 +175,16 @@ def _of_one(
     return _looked_at(
         cheapest.access, experiment, list(named), compiled, sum(one.seen for one in competitors)
     )
+
+
+def _candidates(
+    experiment: Experiment, access: plan.Access, foreseen: Foreseen
+) -> list[Candidates]:
+    experiment_id = experiment.experiment_id
+    if isinstance(access, plan.Text):
+        indexed = experiment.indexed
+        return text_lists.candidates(experiment_id, access, indexed, run_index.RUN, foreseen)
+    return run_index.candidates(experiment_id, access)
 
 
 def _small(query: Query) -> int:
