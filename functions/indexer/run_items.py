@@ -25,6 +25,7 @@ from indexer import (
 from indexer.index_items import INDEXES
 from indexer.projections import Changes, Entity, Posting, Writes
 from mlcore.db import keys
+from mlcore.db.attributes import text_of
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
@@ -218,7 +219,7 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
         seen.settled.add(settled)
     seen.suspicion = markers.worth_a_look(record) or seen.suspicion
     seen.rests = new is not None and (
-        new["status"]["S"] not in _GOING_ON or new["stage"]["S"] != ACTIVE
+        text_of(new, "status") not in _GOING_ON or text_of(new, "stage") != ACTIVE
     )
 
 
