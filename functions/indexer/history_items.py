@@ -8,8 +8,10 @@ Everything may be repeated, by several at once: at worst a point is in two place
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
@@ -37,6 +39,9 @@ FEW_KEYS: Final = 16
 SPARSE_POINTS: Final = 8
 """Of more metrics than :data:`FEW_KEYS` with fewer points each, packs would be many and hold
 nothing: the batches are better."""
+READING_SECONDS: Final = 30.0
+"""The longest that a request takes."""
+TOGETHER: Final = 16
 _ITEM_BYTES: Final = 150
 """Of a batch beside its points."""
 _DIGEST_DIGITS: Final = 8
@@ -72,6 +77,26 @@ def pack_run(experiment_id: str, run_id: str) -> None:
 def pack_runs(runs: Sequence[Owner]) -> None:
     """:func:`pack_run` of many runs: one Query each, side by side, then the writes for all."""
     _pack(runs, 0)
+
+
+def pack_batches(places: Iterable[Key]) -> None:
+    """Packs the runs that some batches are of."""
+    runs = list(dict.fromkeys(_owner(place) for place in places))
+    for at in range(0, len(runs), TOGETHER):
+        pack_runs(runs[at : at + TOGETHER])
+
+
+def repack(experiment_id: str, run_ids: Iterable[str]) -> None:
+    """Writes packs of earlier versions anew. The old ones go once nobody reads any more who began
+    before there were others: a query is no moment, and may have passed the place of a new one."""
+    outdated: list[Key] = []
+    waiting = iter(run_ids)
+    while together := list(islice(waiting, TOGETHER)):
+        for places in table.parallel([partial(repack_run, experiment_id, one) for one in together]):
+            outdated += places
+    if outdated:
+        time.sleep(READING_SECONDS)
+        table.batch_write(deletes=outdated)
 
 
 def repack_run(experiment_id: str, run_id: str) -> list[Key]:
@@ -171,5 +196,9 @@ def _size(item: Raw) -> int:
 
 def _run_of(record: Mapping[str, Any]) -> Owner:
     place = record["Keys"]
-    fields = keys.parse(place["PK"]["S"], place["SK"]["S"]).fields
+    return _owner(Key(place["PK"]["S"], place["SK"]["S"]))
+
+
+def _owner(place: Key) -> Owner:
+    fields = keys.parse(*place).fields
     return fields["experiment_id"], fields["run_id"]

@@ -167,33 +167,12 @@ def reindex(experiment_id: str) -> Report:
     trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
     _each(_forgotten, partition.unheld)
-    waiting = list(
-        dict.fromkeys(keys.parse(*place).fields["run_id"] for place in partition.batches)
-    )
-    for at in range(0, len(waiting), TOGETHER):
-        together = waiting[at : at + TOGETHER]
-        history_items.pack_runs([(experiment_id, run_id) for run_id in together])
-    _repack(partition)
+    history_items.pack_batches(partition.batches)
+    history_items.repack(experiment_id, _runs(partition))
     abandoned = _abandoned(partition)
     # They were read before the sources were: all that they may stand for has been derived by now.
     table.batch_write(deletes=[found.place for found in abandoned])
     return _report(partition, [*findings, *abandoned])
-
-
-def _repack(partition: Partition) -> None:
-    """Packs that earlier versions wrote go once nobody reads any more who began before there were
-    others: a query is no moment, and may have passed the place of the new ones."""
-    outdated: list[Key] = []
-    runs = _runs(partition)
-    while together := list(islice(runs, TOGETHER)):
-        calls = [
-            partial(history_items.repack_run, partition.experiment_id, one) for one in together
-        ]
-        for places in table.parallel(calls):
-            outdated += places
-    if outdated:
-        time.sleep(UNAWARE_SECONDS)
-        table.batch_write(deletes=outdated)
 
 
 def _partition(experiment_id: str) -> Partition:

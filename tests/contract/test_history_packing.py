@@ -261,7 +261,7 @@ def test_files_go_with_their_items(
 def test_packs_of_earlier_versions_are_written_anew(
     store: Store, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuild, "UNAWARE_SECONDS", 0.0)
+    monkeypatch.setattr(history_items, "READING_SECONDS", 0.0)
     run_id: str = store.api.new_run()
     series = [Metric("k", n / 7, BEGIN + n, n) for n in range(3000)]
     olds = []
