@@ -59,7 +59,6 @@ TOGETHER = 16
 CAREFUL_TYPES = {*survey.CHILD_TYPES, "experiment_tag"}
 """Where the item may meanwhile hold a value of its own."""
 
-
 _OF_HISTORY = (derived.OUTDATED, derived.UNWRITTEN)
 
 T = TypeVar("T")
@@ -236,10 +235,10 @@ def _left(
     try:
         found = act(run)
     except history_files.NoStore:
-        return []  # whoever looks from outside may not have been told where files are
-    entry = run_children.MAPS["metrics"]
+        return []  # whoever looks from outside may not know where files are
 
     def shown(point: Metric) -> tuple[Key, Raw]:
+        entry = run_children.MAPS["metrics"]
         place = entry.place(run, point.key)
         return place, entry.child(place, point.key, points.latest_text(point))
 
