@@ -38,6 +38,10 @@ class Run(IndexedItem):
     model_outputs = TextMapAttribute(null=True)
     bytes = IntAttribute(null=True)
     overflow = TextAttribute(null=True)
+    number = IntAttribute(null=True)
+    external_id = TextAttribute(null=True)
+    property_types = TextMapAttribute(null=True)
+    updated = IntAttribute(null=True)
 
 
 class RunReference(Item):

@@ -135,11 +135,30 @@ def has_prompt_versions(model: ModelRecord) -> bool:
     )
 
 
-def create(model: ModelRecord, draft: ModelVersion) -> ModelVersion:
-    """One transaction: the model's next number, the version under it, its run's link to it.
+Also = Callable[[ModelVersion], Sequence[Operation]]
+"""What belongs to a new version, once it has its number."""
+
+
+class AlsoFailed(Exception):
+    """The condition of something that belongs to a new version does not hold."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+def create(
+    model: ModelRecord,
+    draft: ModelVersion,
+    also: Also = lambda _: (),
+    more: Raw | None = None,
+) -> ModelVersion:
+    """One transaction: the model's next number, the version under it, its run's link to it, and
+    ``also`` what belongs to it; ``more`` are further attributes of its item.
 
     Raises:
         ResourceDoesNotExist: the model is gone from its name.
+        AlsoFailed: a condition of ``also`` does not hold.
     """
     creation_id = new_ulid()
     current = model
@@ -147,9 +166,12 @@ def create(model: ModelRecord, draft: ModelVersion) -> ModelVersion:
     def attempt() -> ModelVersion:
         nonlocal current
         version = draft._replace(version=current.last_version + 1, name=current.model.name)
+        operations = creation(current, version, creation_id, more)
         try:
-            table.transact(creation(current, version, creation_id), token=new_ulid())
+            table.transact([*operations, *also(version)], token=new_ulid())
         except TransactionFailed as failed:
+            if min(failed.items) >= len(operations):
+                raise AlsoFailed(min(failed.items) - len(operations)) from failed
             made = failed.items.get(1)
             if made is not None and ModelVersionItem.of(made).creation_id == creation_id:
                 return version  # the transaction had gone through before
@@ -166,7 +188,9 @@ def create(model: ModelRecord, draft: ModelVersion) -> ModelVersion:
     return settle("model", attempt)
 
 
-def creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> list[Operation]:
+def creation(
+    model: ModelRecord, version: ModelVersion, creation_id: str, more: Raw | None = None
+) -> list[Operation]:
     """The transaction that makes a version under its number, the model's greatest then."""
     place = keys.model_version(model.home, version.version)
     owner = (model.home, str(version.version))
@@ -207,7 +231,7 @@ def creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> lis
     absent.require_absent(ModelVersionItem.PK)
     operations: list[Operation] = [
         Change(model.document.key, change),
-        Put({**item.serialize(), **attributes}, absent),
+        Put({**item.serialize(), **attributes, **(more or {})}, absent),
     ]
     if version.run_id:
         operations.append(Put(_link(model, version)))

@@ -91,6 +91,7 @@ def delete(read: Record) -> None:
             if version.run_id:
                 place = keys.run_model_version(version.run_id, model.incarnation, version.version)
                 beside.append(Delete(place))
+            beside += _leaving(current)
             outside = model.document.outside.get("aliases", {})
             inline = [name for name in names if name not in outside]
             if _moved(model, [_Move(current.document.item, DELETED)], inline, beside):
@@ -127,6 +128,21 @@ def _moved(
     except TransactionFailed:
         return False
     return True
+
+
+def _leaving(read: Record) -> list[Operation]:
+    """What takes a version's number away with it, its name and its external id."""
+    item = read.item
+    if item.number is None:
+        return []
+    leaving: list[Operation] = [Delete(keys.context_ref(item.number))]
+    parent = read.model.item.number
+    if parent is not None and item.kubeflow_name is not None:
+        leaving.append(Delete(keys.context_child(parent, item.type, item.kubeflow_name)))
+    if item.external_id:
+        place = keys.external_id(read.model.model.workspace, item.type, item.external_id)
+        leaving.append(Delete(place))
+    return leaving
 
 
 def _latest(model: ModelRecord, moves: Sequence[_Move]) -> dict[str, int]:
@@ -177,6 +193,14 @@ def _change(move: _Move, now: int) -> Update:
         change.set(ModelVersionItem.source, "REDACTED-SOURCE-PATH")
         change.set(ModelVersionItem.run_id, "REDACTED-RUN-ID")
         change.set(ModelVersionItem.run_link, "REDACTED-RUN-LINK")
+        for attribute in (
+            ModelVersionItem.number,
+            ModelVersionItem.kubeflow_name,
+            ModelVersionItem.external_id,
+            ModelVersionItem.gsi2pk,
+            ModelVersionItem.gsi2sk,
+        ):
+            change.remove(attribute)
     else:
         place = keys.lsi3_model_version(move.stage, item.model_version)
         change.set(ModelVersionItem.lsi3sk, place)
