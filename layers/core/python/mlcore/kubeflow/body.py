@@ -194,4 +194,8 @@ def number(text: str, words: str = "") -> int:
         found = int(text)
         if -(2**31) <= found < 2**31:
             return found
-    raise bad(f"invalid {words} ID: {text[:50]}" if " " in words or not words else f"invalid {words}: {text[:50]}")
+    raise bad(
+        f"invalid {words} ID: {text[:50]}"
+        if " " in words or not words
+        else f"invalid {words}: {text[:50]}"
+    )

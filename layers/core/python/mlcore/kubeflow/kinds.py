@@ -220,7 +220,6 @@ KINDS: Final = {
     )
 }
 ARTIFACTS: Final = {
-    kind.artifact_type: kind
-    for kind in (MODEL_ARTIFACT, DOC_ARTIFACT, DATA_SET, METRIC, PARAMETER)
+    kind.artifact_type: kind for kind in (MODEL_ARTIFACT, DOC_ARTIFACT, DATA_SET, METRIC, PARAMETER)
 }
 ARTIFACT_KINDS: Final = tuple(kind.name for kind in ARTIFACTS.values())

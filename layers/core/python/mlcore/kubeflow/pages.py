@@ -92,9 +92,9 @@ def _is_number(text: str) -> bool:
 def page(ordered: Iterable[Entity], order: Order, api: str) -> dict[str, Any]:
     """The JSON of a page: the first of the entities, which come in order."""
     entities = iter(ordered)
-    items = []
+    items: list[dict[str, Any]] = []
     weight = 0
-    last = None
+    last: Entity | None = None
     more = False
     for entity in entities if not order.size else islice(entities, order.size + 1):
         if items and (len(items) == order.size or weight > RESPONSE_BYTES):

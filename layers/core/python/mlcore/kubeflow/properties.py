@@ -77,7 +77,9 @@ def parse(data: Any) -> dict[str, Property]:
         if len(key) > 255:
             raise bad(f"the name of a custom property exceeds 255 characters: {key[:50]}…")
         if is_reserved(key):
-            raise bad(f"custom property '{key}': names that begin with {key.split('.')[0]}. are reserved")
+            raise bad(
+                f"custom property '{key}': names that begin with {key.split('.')[0]}. are reserved"
+            )
         if value is not None:
             found[key] = _value(key, value)
     return found
@@ -155,9 +157,7 @@ def marks(values: Properties) -> dict[str, str]:
 
 def of_tags(tags: Mapping[str, str], types: Mapping[str, str]) -> dict[str, Property]:
     """The custom properties that tags are."""
-    return {
-        key: of_tag(text, types.get(key)) for key, text in tags.items() if not is_reserved(key)
-    }
+    return {key: of_tag(text, types.get(key)) for key, text in tags.items() if not is_reserved(key)}
 
 
 def of_tag(text: str, kept: str | None) -> Property:

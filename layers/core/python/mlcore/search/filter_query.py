@@ -237,9 +237,7 @@ def _types(value: Value) -> tuple[str, ...]:
     return (DOUBLE,) if isinstance(value, float) else (TEXT,)
 
 
-def _converted(
-    operand: Value | tuple[Value, ...], wanted: str
-) -> Value | tuple[Value, ...]:
+def _converted(operand: Value | tuple[Value, ...], wanted: str) -> Value | tuple[Value, ...]:
     if isinstance(operand, tuple):
         return tuple(_as(each, wanted) for each in operand)
     return _as(operand, wanted)

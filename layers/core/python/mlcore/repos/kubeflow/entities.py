@@ -204,9 +204,7 @@ def change(
         after = alter(before)
         after = after._replace(update_time=max(now_ms(), before.update_time))
         update = _update(current, after)
-        external = parts.external_id(
-            workspace, kind, number, before.external_id, after.external_id
-        )
+        external = parts.external_id(workspace, kind, number, before.external_id, after.external_id)
         more = [*external, *beside(before, after)]
         seen, current = current, None
         if more:

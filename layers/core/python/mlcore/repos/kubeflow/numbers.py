@@ -99,9 +99,14 @@ def of_kind(item: Raw | None, kind: str, workspace: str) -> ContextRef | None:
     return found if found.kind == kind and found.workspace == workspace else None
 
 
+def raw(number: int) -> Raw | None:
+    """The reference's item; one consistent GetItem."""
+    return table.get(keys.context_ref(number))
+
+
 def get(number: int, kind: str, workspace: str) -> ContextRef:
     """One consistent GetItem. Raises ResourceDoesNotExist."""
-    found = of_kind(table.get(keys.context_ref(number)), kind, workspace)
+    found = of_kind(raw(number), kind, workspace)
     if found is None:
         raise missing(KINDS[kind].words, number)
     return found

@@ -11,6 +11,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import key_in, table
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
+from mlcore.repos.kubeflow import contexts
 
 CLEARED_TOGETHER = 1_000
 
@@ -45,6 +46,7 @@ def _children(home: str) -> Iterator[keys.Key]:
         ModelVersion.run_id,
         ModelVersion.incarnation,
         ModelVersion.model_version,
+        ModelVersion.number,
     ]
     for item in table.query_all(home, attributes=attributes):
         place = key_in(item)
@@ -53,4 +55,6 @@ def _children(home: str) -> Iterator[keys.Key]:
         version = ModelVersion.of(item)
         if version.run_id:
             yield keys.run_model_version(version.run_id, version.incarnation, version.model_version)
+        if version.number is not None:
+            yield from contexts.remains(version.number)
         yield place

@@ -17,6 +17,7 @@ from mlcore.models.base import KEY
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
+from mlcore.repos.kubeflow import contexts
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, Record
 from mlcore.repos.registry.registered_models import Record as ModelRecord
@@ -100,6 +101,9 @@ def delete(read: Record) -> None:
         raise Conflict
 
     settle("model", attempt)
+    number = read.item.number if current.item.number is None else current.item.number
+    if number is not None:
+        table.batch_write(deletes=contexts.remains(number))
 
 
 def _moved(
