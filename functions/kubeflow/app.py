@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubeflow import artifacts, health, models, serving, versions
+from kubeflow import artifacts, experiments, health, models, run_artifacts, serving, versions
 from kubeflow.answers import MANNER, OLD, PREFIX, Function, answering
 from mlcore.http import PlainRoute, lambda_handler
 from mlcore.kubeflow.entity import V1
@@ -91,6 +91,37 @@ _BOTH: Final[tuple[tuple[str, str, Function, str], ...]] = (
     ),
 )
 
+_OLD_ONLY: Final[tuple[tuple[str, str, Function, str], ...]] = (
+    ("GET", "/experiment", experiments.find, "kubeflow.find_experiment"),
+    ("GET", _EXPERIMENTS, experiments.list_all, "requests.anybody"),
+    ("POST", _EXPERIMENTS, experiments.create, "kubeflow.create_experiment"),
+    ("GET", f"{_EXPERIMENTS}/{{id}}", experiments.get, "kubeflow.read_experiment"),
+    ("PATCH", f"{_EXPERIMENTS}/{{id}}", experiments.update, "kubeflow.update_experiment"),
+    ("DELETE", f"{_EXPERIMENTS}/{{id}}", experiments.delete, "kubeflow.delete_experiment"),
+    (
+        "GET",
+        f"{_EXPERIMENTS}/{{id}}/experiment_runs",
+        experiments.list_runs_of_experiment,
+        "kubeflow.read_experiment",
+    ),
+    (
+        "POST",
+        f"{_EXPERIMENTS}/{{id}}/experiment_runs",
+        experiments.create_run_in_experiment,
+        "kubeflow.update_experiment",
+    ),
+    ("GET", "/experiment_run", experiments.find_run, "kubeflow.find_run"),
+    ("GET", _RUNS, experiments.list_runs, "requests.anybody"),
+    ("POST", _RUNS, experiments.create_run, "kubeflow.create_run"),
+    ("GET", f"{_RUNS}/metric_history", run_artifacts.history_of_all, "requests.administrators"),
+    ("GET", f"{_RUNS}/{{id}}", experiments.get_run, "kubeflow.read_run"),
+    ("PATCH", f"{_RUNS}/{{id}}", experiments.update_run, "kubeflow.update_run"),
+    ("DELETE", f"{_RUNS}/{{id}}", experiments.delete_run, "kubeflow.delete_run"),
+    ("GET", f"{_RUNS}/{{id}}/artifacts", artifacts.list_of_run, "kubeflow.read_run"),
+    ("POST", f"{_RUNS}/{{id}}/artifacts", artifacts.upsert_of_run, "kubeflow.update_run"),
+    ("GET", f"{_RUNS}/{{id}}/metric_history", run_artifacts.history_of_run, "kubeflow.read_run"),
+)
+
 _HEALTH: Final = (
     PlainRoute("GET", "/readyz/health", health.health, "requests.public"),
     PlainRoute("GET", "/readyz/isDirty", health.is_dirty, "requests.public"),
@@ -104,6 +135,11 @@ def _routes(api: str, table: tuple[tuple[str, str, Function, str], ...]) -> list
     ]
 
 
-PLAIN_ROUTES: Final = (*_HEALTH, *_routes(V1, _BOTH), *_routes(OLD, _BOTH))
+PLAIN_ROUTES: Final = (
+    *_HEALTH,
+    *_routes(V1, _BOTH),
+    *_routes(OLD, _BOTH),
+    *_routes(OLD, _OLD_ONLY),
+)
 
 handler = lambda_handler((), PLAIN_ROUTES, MANNER)

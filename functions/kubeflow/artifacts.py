@@ -256,9 +256,9 @@ def _listed(call: Call, wanted: tuple[str, ...], above: int) -> Iterator[Entity]
     late = []
     for version in versions.listed(call.workspace):
         if version.item.source and version.item.source_artifact is None:
-            raw = artifacts.see_source(versions.reference_of(version))
-            if raw is not None and Artifact.of(raw).number not in seen:
-                late.append(raw)
+            source = artifacts.see_source(versions.reference_of(version))
+            if source is not None and Artifact.of(source).number not in seen:
+                late.append(source)
     found = [each for each in run_values.entities_of(late) if each.id > above]
     yield from sorted(found, key=lambda entity: entity.id)
 

@@ -41,7 +41,6 @@ class Run(IndexedItem):
     number = IntAttribute(null=True)
     external_id = TextAttribute(null=True)
     property_types = TextMapAttribute(null=True)
-    updated = IntAttribute(null=True)
 
 
 class RunReference(Item):

@@ -8,7 +8,6 @@ experiment's epoch takes part in the run's stage (see :func:`stage`).
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
-from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.db.table import Operation, Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, DELETED, Dataset, DatasetInput, Experiment, Metric, Run
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.experiments import Experiment as ExperimentItem
@@ -125,9 +124,26 @@ def record(raw: Raw, experiment: Experiment) -> Record:
     return Record(experiment, document.load(raw, owner, run_children.MAPS), item)
 
 
-def create(run: Run, experiment: Experiment) -> None:
-    """One transaction: the run, its location and its pending marker. Sent twice, it makes one
-    run."""
+class AlsoFailed(Exception):
+    """The condition of something that belongs to a new run does not hold."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+def create(
+    run: Run,
+    experiment: Experiment,
+    also: Sequence[Operation] = (),
+    more: Raw | None = None,
+) -> None:
+    """One transaction: the run, its location and its pending marker, and ``also`` what belongs to
+    it; ``more`` are further attributes of its item. Sent twice, it makes one run.
+
+    Raises:
+        AlsoFailed: a condition of ``also`` does not hold.
+    """
     place = keys.run(run.experiment_id, run.run_id)
     owner = (run.experiment_id, run.run_id)
     attributes, children = document.initial(owner, run_children.MAPS, run_children.texts(run))
@@ -170,16 +186,17 @@ def create(run: Run, experiment: Experiment) -> None:
     marker = run_markers.item(run.experiment_id, run.run_id, run.run_id)
     absent = Condition()
     absent.require_absent(RunItem.PK)
-    # The id is new and random: what is there already is this very run, whose answer was lost.
-    with contextlib.suppress(TransactionFailed):
-        table.transact(
-            [
-                Put({**model.serialize(), **attributes}, absent),
-                Put(location.serialize(), absent),
-                Put(marker),
-            ],
-            token=str(uuid5(NAMESPACE_OID, run.run_id)),
-        )
+    operations = [
+        Put({**model.serialize(), **attributes, **(more or {})}, absent),
+        Put(location.serialize(), absent),
+        Put(marker),
+    ]
+    try:
+        table.transact([*operations, *also], token=str(uuid5(NAMESPACE_OID, run.run_id)))
+    except TransactionFailed as failed:
+        # The id is new and random: what is there already is this very run, whose answer was lost.
+        if min(failed.items) >= len(operations):
+            raise AlsoFailed(min(failed.items) - len(operations)) from failed
     _remember(run.run_id, run.experiment_id)
 
 
