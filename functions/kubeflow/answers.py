@@ -43,6 +43,12 @@ class Call(NamedTuple):
     def workspace(self) -> str:
         return self.request.workspace
 
+    @property
+    def username(self) -> str | None:
+        """The caller; None where nobody needs to log in."""
+        access = self.request.access
+        return None if access is None else str(access.username)
+
     def arguments(self) -> dict[str, str]:
         """The query, without what is empty. Raises InvalidParameterValue."""
         found = self.request.arguments()

@@ -10,6 +10,7 @@ from kubeflow import lists, run_artifacts
 from kubeflow.answers import Call, Made
 from kubeflow.versions import check_stored_name
 from mlcore import errors, ids
+from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL
 from mlcore.db.expression import Raw
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
@@ -52,7 +53,7 @@ def create_model_artifact(call: Call) -> Made:
 def _create(call: Call, kind: Kind, values: Values) -> Made:
     (number,) = numbers.take(numbers.ARTIFACTS)
     entity = merge.created(kind, number, values, ids.now_ms())
-    artifacts.create(entity, call.workspace)
+    artifacts.create(entity, call.workspace, call.username)
     return Made(call.shown(entity))
 
 
@@ -248,9 +249,9 @@ def _listed(call: Call, wanted: tuple[str, ...], above: int) -> Iterator[Entity]
         if Artifact.of(raw).kind in wanted:
             chunk.append(raw)
         if len(chunk) == entities.LISTED_TOGETHER:
-            yield from run_values.entities_of(artifacts.alive(chunk))
+            yield from _readable(call, chunk)
             chunk = []
-    yield from run_values.entities_of(artifacts.alive(chunk))
+    yield from _readable(call, chunk)
     if MODEL_ARTIFACT.name not in wanted:
         return
     late = []
@@ -259,8 +260,23 @@ def _listed(call: Call, wanted: tuple[str, ...], above: int) -> Iterator[Entity]
             source = artifacts.see_source(versions.reference_of(version))
             if source is not None and Artifact.of(source).number not in seen:
                 late.append(source)
-    found = [each for each in run_values.entities_of(late) if each.id > above]
+    found = [each for each in _readable(call, late) if each.id > above]
     yield from sorted(found, key=lambda entity: entity.id)
+
+
+def _readable(call: Call, raws: list[Raw]) -> list[Entity]:
+    """Those whose version or run is there, and may be read by the caller."""
+    there = artifacts.alive(raws)
+    if call.request.access is not None:
+        models = call.request.may_read(REGISTERED_MODEL)
+        experiments = call.request.may_read(EXPERIMENT)
+        owners = artifacts.owners(there)
+        there = [
+            raw
+            for raw, (model, experiment) in zip(there, owners, strict=True)
+            if (model is None or models(model)) and (experiment is None or experiments(experiment))
+        ]
+    return run_values.entities_of(there)
 
 
 def list_of_version(call: Call) -> Any:

@@ -33,7 +33,7 @@ def create_environment(call: Call) -> Made:
     values = body.values_of(SERVING_ENVIRONMENT, call.json(), body.CREATE)
     (number,) = numbers.take(numbers.CONTEXTS)
     entity = merge.created(SERVING_ENVIRONMENT, number, values, ids.now_ms())
-    serving.create_environment(entity, call.workspace)
+    serving.create_environment(entity, call.workspace, call.username)
     return Made(call.shown(entity))
 
 

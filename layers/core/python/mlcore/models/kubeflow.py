@@ -43,12 +43,13 @@ class ContextChild(Item):
 
 class NumberedItem(IndexedItem):
     """What is Kubeflow's alone: ``properties`` holds its custom properties as JSON, ``details`` the
-    fields of its kind as text."""
+    fields of its kind as text. ``created_by`` may change it where callers log in."""
 
     version = IntAttribute()
     number = IntAttribute()
     kind = TextAttribute()
     workspace = TextAttribute()
+    created_by = TextAttribute(null=True)
     name = TextAttribute()
     description = TextAttribute(null=True)
     external_id = TextAttribute(null=True)

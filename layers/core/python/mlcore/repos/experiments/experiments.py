@@ -41,6 +41,7 @@ from mlcore.repos.experiments.creations import (
     put,
 )
 from mlcore.repos.files import locations
+from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.workspaces import workspaces
 from mlcore.settings import settings, workspaces_enabled
 from mlcore.settle import Conflict, settle
@@ -369,6 +370,8 @@ def _write(
 
     def complete(update: Update) -> None:
         update.require_equal(ExperimentItem.epoch, read.experiment.epoch)
+        types = ExperimentItem.of(current.document.item).property_types
+        untype(update, ExperimentItem.property_types, types, sets, removals)
 
     def attempt() -> bool:
         """Whether the experiment is still in the stage that it was read in."""

@@ -77,6 +77,25 @@ def alive(raws: Sequence[Raw]) -> list[Raw]:
     ]
 
 
+def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
+    """(model's name, experiment's id) of those whose artifacts they are; one BatchGetItem."""
+    items = [Artifact.of(raw) for raw in raws]
+    wanted = list(
+        dict.fromkeys(item.model or item.parent for item in items if item.parent is not None)
+    )
+    found = dict(zip(wanted, numbers.get_many([one or 0 for one in wanted]), strict=True))
+    told: list[tuple[str | None, str | None]] = []
+    for item in items:
+        owner = found.get(item.model or item.parent)
+        if owner is None:
+            told.append((None, None))
+        elif item.model is not None:
+            told.append((owner.name or "", None))
+        else:
+            told.append((None, keys.experiment_id_of(owner.item_pk)))
+    return told
+
+
 def is_there(parent: ContextRef) -> bool:
     """Whether a version or run is there as far as references tell: its model too."""
     owners = [parent.number, *([parent.parent] if parent.parent is not None else [])]
@@ -107,9 +126,9 @@ def named(parent: int, name: str, wanted: Iterable[str]) -> tuple[ContextRef | N
 # ------------------------------------------------------------------ writing
 
 
-def create(entity: Entity, workspace: str) -> None:
+def create(entity: Entity, workspace: str, username: str | None) -> None:
     """A standalone artifact. Raises ResourceConflict."""
-    execute(entities.creation(entity, workspace))
+    execute(entities.creation(entity, workspace, created_by=username))
 
 
 def create_under(

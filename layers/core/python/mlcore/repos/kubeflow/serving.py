@@ -20,13 +20,13 @@ from mlcore.repos.kubeflow.steps import Step
 DEPLOYED = "DEPLOYED"
 
 
-def create_environment(entity: Entity, workspace: str) -> None:
+def create_environment(entity: Entity, workspace: str, username: str | None) -> None:
     """One transaction. Raises ResourceConflict."""
     kind = SERVING_ENVIRONMENT
     key = keys.context_name(workspace, kind.name, entity.name)
     lock = ContextName(PK=key.pk, SK=key.sk, number=entity.id, updated_at=now_ms(), version=1)
     named = Step(Put(dict(lock.serialize()), absent()), taken(kind.title, entity.name))
-    steps.execute([*entities.creation(entity, workspace), named])
+    steps.execute([*entities.creation(entity, workspace, created_by=username), named])
 
 
 def environment_named(workspace: str, name: str) -> int | None:

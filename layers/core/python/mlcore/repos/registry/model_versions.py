@@ -24,6 +24,7 @@ from mlcore.prompts import IS_PROMPT
 from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
+from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.registry import registered_models
 from mlcore.repos.registry.registered_models import Record as ModelRecord
 from mlcore.settle import Conflict, settle
@@ -313,6 +314,8 @@ def write(
 
     def alive(update: Update) -> None:
         update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
+        types = current.item.property_types
+        untype(update, ModelVersionItem.property_types, types, sets, removals)
         complete(update)
 
     def attempt() -> Record:

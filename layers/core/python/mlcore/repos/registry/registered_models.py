@@ -26,6 +26,7 @@ from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
 from mlcore.repos.document import Document
+from mlcore.repos.kubeflow.tags import untype
 from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
@@ -198,6 +199,8 @@ def write(
 
     def mine(update: Update) -> None:
         update.require_equal(RegisteredModelItem.incarnation, read.incarnation)
+        item = current.item
+        untype(update, RegisteredModelItem.property_types, item.property_types, sets, removals)
         complete(update)
 
     def attempt() -> Record:

@@ -26,6 +26,7 @@ from mlcore.models.runs import RunReference
 from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
+from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import datasets, points
 from mlcore.repos.runs import index_keys as run_keys
@@ -375,6 +376,9 @@ def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: boo
             update.set(attribute, value)
         if write_id is not None:
             update.set(RunItem.last_write, write_id)
+        if not any(attribute is RunItem.property_types for attribute, _ in change.attributes):
+            types = item.property_types
+            untype(update, RunItem.property_types, types, change.sets, change.removals)
         update.require_equal(RunItem.epoch, item.epoch)
         update.require_equal(RunItem.stage, item.stage)
         if exclusive:
