@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.errors import EndpointNotFound, MlflowError
 from mlcore.http import Request, Response
-from mlcore.http.compression import fitted
+from mlcore.http.compression import fit
 from mlcore.http.handler import Manner
 from mlcore.http.routes import Route, allowed_methods
 from mlcore.kubeflow import body
@@ -82,7 +82,7 @@ def answering(function: Function) -> Callable[[Request], Response]:
         if isinstance(found, Made):
             found, status = found
         text = json.dumps(found)
-        return fitted(Response(status, text, JSON, _headers(request.path)), request.headers)
+        return fit(Response(status, text, JSON, _headers(request.path)), request.headers)
 
     return answer
 

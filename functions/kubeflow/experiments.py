@@ -16,7 +16,7 @@ from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import bad, not_found
 from mlcore.kubeflow.kinds import EXPERIMENT as KIND
 from mlcore.kubeflow.kinds import EXPERIMENT_RUN as RUN
-from mlcore.repos.experiments.experiments import Record as ExperimentRecord
+from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentRecord
 from mlcore.repos.kubeflow import experiments, numbers, runs, steps
 from mlcore.settle import settle
 

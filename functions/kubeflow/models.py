@@ -12,7 +12,7 @@ from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.errors import bad, not_found
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
 from mlcore.repos.kubeflow import models, numbers, serving, steps
-from mlcore.repos.registry.registered_models import Record
+from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
 from mlcore.settle import settle
 
 

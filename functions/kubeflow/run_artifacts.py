@@ -10,7 +10,8 @@ from kubeflow import lists
 from kubeflow.answers import Call
 from mlcore import errors, ids
 from mlcore.db.expression import Raw
-from mlcore.entities import Dataset, Metric, stored_value
+from mlcore.entities.metrics import Metric, stored_value
+from mlcore.entities.runs import Dataset
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity

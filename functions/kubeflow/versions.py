@@ -17,7 +17,7 @@ from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
 from mlcore.repos.kubeflow import models, numbers, serving, steps, versions
 from mlcore.repos.kubeflow.versions import Record
-from mlcore.repos.registry.registered_models import Record as ModelRecord
+from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
 from mlcore.settle import settle
 
 

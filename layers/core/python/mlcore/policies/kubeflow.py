@@ -27,7 +27,7 @@ from mlcore.kubeflow.kinds import (
 from mlcore.kubeflow.kinds import EXPERIMENT as EXPERIMENT_KIND
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL_KIND
 from mlcore.models.kubeflow import Artifact, NumberedItem
-from mlcore.policies import places
+from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.requests import creating, inside
 from mlcore.repos.kubeflow import entities, numbers, steps
@@ -164,7 +164,7 @@ def write_artifact(access: Access, request: Any) -> bool:
 
 def _may_name_files(access: Access, request: Any) -> bool:
     uri = _given(request, "uri")["uri"]
-    return not isinstance(uri, str) or places.may_read(access, uri)
+    return not isinstance(uri, str) or file_rights.may_read(access, uri)
 
 
 # ------------------------------------------------------------------ artifacts

@@ -12,8 +12,9 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Operation, Put, TransactionFailed, back_off, table
-from mlcore.entities import Experiment
-from mlcore.ids import DEFAULT_WORKSPACE, new_ulid, now_ms
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock
 from mlcore.repos.workspaces import workspaces

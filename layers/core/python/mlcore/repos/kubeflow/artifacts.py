@@ -81,12 +81,12 @@ def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
     """(model's name, experiment's id) of those whose artifacts they are; one BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
-        dict.fromkeys(item.model or item.parent for item in items if item.parent is not None)
+        dict.fromkeys(item.model or item.parent or 0 for item in items if item.parent is not None)
     )
-    found = dict(zip(wanted, numbers.get_many([one or 0 for one in wanted]), strict=True))
+    found = dict(zip(wanted, numbers.get_many(wanted), strict=True))
     told: list[tuple[str | None, str | None]] = []
     for item in items:
-        owner = found.get(item.model or item.parent)
+        owner = found.get(item.model or item.parent or 0)
         if owner is None:
             told.append((None, None))
         elif item.model is not None:

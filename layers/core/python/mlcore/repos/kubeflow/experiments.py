@@ -13,9 +13,11 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Operation, TransactionFailed, table
-from mlcore.entities import ACTIVE, DELETED, Experiment
+from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, Experiment
+from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.errors import InvalidParameterValue, ResourceDoesNotExist
-from mlcore.ids import DEFAULT_EXPERIMENT_ID, DEFAULT_WORKSPACE, new_ulid, now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing, taken
@@ -25,7 +27,7 @@ from mlcore.repos import document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments.creations import AlsoFailed, IdTaken, NameTaken
-from mlcore.repos.experiments.experiments import Record
+from mlcore.repos.experiments.experiments import StoredExperiment as Record
 from mlcore.repos.kubeflow import contexts, numbers, steps, tags
 from mlcore.repos.kubeflow.steps import Step
 from mlcore.settle import Conflict, settle
@@ -81,10 +83,10 @@ def find(number: int, workspace: str) -> Record | None:
     if item is None and number == 0 and workspace == DEFAULT_WORKSPACE:
         return experiments.get(DEFAULT_EXPERIMENT_ID)
     if item is not None and ExperimentItem.of(item).workspace == workspace:
-        return experiments.record(item)
+        return experiments.of_item(item)
     reference = numbers.of_kind(refer, KIND.name, workspace)
     item = None if reference is None else table.get(numbers.place_of(reference))
-    return None if item is None else experiments.record(item)
+    return None if item is None else experiments.of_item(item)
 
 
 def get(number: int, workspace: str) -> Record:
@@ -97,7 +99,7 @@ def get(number: int, workspace: str) -> Record:
 
 def find_by_name(workspace: str, name: str) -> Record | None:
     """Two consistent GetItem: the name's lock, the experiment."""
-    found = experiments.find_record_by_name(workspace, name)
+    found = experiments.find_stored_by_name(workspace, name)
     return None if found is None else next(iter(numbered([found])), None)
 
 
@@ -172,7 +174,7 @@ def _number(read: Record, number: int | None) -> Record | None:
     with contextlib.suppress(TransactionFailed):  # somebody else was first
         table.transact([Change(read.document.key, update), refer], token=new_ulid())
     item = table.get(read.document.key)
-    found = None if item is None else experiments.record(item)
+    found = None if item is None else experiments.of_item(item)
     return found if found is not None and number_of(found) is not None else None
 
 
@@ -240,7 +242,7 @@ def listed(workspace: str) -> Iterator[Record]:
     for at in range(0, len(found), 100):
         chunk = found[at : at + 100]
         items = table.batch_get([keys.experiment(each) for each in chunk])
-        there = [experiments.record(item) for item in items if item is not None]
+        there = [experiments.of_item(item) for item in items if item is not None]
         if DEFAULT_EXPERIMENT_ID in chunk and items[chunk.index(DEFAULT_EXPERIMENT_ID)] is None:
             there.append(experiments.get(DEFAULT_EXPERIMENT_ID))
         yield from numbered([one for one in there if one.experiment.workspace == workspace])

@@ -13,7 +13,7 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Operation, TransactionFailed, table
-from mlcore.entities import RegisteredModel
+from mlcore.entities.registry import RegisteredModel
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
@@ -27,7 +27,7 @@ from mlcore.repos.kubeflow import entities, numbers, steps, tags
 from mlcore.repos.kubeflow.steps import Step
 from mlcore.repos.registry import homes, names, registered_models
 from mlcore.repos.registry.names import AlsoFailed, NameTaken
-from mlcore.repos.registry.registered_models import Record
+from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
 from mlcore.settle import Conflict, settle
 
 FIELDS: Final = tuple(field.name for field in KIND.fields)
@@ -72,7 +72,7 @@ def at(reference: ContextRef) -> Record | None:
     item = table.get(numbers.place_of(reference))
     if item is None or RegisteredModelItem.of(item).incarnation != reference.incarnation:
         return None
-    return registered_models.record(item)
+    return registered_models.of_item(item)
 
 
 def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> None:

@@ -15,7 +15,8 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import TransactionFailed, table
-from mlcore.entities import Dataset, Metric, recency
+from mlcore.entities.metrics import Metric, recency
+from mlcore.entities.runs import Dataset
 from mlcore.ids import new_ulid
 from mlcore.kubeflow import kinds
 from mlcore.kubeflow.entity import Entity
@@ -29,7 +30,7 @@ from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import datasets, history
 from mlcore.repos.runs import runs as mlflow_runs
 from mlcore.repos.runs.points import latest_text, parse_latest
-from mlcore.repos.runs.runs import Record as RunRecord
+from mlcore.repos.runs.runs import StoredRun as RunRecord
 
 TOGETHER: Final = 40
 """Artifacts that one transaction numbers: each is two items."""

@@ -14,7 +14,8 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, key_in, table
-from mlcore.entities import ACTIVE, DELETED, Run
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
@@ -26,12 +27,12 @@ from mlcore.models.kubeflow import ContextChild, ContextRef, ExternalId
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos import document
 from mlcore.repos.experiments import experiments as mlflow_experiments
-from mlcore.repos.experiments.experiments import Record as ExperimentRecord
+from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentRecord
 from mlcore.repos.kubeflow import contexts, entities, experiments, numbers, steps, tags
 from mlcore.repos.kubeflow.experiments import NOTE
 from mlcore.repos.removal import remains
 from mlcore.repos.runs import runs
-from mlcore.repos.runs.runs import Record as RunRecord
+from mlcore.repos.runs.runs import StoredRun as RunRecord
 from mlcore.search.fields import RUN_NAME_TAG
 from mlcore.settle import Conflict, settle
 
@@ -91,7 +92,7 @@ def at(reference: ContextRef) -> Record | None:
     raw, meta = table.batch_get([place, keys.experiment(experiment_id)])
     if raw is None or meta is None or ExperimentItem.of(meta).workspace != reference.workspace:
         return None
-    read = runs.record(raw, mlflow_experiments.record(meta).experiment)
+    read = runs.of_item(raw, mlflow_experiments.of_item(meta).experiment)
     return Record(read, reference.parent or 0)
 
 
@@ -114,7 +115,7 @@ def named(experiment: ExperimentRecord, name: str) -> list[Record]:
 
 def record(raw: Raw, experiment: ExperimentRecord) -> Record:
     number = experiments.number_of(experiment)
-    return Record(runs.record(raw, experiment.experiment), number or 0)
+    return Record(runs.of_item(raw, experiment.experiment), number or 0)
 
 
 def of_experiment(experiment: ExperimentRecord) -> list[Record]:
@@ -237,7 +238,7 @@ def _number(read: Record, number: int | None) -> Record | None:
     item = table.get(run.document.key)
     if item is None or RunItem.of(item).number is None:
         return None
-    return Record(runs.record(item, run.experiment), read.experiment)
+    return Record(runs.of_item(item, run.experiment), read.experiment)
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
@@ -346,7 +347,7 @@ def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
     owners = list(dict.fromkeys(keys.experiment_id_of(place.pk) for place in places))
     items = table.batch_get([*places, *map(keys.experiment, owners)])
     metas = {
-        owner: mlflow_experiments.record(meta).experiment
+        owner: mlflow_experiments.of_item(meta).experiment
         for owner, meta in zip(owners, items[len(places) :], strict=True)
         if meta is not None
     }
@@ -355,6 +356,6 @@ def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
         if item is not None:
             experiment = metas.get(keys.experiment_id_of(key_in(item).pk))
             if experiment is not None:
-                read = runs.record(item, experiment)
+                read = runs.of_item(item, experiment)
                 found_records.append(Record(read, reference.parent or 0))
     return found_records

@@ -18,7 +18,7 @@ from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import Change, Operation, Put, TransactionFailed, table
-from mlcore.entities import ModelVersion
+from mlcore.entities.registry import ModelVersion
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
@@ -34,7 +34,7 @@ from mlcore.repos.kubeflow import entities, models, numbers, steps, tags
 from mlcore.repos.kubeflow.steps import Step
 from mlcore.repos.registry import model_versions, stages
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, NO_STAGE, READY, AlsoFailed
-from mlcore.repos.registry.registered_models import Record as ModelRecord
+from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
 from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
@@ -319,7 +319,7 @@ def _move(read: Record, state: str) -> None:
     model = models.at(read.model)
     if model is None:
         raise missing(KIND.words, read.number)
-    record = model_versions.record(read.document.item, model)
+    record = model_versions.of_item(read.document.item, model)
     stage = ARCHIVED if state == tags.ARCHIVED else NO_STAGE
     stages.transition(record, stage, archive_existing=False)
 
@@ -361,7 +361,7 @@ def delete(read: Record) -> None:
     model = models.at(read.model)
     if model is None:
         raise missing(KIND.words, read.number)
-    stages.delete(model_versions.record(read.document.item, model))
+    stages.delete(model_versions.of_item(read.document.item, model))
 
 
 # ------------------------------------------------------------------ its source

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.entities import Metric, recency
+from mlcore.entities.metrics import Metric, recency
 from mlcore.models.runs import RunMetric
 from mlcore.repos.runs import point_places
 from mlcore.repos.runs.history import distinct

@@ -2,8 +2,7 @@
 experiment.
 
 The run item carries attributes and, as maps, the latest metrics, params, tags, inputs and outputs.
-Reads fetch it together with its experiment's ``E#META`` in one BatchGetItem, because the
-experiment's epoch takes part in the run's stage (see :func:`stage`).
+Its experiment's ``E#META`` is read with it, whose epoch takes part in the stage (:func:`stage`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,10 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Operation, Put, TransactionFailed, table
-from mlcore.entities import ACTIVE, DELETED, Dataset, DatasetInput, Experiment, Metric, Run
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.metrics import Metric
+from mlcore.entities.runs import Dataset, DatasetInput, Run
+from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
@@ -43,7 +45,7 @@ LOCATIONS_KEPT = 20_000
 _locations: dict[str, str] = {}
 
 
-class Record(NamedTuple):
+class StoredRun(NamedTuple):
     """A run as it was read, together with its experiment."""
 
     experiment: Experiment
@@ -79,7 +81,7 @@ def locate(run_id: str) -> str | None:
     return experiment_id
 
 
-def load(run_id: str, workspace: str) -> Record:
+def load(run_id: str, workspace: str) -> StoredRun:
     """One consistent BatchGetItem (one request more to locate the run the first time). Raises
     ResourceDoesNotExist, also for a run of another workspace."""
     experiment_id = locate(run_id)
@@ -90,18 +92,19 @@ def load(run_id: str, workspace: str) -> Record:
     ttl_policy.learn(setting)
     if item is None or meta is None or ExperimentItem.of(meta).workspace != workspace:
         raise missing(run_id)
-    return record(item, experiments.record(meta).experiment)
+    return of_item(item, experiments.of_item(meta).experiment)
 
 
-def load_to_log(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> Record:
-    """As :func:`load`, and at the same time puts a pending marker: the indexer follows what is
-    written, and until then a search must not trust the index entries of the run. ``beside`` is
-    called with the experiment's id meanwhile."""
+def load_to_log(
+    run_id: str, workspace: str, beside: Callable[[str], None] | None = None
+) -> StoredRun:
+    """As :func:`load`, and at the same time puts a pending marker: until the indexer has followed,
+    no search trusts the run's index entries. ``beside`` gets the experiment's id meanwhile."""
     experiment_id = locate(run_id)
     if experiment_id is None:
         raise missing(run_id)
     write_id = new_ulid()
-    found: list[Record] = []
+    found: list[StoredRun] = []
     calls: list[Callable[[], None]] = [
         lambda: found.append(load(run_id, workspace)),
         partial(run_markers.put, experiment_id, run_id, write_id),
@@ -119,10 +122,10 @@ def missing(run_id: str) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"Run with id={run_id} not found")
 
 
-def record(raw: Raw, experiment: Experiment) -> Record:
+def of_item(raw: Raw, experiment: Experiment) -> StoredRun:
     item = RunItem.of(raw)
     owner = (experiment.experiment_id, item.run_id)
-    return Record(experiment, document.load(raw, owner, run_children.MAPS), item)
+    return StoredRun(experiment, document.load(raw, owner, run_children.MAPS), item)
 
 
 class AlsoFailed(Exception):
@@ -201,10 +204,10 @@ def create(
     _remember(run.run_id, run.experiment_id)
 
 
-def outline(read: Record) -> Run:
+def outline(run: StoredRun) -> Run:
     """The run without its model inputs, its datasets having a name and a digest only: all that a
     search asks for. No request."""
-    item, texts = read.item, read.document.texts
+    item, texts = run.item, run.document.texts
     inputs = run_children.dataset_inputs(texts("inputs"))
     return Run(
         run_id=item.run_id,
@@ -215,8 +218,8 @@ def outline(read: Record) -> Run:
         start_time=item.start_time,
         end_time=item.end_time,
         artifact_uri=item.artifact_uri,
-        lifecycle_stage=read.stage,
-        metrics=metrics(read.document),
+        lifecycle_stage=run.stage,
+        metrics=metrics(run.document),
         params=texts("params"),
         tags=texts("tags"),
         dataset_inputs=tuple(
@@ -241,49 +244,49 @@ def with_datasets(outlines: Sequence[Run]) -> list[Run]:
     ]
 
 
-def entity(read: Record) -> Run:
+def entity(stored: StoredRun) -> Run:
     """The whole run."""
-    (run,) = with_datasets([outline(read)])
-    return run._replace(model_inputs=run_children.in_order(read.document.texts("model_inputs")))
+    (run,) = with_datasets([outline(stored)])
+    return run._replace(model_inputs=run_children.in_order(stored.document.texts("model_inputs")))
 
 
-def metrics(read: Document) -> dict[str, Metric]:
-    return {key: points.parse_latest(key, text) for key, text in read.texts("metrics").items()}
+def metrics(document: Document) -> dict[str, Metric]:
+    return {key: points.parse_latest(key, text) for key, text in document.texts("metrics").items()}
 
 
-def set_stage(read: Record, wanted: str) -> None:
+def set_stage(run: StoredRun, target: str) -> None:
     """Deletes or restores one run, whatever its stage is now."""
-    item = read.item
+    item = run.item
     change = Update()
     document.touch(change)
-    change.set(RunItem.stage, wanted)
-    change.set(RunItem.epoch, read.experiment.epoch)
-    change.set(RunItem.lsi1sk, keys.lsi1_run(wanted, item.start_time, item.run_id))
-    if wanted == DELETED:
+    change.set(RunItem.stage, target)
+    change.set(RunItem.epoch, run.experiment.epoch)
+    change.set(RunItem.lsi1sk, keys.lsi1_run(target, item.start_time, item.run_id))
+    if target == DELETED:
         change.set(RunItem.deleted_time, now_ms())
     else:
         change.remove(RunItem.deleted_time)
         change.remove(RunItem.ttl)
     change.require_exists(RunItem.PK)
     try:
-        table.update(read.document.key, change)
+        table.update(run.document.key, change)
     except ConditionFailed as failed:
-        raise missing(read.run_id) from failed
+        raise missing(run.run_id) from failed
 
 
-Decision = Callable[[Record], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
+Decision = Callable[[StoredRun], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
 """From a run as it is: texts to set by map, and (map, key) pairs to remove. Raises what forbids the
 write."""
 
 
 def write(
-    read: Record,
+    run: StoredRun,
     decide: Decision,
     attributes: Values = (),
     *,
     exclusive: bool = False,
     any_stage: bool = False,
-) -> Record:
+) -> StoredRun:
     """Changes maps and attributes of an active run; decides again whenever another writer came
     first.
 
@@ -301,20 +304,20 @@ def write(
         InvalidParameterValue: the run is not active.
     """
     check = _any if any_stage else check_active
-    check(read)
+    check(run)
     try:
-        change = _decided(read, decide, attributes)
+        change = _decided(run, decide, attributes)
     except errors.MlflowError:
-        forget(read)
+        forget(run)
         raise
     if change is None:
-        forget(read)
-        return read
-    if read.write_id is None and run_markers.needed(change.sets, change.removals):
-        read = _marked(read)
-    current, to_send, write_id = read, change, read.write_id
+        forget(run)
+        return run
+    if run.write_id is None and run_markers.needed(change.sets, change.removals):
+        run = _marked(run)
+    current, to_send, write_id = run, change, run.write_id
 
-    def attempt() -> Record:
+    def attempt() -> StoredRun:
         nonlocal current, to_send
         try:
             _send(current, to_send, write_id, exclusive=exclusive)
@@ -338,7 +341,7 @@ def write(
     return settle("run", attempt)
 
 
-def _any(_: Record) -> None:
+def _any(_: StoredRun) -> None:
     """Allows a write in any stage."""
 
 
@@ -348,28 +351,28 @@ class _Change(NamedTuple):
     attributes: Values
 
 
-def _marked(read: Record) -> Record:
+def _marked(run: StoredRun) -> StoredRun:
     """For a write that was not announced by :func:`load_to_log`: one request more."""
     write_id = new_ulid()
-    run_markers.put(read.experiment.experiment_id, read.run_id, write_id)
-    return read._replace(write_id=write_id)
+    run_markers.put(run.experiment.experiment_id, run.run_id, write_id)
+    return run._replace(write_id=write_id)
 
 
-def _decided(read: Record, decide: Decision, attributes: Values) -> _Change | None:
+def _decided(run: StoredRun, decide: Decision, attributes: Values) -> _Change | None:
     """What to change in a run as it is; None for nothing."""
-    sets, removals = decide(read)
-    extra = [*attributes, *run_keys.of_texts(read.item, sets)]
+    sets, removals = decide(run)
+    extra = [*attributes, *run_keys.of_texts(run.item, sets)]
     if not any(sets.values()) and not removals and not extra:
         return None
     return _Change(sets, removals, extra)
 
 
-def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: bool) -> None:
+def _send(run: StoredRun, change: _Change, write_id: str | None, *, exclusive: bool) -> None:
     """Raises ConditionFailed and TooLarge."""
-    item = read.item
+    item = run.item
     if write_id is not None:
-        run_markers.renew(read.document, write_id)
-        run_markers.put_overflow(read.document, change.sets)
+        run_markers.renew(run.document, write_id)
+        run_markers.put_overflow(run.document, change.sets)
 
     def complete(update: Update) -> None:
         for attribute, value in change.attributes:
@@ -384,31 +387,31 @@ def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: boo
         if exclusive:
             update.require_equal(RunItem.version, item.version)
 
-    document.write(read.document, change.sets, change.removals, complete)
+    document.write(run.document, change.sets, change.removals, complete)
 
 
-def forget(read: Record) -> None:
+def forget(run: StoredRun) -> None:
     """Takes the marker away of a write of which nothing was sent."""
-    if read.write_id is not None:
-        run_markers.drop(read.experiment.experiment_id, read.run_id, read.write_id)
+    if run.write_id is not None:
+        run_markers.drop(run.experiment.experiment_id, run.run_id, run.write_id)
 
 
-def check_active(read: Record) -> None:
+def check_active(run: StoredRun) -> None:
     """Raises InvalidParameterValue, as MLflow does for any write to a deleted run."""
-    if read.stage != ACTIVE:
-        forget(read)
+    if run.stage != ACTIVE:
+        forget(run)
         raise errors.InvalidParameterValue(
-            f"The run {read.run_id} must be in the 'active' state. Current state is {read.stage}."
+            f"The run {run.run_id} must be in the 'active' state. Current state is {run.stage}."
         )
 
 
-def _meanwhile(read: Record, item: Raw | None) -> Record:
+def _meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
     """The run after another writer came first; a stage that moved is read again with its
     experiment."""
-    moved = item is None or RunItem.of(item).epoch != read.item.epoch
+    moved = item is None or RunItem.of(item).epoch != run.item.epoch
     if item is None or moved or RunItem.run_id.attr_name not in item:
-        return load(read.run_id, read.experiment.workspace)
-    return record(item, read.experiment)
+        return load(run.run_id, run.experiment.workspace)
+    return of_item(item, run.experiment)
 
 
 def _remember(run_id: str, experiment_id: str) -> None:
