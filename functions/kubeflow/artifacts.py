@@ -29,7 +29,15 @@ from mlcore.kubeflow.kinds import (
     Kind,
 )
 from mlcore.models.kubeflow import Artifact, ContextRef
-from mlcore.repos.kubeflow import artifacts, entities, numbers, run_values, steps, versions
+from mlcore.repos.kubeflow import (
+    artifacts,
+    entities,
+    numbers,
+    run_values,
+    steps,
+    version_lists,
+    versions,
+)
 from mlcore.settle import settle
 
 _MADE_ONCE: Final = (MODEL_ARTIFACT.name, DOC_ARTIFACT.name)
@@ -255,7 +263,7 @@ def _listed(call: Call, wanted: tuple[str, ...], above: int) -> Iterator[Entity]
     if MODEL_ARTIFACT.name not in wanted:
         return
     late = []
-    for version in versions.listed(call.workspace):
+    for version in version_lists.listed(call.workspace):
         if version.item.source and version.item.source_artifact is None:
             source = artifacts.see_source(versions.reference_of(version))
             if source is not None and Artifact.of(source).number not in seen:

@@ -19,7 +19,7 @@ from mlcore.kubeflow.kinds import (
     SERVE_MODEL,
     SERVING_ENVIRONMENT,
 )
-from mlcore.repos.kubeflow import entities, models, numbers, serving, steps, versions
+from mlcore.repos.kubeflow import entities, models, numbers, serving, steps, version_lists, versions
 from mlcore.repos.kubeflow.entities import entity_of
 from mlcore.settle import settle
 
@@ -175,7 +175,7 @@ def version_of_service(call: Call) -> dict[str, Any]:
         return call.shown(versions.entity_of(read))
     model = int(entity.fields["registeredModelId"])
     reference = numbers.get(model, REGISTERED_MODEL.name, call.workspace)
-    newest = versions.newest(reference)
+    newest = version_lists.newest(reference)
     if newest is None:
         raise not_found(MODEL_VERSION.words)
     return call.shown(versions.entity_of(newest))

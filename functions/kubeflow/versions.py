@@ -15,7 +15,7 @@ from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.errors import bad, missing, not_found
 from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
-from mlcore.repos.kubeflow import models, numbers, serving, steps, versions
+from mlcore.repos.kubeflow import models, numbers, serving, steps, version_lists, versions
 from mlcore.repos.kubeflow.versions import Record
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
 from mlcore.settle import settle
@@ -111,7 +111,7 @@ def list_all(call: Call) -> Any:
     reader = call.request.may_read(REGISTERED_MODEL)
 
     def source(above: int) -> Any:
-        for read in versions.listed(call.workspace, above):
+        for read in version_lists.listed(call.workspace, above):
             if reader(read.model.name or ""):
                 yield versions.entity_of(read)
 

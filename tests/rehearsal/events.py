@@ -17,7 +17,7 @@ from mlcore.entities.runs import Run
 from mlcore.entities.webhooks import ACTIVE, EventName, Webhook
 from mlcore.repos import webhooks
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import runs
+from mlcore.repos.runs import creations
 from mlcore.repos.users import users
 from tests.engines import ROOT
 from tests.receiver import Receiver
@@ -95,7 +95,7 @@ def prepare(folder: str, receiver: Receiver) -> None:
         if image["type"]["S"] == keys.EXPERIMENT.name and image["experiment_id"]["S"] == EXPERIMENT:
             table.put(image)
     default = experiments.get("0").experiment
-    runs.create(
+    creations.create(
         Run(
             run_id=RUN,
             experiment_id=default.experiment_id,

@@ -20,7 +20,7 @@ from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing, taken
 from mlcore.kubeflow.kinds import KINDS, MODEL_ARTIFACT, MODEL_VERSION, Kind
 from mlcore.models.kubeflow import Artifact, ContextChild, ContextRef
-from mlcore.repos.kubeflow import entities, models, numbers, steps, tags, versions
+from mlcore.repos.kubeflow import entities, models, numbers, steps, tags, version_sources, versions
 from mlcore.repos.kubeflow.steps import Step
 from mlcore.settle import Conflict
 
@@ -204,7 +204,7 @@ def _source_steps(item: Artifact, after: Entity) -> list[Step]:
     if version is None or version.item.source_artifact != item.number:
         return []
     uri = after.fields.get("uri")
-    return versions.source_change(version, uri, item.number, first=False)
+    return version_sources.source_change(version, uri, item.number, first=False)
 
 
 def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
@@ -241,9 +241,9 @@ def _source_after(item: Artifact) -> list[Step]:
     ]
     following = min(others, key=lambda other: other.id, default=None)
     if following is None:
-        return versions.source_change(version, None, None, first=False)
+        return version_sources.source_change(version, None, None, first=False)
     uri = following.fields.get("uri")
-    return versions.source_change(version, uri, following.id, first=False)
+    return version_sources.source_change(version, uri, following.id, first=False)
 
 
 # ------------------------------------------------------------------ a version's source
@@ -259,7 +259,7 @@ def create_of_version(entity: Entity, version: versions.Record, reference: Conte
     beside: list[Step] = []
     if entity.kind == MODEL_ARTIFACT.name and version.item.source_artifact is None:
         uri = entity.fields.get("uri")
-        beside = versions.source_change(version, uri, entity.id, first=True)
+        beside = version_sources.source_change(version, uri, entity.id, first=True)
     create_under(entity, reference, beside)
 
 
@@ -287,7 +287,7 @@ def see_source(reference: ContextRef) -> Raw | None:
         fields={"uri": item.source, "state": tags.LIVE},
     )
     with contextlib.suppress(Conflict, MlflowError):  # somebody else has looked too
-        create_under(entity, reference, [versions.source_seen(version, number)])
+        create_under(entity, reference, [version_sources.source_seen(version, number)])
     again = versions.at(reference, reference.workspace)
     found = None if again is None else again.item.source_artifact
     return None if found is None else table.get(keys.artifact(found))

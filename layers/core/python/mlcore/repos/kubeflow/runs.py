@@ -31,7 +31,7 @@ from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentR
 from mlcore.repos.kubeflow import contexts, entities, experiments, numbers, steps, tags
 from mlcore.repos.kubeflow.experiments import NOTE
 from mlcore.repos.removal import remains
-from mlcore.repos.runs import runs
+from mlcore.repos.runs import creations, runs
 from mlcore.repos.runs.runs import StoredRun as RunRecord
 from mlcore.search.fields import RUN_NAME_TAG
 from mlcore.settle import Conflict, settle
@@ -162,8 +162,8 @@ def create(entity: Entity, experiment: ExperimentRecord) -> Entity:
 
     def attempt() -> None:
         try:
-            runs.create(run, owner, [*(part.operation for part in parts), refer], more)
-        except runs.AlsoFailed as failed:
+            creations.create(run, owner, [*(part.operation for part in parts), refer], more)
+        except creations.AlsoFailed as failed:
             if failed.position == 0 and _forsaken(parent, entity.name, owner.workspace):
                 raise Conflict from failed
             told = parts[failed.position].error if failed.position < len(parts) else None

@@ -7,9 +7,8 @@ another version has that name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
@@ -29,8 +28,7 @@ from mlcore.models.kubeflow import ContextChild, ContextRef
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.repos import document
 from mlcore.repos.document import Document
-from mlcore.repos.files import locations
-from mlcore.repos.kubeflow import entities, models, numbers, steps, tags
+from mlcore.repos.kubeflow import models, numbers, steps, tags
 from mlcore.repos.kubeflow.steps import Step
 from mlcore.repos.registry import model_versions, stages
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, NO_STAGE, READY, AlsoFailed
@@ -60,7 +58,7 @@ class Record(NamedTuple):
         return self.item.current_stage == ARCHIVED
 
 
-def _record(raw: Raw | None, model: ContextRef) -> Record | None:
+def record(raw: Raw | None, model: ContextRef) -> Record | None:
     if raw is None:
         return None
     item = ModelVersionItem.of(raw)
@@ -104,7 +102,7 @@ def at(reference: ContextRef, workspace: str) -> Record | None:
         [numbers.place_of(reference), keys.context_ref(reference.parent or 0)]
     )
     model = numbers.of_kind(owner, REGISTERED_MODEL.name, workspace)
-    return None if model is None else _record(raw, model)
+    return None if model is None else record(raw, model)
 
 
 def get(number: int, workspace: str) -> Record:
@@ -126,7 +124,7 @@ def find_by_name(parent: int, name: str, workspace: str) -> Record | None:
         return None
     if child is not None:
         place = ContextChild.of(child)
-        return _record(table.get(Key(place.item_pk or "", place.item_sk or "")), model)
+        return record(table.get(Key(place.item_pk or "", place.item_sk or "")), model)
     seen = _see(model, name)
     return seen if seen is not None and seen.item.kubeflow_name == name else None
 
@@ -137,7 +135,7 @@ def _see(model: ContextRef, name: str) -> Record | None:
     if named is None:
         return None
     place = keys.model_version(model.home or "", int(named[1]))
-    read = _record(table.get(place), model)
+    read = record(table.get(place), model)
     if read is None or read.item.number is not None:
         return read
     return next(iter(numbered([read])), None)
@@ -149,7 +147,7 @@ def of_model(model: ContextRef) -> list[Record]:
     pattern = ModelVersionItem.pattern.name
     for item in table.query_all(model.home or "", prefix=keys.model_version_prefix()):
         if ModelVersionItem.of(item).type == pattern:
-            read = _record(item, model)
+            read = record(item, model)
             if read is not None:
                 found.append(read)
     return numbered(found)
@@ -251,7 +249,7 @@ def _number(read: Record, number: int | None) -> Record | None:
             if 0 not in failed.items and 1 in failed.items:
                 continue  # the name is another's
         break
-    found = _record(table.get(read.document.key), read.model)
+    found = record(table.get(read.document.key), read.model)
     return found if found is not None and found.item.number is not None else None
 
 
@@ -364,114 +362,6 @@ def delete(read: Record) -> None:
     stages.delete(model_versions.of_item(read.document.item, model))
 
 
-# ------------------------------------------------------------------ its source
-
-
-def source_change(
-    read: Record, uri: str | None, artifact: int | None, *, first: bool
-) -> list[Step]:
-    """What lets MLflow's ``source`` follow the uri of the version's first model artifact.
-
-    Args:
-        artifact: the number of that artifact from then on.
-        first: the version has had none.
-    """
-    item = read.item
-    update = Update()
-    document.touch(update)
-    update.set(ModelVersionItem.source, uri or "")
-    update.set(ModelVersionItem.storage_location, uri or "")
-    if artifact is None:
-        update.remove(ModelVersionItem.source_artifact)
-    else:
-        update.set(ModelVersionItem.source_artifact, artifact)
-    if first:
-        update.require_absent(ModelVersionItem.source_artifact)
-    update.require_exists(ModelVersionItem.lsi3sk)
-    found = [Step(Change(read.document.key, update))]
-    if uri:
-        found += [
-            Step(put)
-            for put in locations.of_version(
-                read.model.home or "",
-                item.incarnation,
-                item.model_version,
-                uri,
-                read.model.workspace,
-            )
-        ]
-    return found
-
-
-def source_seen(read: Record, artifact: int) -> Step:
-    """What tells a version of MLflow's which artifact its source is; the source stays."""
-    update = Update()
-    document.touch(update)
-    update.set(ModelVersionItem.source_artifact, artifact)
-    update.require_absent(ModelVersionItem.source_artifact)
-    update.require_exists(ModelVersionItem.lsi3sk)
-    return Step(Change(read.document.key, update))
-
-
-# ------------------------------------------------------------------ lists
-
-
-def listed(workspace: str, above: int = 0) -> Iterator[Record]:
-    """All versions by number, which GSI2 has; then those that Kubeflow sees for the first time.
-    Indexes may lag."""
-    seen = set()
-    found = entities.numbers_of(workspace, KIND.name, above=above)
-    while chunk := list(islice(found, entities.LISTED_TOGETHER)):
-        for read in at_numbers(chunk, workspace):
-            seen.add(read.number)
-            yield read
-    late = [
-        read
-        for model in models.discovered(workspace)
-        for read in of_model(_reference_of(model))
-        if read.number > above and read.number not in seen
-    ]
-    yield from sorted(late, key=lambda read: read.number)
-
-
 def reference_of(read: Record) -> ContextRef:
     """The reference of a version that has its number, without a request."""
     return ContextRef.of(_reference(read.number, read.model, read.document.key).item)
-
-
-def _reference_of(model: ModelRecord) -> ContextRef:
-    put = numbers.reference(
-        model.item.number or 0,
-        REGISTERED_MODEL.name,
-        model.model.workspace,
-        model.document.key,
-        incarnation=model.incarnation,
-        home=model.home,
-        name=model.model.name,
-    )
-    return ContextRef.of(put.item)
-
-
-def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
-    """Those that there are, in order; three BatchGetItem for each hundred."""
-    references = [
-        found
-        for found in numbers.get_many(wanted)
-        if found is not None and found.kind == KIND.name and found.workspace == workspace
-    ]
-    parents = list(dict.fromkeys(found.parent or 0 for found in references))
-    owners = dict(zip(parents, numbers.get_many(parents), strict=True))
-    items = table.batch_get([numbers.place_of(found) for found in references])
-    records = []
-    for found, item in zip(references, items, strict=True):
-        owner = owners[found.parent or 0]
-        read = None if owner is None else _record(item, owner)
-        if read is not None:
-            records.append(read)
-    return records
-
-
-def newest(model: ContextRef) -> Record | None:
-    """The version that was made last."""
-    found = of_model(model)
-    return max(found, key=lambda read: (read.item.creation_time, read.number), default=None)

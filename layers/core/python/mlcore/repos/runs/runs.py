@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
-from uuid import NAMESPACE_OID, uuid5
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
-from mlcore.db.table import Operation, Put, TransactionFailed, table
+from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Dataset, DatasetInput, Run
@@ -77,7 +76,7 @@ def locate(run_id: str) -> str | None:
         if item is None:
             return None
         experiment_id = RunReference.of(item).experiment_id
-        _remember(run_id, experiment_id)
+        remember(run_id, experiment_id)
     return experiment_id
 
 
@@ -126,82 +125,6 @@ def of_item(raw: Raw, experiment: Experiment) -> StoredRun:
     item = RunItem.of(raw)
     owner = (experiment.experiment_id, item.run_id)
     return StoredRun(experiment, document.load(raw, owner, run_children.MAPS), item)
-
-
-class AlsoFailed(Exception):
-    """The condition of something that belongs to a new run does not hold."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(position)
-        self.position = position
-
-
-def create(
-    run: Run,
-    experiment: Experiment,
-    also: Sequence[Operation] = (),
-    more: Raw | None = None,
-) -> None:
-    """One transaction: the run, its location and its pending marker, and ``also`` what belongs to
-    it; ``more`` are further attributes of its item. Sent twice, it makes one run.
-
-    Raises:
-        AlsoFailed: a condition of ``also`` does not hold.
-    """
-    place = keys.run(run.experiment_id, run.run_id)
-    owner = (run.experiment_id, run.run_id)
-    attributes, children = document.initial(owner, run_children.MAPS, run_children.texts(run))
-    gsi1pk, gsi1sk = keys.gsi1_run(run.run_id, run.experiment_id)
-    model = RunItem(
-        PK=place.pk,
-        SK=place.sk,
-        gsi1pk=gsi1pk,
-        gsi1sk=gsi1sk,
-        **run_keys.of_new(run, experiment.tags.get(PRIMARY_METRIC_TAG))._asdict(),
-        run_id=run.run_id,
-        experiment_id=run.experiment_id,
-        run_name=run.run_name,
-        user_id=run.user_id,
-        status=run.status,
-        start_time=run.start_time or 0,
-        end_time=run.end_time,
-        artifact_uri=run.artifact_uri,
-        stage=run.lifecycle_stage,
-        epoch=experiment.epoch,
-        primary_metric=experiment.tags.get(PRIMARY_METRIC_TAG),
-        last_write=run.run_id,
-        updated_at=now_ms(),
-        version=1,
-    )
-    reference = keys.run_ref(run.run_id)
-    location = RunReference(
-        PK=reference.pk,
-        SK=reference.sk,
-        run_id=run.run_id,
-        experiment_id=run.experiment_id,
-        history_order=1,
-        updated_at=now_ms(),
-        version=1,
-    )
-    if children:
-        overflow = run_markers.OVERFLOW_WRITE_ID
-        children.append(run_markers.item(run.experiment_id, run.run_id, overflow))
-        table.batch_write(children)
-    marker = run_markers.item(run.experiment_id, run.run_id, run.run_id)
-    absent = Condition()
-    absent.require_absent(RunItem.PK)
-    operations = [
-        Put({**model.serialize(), **attributes, **(more or {})}, absent),
-        Put(location.serialize(), absent),
-        Put(marker),
-    ]
-    try:
-        table.transact([*operations, *also], token=str(uuid5(NAMESPACE_OID, run.run_id)))
-    except TransactionFailed as failed:
-        # The id is new and random: what is there already is this very run, whose answer was lost.
-        if min(failed.items) >= len(operations):
-            raise AlsoFailed(min(failed.items) - len(operations)) from failed
-    _remember(run.run_id, run.experiment_id)
 
 
 def outline(run: StoredRun) -> Run:
@@ -414,7 +337,8 @@ def _meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
     return of_item(item, run.experiment)
 
 
-def _remember(run_id: str, experiment_id: str) -> None:
+def remember(run_id: str, experiment_id: str) -> None:
+    """Spares this process the request that locates a run."""
     if len(_locations) >= LOCATIONS_KEPT:
         _locations.clear()  # one step, so threads need no lock
     _locations[run_id] = experiment_id
