@@ -61,6 +61,16 @@ ANSWERS = {
     ),
     "create_evaluation_dataset": Expected({"dataset": {"name": "questions"}}),
     "create_experiment": Expected({"experiment_id": str}),
+    "create_kubeflow_model": Expected(
+        {
+            "name": "sample-kubeflow-model",
+            "state": "LIVE",
+            "customProperties": {
+                "accuracy": {"metadataType": "MetadataDoubleValue", "double_value": 0.95}
+            },
+        },
+        201,
+    ),
     "create_logged_model": Expected(
         {"model": {"info": {"name": "baseline", "experiment_id": "0"}}}
     ),
