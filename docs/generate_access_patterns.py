@@ -684,8 +684,7 @@ def _indexes_of(pattern: Pattern) -> list[str]:
     return [
         index.index
         for name, index in keys.INDEXES.items()
-        if name.partition("_")[2] == entity
-        or (name == "gsi2_number" and pattern.name in NUMBERED)
+        if name.partition("_")[2] == entity or (name == "gsi2_number" and pattern.name in NUMBERED)
     ]
 
 

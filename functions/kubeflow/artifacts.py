@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from kubeflow.versions import check_stored_name
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL
 from mlcore.db.expression import Raw
+from mlcore.db.table import table
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
@@ -201,14 +202,22 @@ def _upsert(call: Call, parent: ContextRef) -> dict[str, Any] | Made:
 
 
 def _create_of_version(parent: ContextRef, kind: Kind, values: Values) -> Entity:
-    (number,) = numbers.take(numbers.ARTIFACTS)
-    entity = merge.created(kind, number, values, ids.now_ms())
+    """The version and a number side by side, then one transaction."""
+    given: list[int] = []
+    read: list[versions.Record | None] = []
+    calls: list[Callable[[], None]] = [
+        lambda: given.extend(numbers.take(numbers.ARTIFACTS)),
+        lambda: read.append(versions.at(parent, parent.workspace)),
+    ]
+    table.parallel(calls)
+    entity = merge.created(kind, given[0], values, ids.now_ms())
 
     def attempt() -> Entity:
-        version = versions.at(parent, parent.workspace)
+        version = read.pop() if read else versions.at(parent, parent.workspace)
         if version is None:
             raise missing(MODEL_VERSION.words, parent.number)
-        if kind.name == MODEL_ARTIFACT.name and version.item.source:
+        unseen = version.item.source and version.item.source_artifact is None
+        if kind.name == MODEL_ARTIFACT.name and unseen:
             artifacts.see_source(parent)
             version = versions.at(parent, parent.workspace) or version
         artifacts.create_of_version(entity, version, parent)

@@ -9,6 +9,19 @@ from mlcore.db.table import key_in, table
 from mlcore.kubeflow.kinds import ARTIFACT_KINDS
 from mlcore.models.base import Item
 from mlcore.models.kubeflow import Artifact, ContextChild, ContextRef
+from mlcore.models.registry import ModelVersion
+
+
+def of_version(version: ModelVersion, number: int) -> Iterator[keys.Key]:
+    """As :func:`remains`, and what a version has taken of its model and its kind."""
+    item = table.get(keys.context_ref(number))
+    if item is not None:
+        reference = ContextRef.of(item)
+        if reference.parent is not None and version.kubeflow_name is not None:
+            yield keys.context_child(reference.parent, reference.kind, version.kubeflow_name)
+        if version.external_id:
+            yield keys.external_id(reference.workspace, reference.kind, version.external_id)
+    yield from remains(number)
 
 
 def remains(number: int) -> Iterator[keys.Key]:

@@ -12,12 +12,13 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Put, table
+from mlcore.db.table import Change, Put, key_in, table
 from mlcore.ids import now_ms
 from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing
 from mlcore.kubeflow.kinds import ARTIFACT_KINDS, KINDS, Kind
+from mlcore.models.base import KEY
 from mlcore.models.kubeflow import (
     Artifact,
     InferenceService,
@@ -151,21 +152,22 @@ def find_many(kind: str, numbers: Sequence[int]) -> list[Raw]:
     return [item for item in table.batch_get(list(map(place, numbers))) if item is not None]
 
 
-def numbers_of(
-    workspace: str, kind: str, *, above: int = 0, descending: bool = False
-) -> Iterator[int]:
-    """What has a number, by GSI2, which may lag; ``kind`` as :func:`list_kind` tells."""
+def numbers_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[int]:
+    """What has a number, in order, by GSI2, which may lag; ``kind`` as :func:`list_kind` tells."""
+    for item in _numbered(workspace, kind, above):
+        yield int(NumberedItem.of(item).gsi2sk or 0)
+
+
+def places_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[Key]:
+    """As :func:`numbers_of`, where the items are."""
+    return map(key_in, _numbered(workspace, kind, above))
+
+
+def _numbered(workspace: str, kind: str, above: int) -> Iterator[Raw]:
     pk, least = keys.gsi2_number(workspace, kind, above + 1)
     most = keys.gsi2_number(workspace, kind, 2**62).sk
-    for item in table.query_all(
-        pk,
-        index="GSI2",
-        between=(least, most),
-        descending=descending,
-        limit=1_000,
-        attributes=[NumberedItem.gsi2sk],
-    ):
-        yield int(NumberedItem.of(item).gsi2sk or 0)
+    asked = [*KEY, NumberedItem.gsi2sk]
+    return table.query_all(pk, index="GSI2", between=(least, most), limit=1_000, attributes=asked)
 
 
 def listed(workspace: str, kind: str, above: int = 0) -> Iterator[Raw]:

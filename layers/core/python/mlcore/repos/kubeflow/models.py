@@ -228,30 +228,17 @@ def listed(workspace: str, above: int = 0) -> Iterator[Record]:
     """All models by number, which GSI2 has; then those that Kubeflow sees for the first time, which
     get the greatest numbers. Both indexes may lag."""
     seen = set()
-    found = entities.numbers_of(workspace, KIND.name, above=above)
-    while chunk := list(islice(found, entities.LISTED_TOGETHER)):
-        for read in at_numbers(chunk, workspace):
-            seen.add(read.incarnation)
-            yield read
+    places = entities.places_of(workspace, KIND.name, above=above)
+    while chunk := list(islice(places, entities.LISTED_TOGETHER)):
+        for read in registered_models.find_many(chunk):
+            # The index may still say where a model was before it was renamed, or deleted.
+            number = read.item.number
+            if number is not None and number > above and not is_prompt(read.model.tags):
+                seen.add(read.incarnation)
+                yield read
     for read in sorted(discovered(workspace), key=lambda read: read.item.number or 0):
         if read.incarnation not in seen and (read.item.number or 0) > above:
             yield read
-
-
-def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
-    """Those that there are; two BatchGetItem for each hundred."""
-    references = [
-        found
-        for found in numbers.get_many(wanted)
-        if found is not None and found.kind == KIND.name and found.workspace == workspace
-    ]
-    owners = {found.incarnation for found in references}
-    places = [numbers.place_of(found) for found in references]
-    return [
-        read
-        for read in registered_models.find_many(places)
-        if read.incarnation in owners and not is_prompt(read.model.tags)
-    ]
 
 
 def discovered(workspace: str) -> Iterator[Record]:

@@ -47,6 +47,8 @@ def _children(home: str) -> Iterator[keys.Key]:
         ModelVersion.incarnation,
         ModelVersion.model_version,
         ModelVersion.number,
+        ModelVersion.kubeflow_name,
+        ModelVersion.external_id,
     ]
     for item in table.query_all(home, attributes=attributes):
         place = key_in(item)
@@ -56,5 +58,5 @@ def _children(home: str) -> Iterator[keys.Key]:
         if version.run_id:
             yield keys.run_model_version(version.run_id, version.incarnation, version.model_version)
         if version.number is not None:
-            yield from contexts.remains(version.number)
+            yield from contexts.of_version(version, version.number)
         yield place
