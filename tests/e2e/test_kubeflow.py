@@ -88,8 +88,8 @@ def _rights(server: Server) -> None:
 
     def ask(method: str, path: str, login: tuple[str, str] | None, **fields: Any) -> Any:
         url = path if path.startswith("http") else f"{server.url}{V1}/{path}"
-        sent = {"json": fields} if method not in ("GET", "DELETE") else {}
-        return requests.request(method, url, auth=login, timeout=30, **sent)
+        sent = fields if method not in ("GET", "DELETE") else None
+        return requests.request(method, url, auth=login, timeout=30, json=sent)
 
     ann, bob = ("ann", "password-of-ann"), ("bob", "password-of-bob")
     for name, password in (ann, bob):

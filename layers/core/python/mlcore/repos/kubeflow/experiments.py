@@ -16,7 +16,7 @@ from mlcore.db.table import Change, Delete, Operation, TransactionFailed, table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, Experiment
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
-from mlcore.errors import InvalidParameterValue, ResourceDoesNotExist
+from mlcore.errors import InvalidParameterValue
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
@@ -81,7 +81,7 @@ def find(number: int, workspace: str) -> Record | None:
     """One BatchGetItem; a second request for one whose id is no number."""
     item, refer = table.batch_get([keys.experiment(str(number)), keys.context_ref(number)])
     if item is None and number == 0 and workspace == DEFAULT_WORKSPACE:
-        return experiments.get(DEFAULT_EXPERIMENT_ID)
+        return experiments.get(DEFAULT_EXPERIMENT_ID, workspace)
     if item is not None and ExperimentItem.of(item).workspace == workspace:
         return experiments.of_item(item)
     reference = numbers.of_kind(refer, KIND.name, workspace)
@@ -244,16 +244,8 @@ def listed(workspace: str) -> Iterator[Record]:
         items = table.batch_get([keys.experiment(each) for each in chunk])
         there = [experiments.of_item(item) for item in items if item is not None]
         if DEFAULT_EXPERIMENT_ID in chunk and items[chunk.index(DEFAULT_EXPERIMENT_ID)] is None:
-            there.append(experiments.get(DEFAULT_EXPERIMENT_ID))
+            there.append(experiments.get(DEFAULT_EXPERIMENT_ID, workspace))
         yield from numbered([one for one in there if one.experiment.workspace == workspace])
-
-
-def of_id(experiment_id: str) -> Record:
-    """With its number. Raises ResourceDoesNotExist."""
-    found = numbered([experiments.get(experiment_id)])
-    if not found:
-        raise ResourceDoesNotExist(f"no {KIND.words} found: not found")
-    return found[0]
 
 
 def delete(read: Record) -> None:

@@ -230,7 +230,7 @@ def listed(workspace: str, above: int = 0) -> Iterator[Record]:
     seen = set()
     places = entities.places_of(workspace, KIND.name, above=above)
     while chunk := list(islice(places, entities.LISTED_TOGETHER)):
-        for read in registered_models.find_many(chunk):
+        for read in registered_models.find_many(chunk, workspace):
             # The index may still say where a model was before it was renamed, or deleted.
             number = read.item.number
             if number is not None and number > above and not is_prompt(read.model.tags):
@@ -245,5 +245,5 @@ def discovered(workspace: str) -> Iterator[Record]:
     """All models by name, each with a number."""
     places = (place for _, place in registered_models.listed(workspace, limit=1_000))
     while chunk := list(islice(places, entities.LISTED_TOGETHER)):
-        reads = registered_models.find_many(chunk)
+        reads = registered_models.find_many(chunk, workspace)
         yield from numbered([read for read in reads if not is_prompt(read.model.tags)])

@@ -73,7 +73,7 @@ def _logged(run: RunRecord) -> Iterator[Found]:
         yield Found(PARAMETER.name, key, key, run.item.start_time, {})
     inputs = run_children.dataset_inputs(run.document.texts("inputs"))
     experiment_id = run.experiment.experiment_id
-    known = datasets.find_all((experiment_id, one.name, one.digest) for one in inputs)
+    known = datasets.of_runs([mlflow_runs.outline(run)])
     for one in inputs:
         found = known.get(datasets.Identity(experiment_id, one.name, one.digest))
         fields = {} if found is None else _fields_of(found)
