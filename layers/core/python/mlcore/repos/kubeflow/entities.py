@@ -192,7 +192,7 @@ def change(
         ResourceDoesNotExist: it is gone.
     """
     current: Raw | None = raw
-    key = Key(raw["PK"]["S"], raw["SK"]["S"])
+    key = key_in(raw)
     kind = KINDS[NumberedItem.of(raw).kind]
     number = NumberedItem.of(raw).number
 
