@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -71,6 +72,7 @@ Function = Callable[[Call], dict[str, Any] | Made | None]
 
 
 def answering(function: Function) -> Callable[[Request], Response]:
+    @functools.wraps(function)
     def answer(request: Request) -> Response:
         if "\0" in request.path:
             raise bad("null bytes are not allowed")
