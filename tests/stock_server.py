@@ -27,5 +27,5 @@ def _become(command: list[str], extra_env: dict[str, str], **_options: Any) -> N
 
 
 if __name__ == "__main__":
-    mlflow.server._exec_cmd = _become
+    vars(mlflow.server)["_exec_cmd"] = _become
     cli.main(["server", *sys.argv[1:]])
