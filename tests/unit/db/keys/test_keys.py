@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlcore.db import keys
 from mlcore.db.keys.pattern import Template
-from tests.unit.db.key_cases import CASES
+from tests.unit.db.keys.key_cases import CASES
 
 ALL = {**keys.PATTERNS, **keys.INDEXES}
 TEMPLATES = {
