@@ -128,19 +128,31 @@ def points_of_pack(item: Raw, key: str) -> list[Metric]:
 
 def of_run(experiment_id: str, run_id: str) -> Iterator[Metric]:
     """All points of a run in no order, some of them twice, page by page."""
+    for point, _ in with_times(experiment_id, run_id):
+        yield point
+
+
+def with_times(experiment_id: str, run_id: str) -> Iterator[tuple[Metric, int]]:
+    """As :func:`of_run`, each with the time at which the item that holds it was written, in
+    milliseconds since 1970."""
     pk = keys.run(experiment_id, run_id).pk
     for item in table.query_all(
-        pk, prefix=keys.run_metric_batch_prefix(run_id), attributes=[RunMetricBatch.points]
+        pk,
+        prefix=keys.run_metric_batch_prefix(run_id),
+        attributes=[RunMetricBatch.points, RunMetricBatch.updated_at],
     ):
+        written = RunMetricBatch.of(item).updated_at or 0
         for series in batch_points(item).values():
-            yield from series
+            for point in series:
+                yield point, written
     for item in table.query_all(
         pk,
         prefix=keys.run_child_prefix(run_id, "MHIST"),
-        attributes=[RunMetricHistory.key, RunMetricHistory.points],
+        attributes=[RunMetricHistory.key, RunMetricHistory.points, RunMetricHistory.updated_at],
     ):
         pack = RunMetricHistory.of(item)
-        yield from points.unpack(pack.key, json.loads(pack.points))
+        for point in points.unpack(pack.key, json.loads(pack.points)):
+            yield point, pack.updated_at or 0
 
 
 def distinct(found: Iterable[Metric]) -> list[Metric]:
