@@ -30,11 +30,7 @@ class Snapshot:
         """
         files = self.files(connection, where)
         if not files:
-            columns = [(name, kind) for name, kind, *_ in self.table.columns]
-            if self.table.partition:
-                columns.append((self.table.partition, "VARCHAR"))
-            empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns)
-            return f"(SELECT {empty} WHERE false)"
+            return self.table.nothing
         listed = ", ".join(quoted(path) for path in self._lake.paths(self.delta, files))
         partition = self.table.partition
         hive = f", hive_partitioning=true, hive_types={{{partition}: VARCHAR}}" if partition else ""

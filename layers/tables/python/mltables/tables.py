@@ -47,6 +47,15 @@ class Table(NamedTuple):
         """The columns of the files, the partition's included."""
         return self.names + (f", {self.partition}" if self.partition else "")
 
+    @property
+    def nothing(self) -> str:
+        """What a FROM takes for the table while it has no files."""
+        columns = [(name, kind) for name, kind, *_ in self.columns]
+        if self.partition:
+            columns.append((self.partition, "VARCHAR"))
+        empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns)
+        return f"(SELECT {empty} WHERE false)"
+
 
 _STRING = "VARCHAR"
 _TEXT = PrimitiveType("string")
@@ -155,17 +164,23 @@ def writer(table: Table) -> WriterProperties:
     )
 
 
+def existing(lake: Lake, table: Table) -> DeltaTable | None:
+    """The table as it is now; None when nothing was ever published."""
+    try:
+        return DeltaTable(lake.uri(table.name), storage_options=lake.options)
+    except TableNotFoundError:
+        return None
+
+
 def opened(lake: Lake, table: Table) -> DeltaTable:
     """The table as it is now; made when it is not there."""
-    uri, options = lake.uri(table.name), lake.options
-    try:
-        return DeltaTable(uri, storage_options=options)
-    except TableNotFoundError:
+    delta = existing(lake, table)
+    if delta is None:
         fields = [Field(name, kind, nullable=nullable) for name, _, kind, nullable in table.columns]
         if table.partition:
             fields.append(Field(table.partition, _TEXT, nullable=False))
-        return DeltaTable.create(
-            uri,
+        delta = DeltaTable.create(
+            lake.uri(table.name),
             schema=Schema(fields),
             mode="ignore",
             partition_by=[table.partition] if table.partition else None,
@@ -176,5 +191,6 @@ def opened(lake: Lake, table: Table) -> DeltaTable:
                 "delta.logRetentionDuration": "interval 1 days",
                 "delta.deletedFileRetentionDuration": "interval 1 days",
             },
-            storage_options=options,
+            storage_options=lake.options,
         )
+    return delta
