@@ -64,7 +64,7 @@ def find_runs(places: Sequence[tuple[str, str]], known: dict[str, Stored]) -> It
 
 def run_ids(experiment: Experiment) -> Iterator[str]:
     """Every run of an experiment, page by page."""
-    for stored in newest_first([experiment.experiment_id], lambda _: True, (ACTIVE, DELETED)):
+    for stored in newest_first([experiment.experiment_id], experiment.workspace, (ACTIVE, DELETED)):
         yield stored.run_id
 
 
