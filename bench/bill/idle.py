@@ -33,12 +33,15 @@ FREE: Final = {
     "AWS::CloudFront::Function": "by call",
     "AWS::CloudFront::OriginAccessControl": "nothing",
     "AWS::CloudFront::ResponseHeadersPolicy": "nothing",
+    "AWS::Glue::Database": "nothing",
+    "AWS::Glue::Table": "nothing, up to a million",
     "AWS::IAM::Role": "nothing",
     "AWS::Lambda::Permission": "nothing",
     "AWS::Logs::LogGroup": "by byte",
     "AWS::S3::Bucket": "by byte and request",
     "AWS::S3::BucketPolicy": "nothing",
     "AWS::SQS::Queue": "by request; those of Lambda are its event source's",
+    "AWS::Scheduler::Schedule": "by call, after 14 million a month; what it calls ends at once",
     "AWS::Serverless::LayerVersion": "nothing",
 }
 """Types that cost nothing while nobody works, and by what they cost else."""

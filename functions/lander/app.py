@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
+from mlcore.db.table import key_in
 from mlcore.models.base import Item
 from mlcore.models.runs import RunMetricHistory
 from mlcore.repos.runs import history
@@ -49,10 +50,10 @@ def land(records: Sequence[Record], shard: str) -> None:
     for record in records:
         change = record["dynamodb"]
         image: Raw = change.get("NewImage") or change.get("OldImage") or {}
-        kind: str = image.get("type", {}).get("S", "")
-        place = change["Keys"]["PK"]["S"], change["Keys"]["SK"]["S"]
+        kind = Item.of(image).type if image else ""
+        place = key_in(change["Keys"])
         if kind == "experiment":
-            experiments.add(keys.experiment_id_of(place[0]))
+            experiments.add(keys.experiment_id_of(place.pk))
         elif kind in _RUN or kind in {_BATCH, _PACK}:
             fields = keys.parse(*place).fields
             run = fields["experiment_id"], fields["run_id"]

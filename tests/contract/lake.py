@@ -10,6 +10,7 @@ import polars
 import pytest
 
 from lander import app as lander
+from mlcore import artifacts
 from mlcore.system_tables import location
 from sql import child
 from tests.contract.conftest import Store
@@ -53,8 +54,11 @@ class Tables:
 @pytest.fixture
 def tables(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tables]:
     monkeypatch.setenv(location.FOLDER, str(tmp_path / "tables"))
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "artifacts"))
     monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "scratch"))
     location.store.cache_clear()
+    artifacts.store.cache_clear()
     with following(store) as stream:
         yield Tables(tmp_path / "tables", stream)
+    artifacts.store.cache_clear()
     location.store.cache_clear()

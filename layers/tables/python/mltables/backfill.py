@@ -12,7 +12,8 @@ from mlcore.system_tables import landing, source
 from mlcore.system_tables.landing import Changed
 from mlcore.system_tables.location import store
 from mlcore.system_tables.rows import PointRow
-from mltables.publisher import Published, publish
+from mltables.publisher import publish
+from mltables.step import Published
 
 JOURNAL: Final = "backfill.json"
 """The experiments that are through, while a backfill is not."""

@@ -12,8 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from mltables.lake import Lake
-from mltables.publisher import connected, next_commit
+from mltables.publisher import connected
 from mltables.snapshot import Snapshot, quoted
+from mltables.step import next_commit
 from mltables.tables import FILE_BYTES, HISTORY, TABLES, Table, opened, writer
 
 SMALL_FILES: Final = 8
