@@ -12,7 +12,6 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from mlcore.artifacts.s3 import Bucket
 from mlcore.system_tables import location
 
 FETCHING: Final = 8
@@ -61,6 +60,8 @@ class Lake:
         return shutil.disk_usage(self.scratch).free
 
     def _fetch(self, key: str, target: Path) -> None:
+        from mlcore.artifacts.s3 import Bucket  # noqa: PLC0415 -- 120 ms that a folder does not need
+
         store = location.store()
         if not isinstance(store, Bucket):
             raise TypeError(f"{store!r} has no files to fetch")

@@ -18,11 +18,11 @@ import time
 from pathlib import Path
 from typing import Final
 
-import duckdb
 from deltalake.exceptions import CommitFailedError
 
 from mlcore.system_tables import landing
 from mltables import staging
+from mltables.database import connected
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot
 from mltables.step import Published, Step
@@ -32,7 +32,6 @@ STEP_BYTES: Final = 4 << 20
 """Compressed landing objects that one step takes: some 80,000 points, so that memory is bounded."""
 
 ATTEMPTS: Final = 20
-MEMORY: Final = "200MB"
 
 
 def publish(seconds: float = float("inf")) -> Published:
@@ -79,19 +78,3 @@ def _step(keys: list[str]) -> Published:
         done = step.run()
     landing.remove(keys)
     return done._replace(objects=len(keys))
-
-
-def connected(folder: Path, memory: str = MEMORY) -> duckdb.DuckDBPyConnection:
-    """A database in memory that spills into a folder and speaks of time in UTC."""
-    connection = duckdb.connect(
-        config={
-            "memory_limit": memory,
-            "threads": 2,
-            "temp_directory": str(folder / "spill"),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "preserve_insertion_order": False,
-        }
-    )
-    connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-    return connection

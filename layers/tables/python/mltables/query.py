@@ -25,8 +25,8 @@ from typing import Any, Final
 import duckdb
 
 from mltables import gate
+from mltables.database import connected
 from mltables.lake import Lake
-from mltables.publisher import connected
 from mltables.snapshot import Snapshot, quoted
 from mltables.tables import TABLES, existing
 

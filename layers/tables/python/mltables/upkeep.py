@@ -11,8 +11,8 @@ import duckdb
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from mltables.database import connected
 from mltables.lake import Lake
-from mltables.publisher import connected
 from mltables.snapshot import Snapshot, quoted
 from mltables.step import next_commit
 from mltables.tables import FILE_BYTES, HISTORY, TABLES, Table, opened, writer

@@ -14,8 +14,8 @@ import duckdb
 
 from mlcore.system_tables import source
 from mltables import staging
+from mltables.database import connected
 from mltables.lake import Lake
-from mltables.publisher import connected
 from mltables.snapshot import Snapshot, quoted
 from mltables.tables import EXPERIMENTS, HISTORY, RUNS, opened
 

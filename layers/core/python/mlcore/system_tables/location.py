@@ -11,7 +11,6 @@ import os
 from typing import Final
 
 from mlcore.artifacts.port import Store
-from mlcore.artifacts.s3 import Bucket
 
 FOLDER: Final = "SYSTEM_TABLES_FOLDER"
 """Environment: a folder of this machine; the local runner sets it."""
@@ -32,6 +31,8 @@ def store() -> Store:
     """
     folder = os.environ.get(FOLDER)
     if not folder:
+        from mlcore.artifacts.s3 import Bucket  # noqa: PLC0415 -- queries of a folder start without
+
         return Bucket(os.environ[BUCKET])
     from mlcore.artifacts.folder import Folder  # noqa: PLC0415 -- no function in AWS needs it
 
