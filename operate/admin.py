@@ -9,6 +9,7 @@
     python -m local.admin config  list | get KEY | set KEY JSON | unset KEY [--data DIR]
     python -m local.admin gc      [--older-than 30d] [--experiment ID] [--data DIR]
     python -m local.admin sql     SELECT [--parameter NAME=VALUE …] [--url URL | --data DIR]
+    python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin system-tables backfill | publish | verify [--data DIR]
 
 Works on the engine that AWS_ENDPOINT_URL_DYNAMODB names, such as that of a running runner; else on
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 when all is as it should be, 1 when something was wrong or could not be done."""
     given = parse(arguments)
     try:
-        if given.command == "sql" and given.url:
+        if given.command in {"sql", "alert"} and given.url:
             return _sql(given)
         with _table(given.data, new=given.command == "import") as place:
             if given.command == "create-admin":
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given.command == "gc":
                 modules()
                 return garbage.run(given.older_than, given.experiment)
-            if given.command == "sql":
+            if given.command in {"sql", "alert"}:
                 return _sql(given)
             if given.command == "system-tables":
                 act: Callable[[], int] = getattr(system_tables, given.action)
@@ -113,6 +114,10 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
 
 
 def _sql(given: argparse.Namespace) -> int:
+    if given.command == "alert":
+        return system_tables.check(
+            given.statement, given.parameter, given.when, fresh=given.fresh, url=given.url
+        )
     return system_tables.sql(
         given.statement, given.parameter, given.format, fresh=given.fresh, url=given.url
     )

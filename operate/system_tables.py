@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from operate import alert
 from operate.modules import CannotRun, modules
 
 
@@ -84,9 +85,7 @@ def sql(
     url: str | None = None,
 ) -> int:
     """Prints the answer; a statement ``@file.sql`` is the file's."""
-    if statement.startswith("@"):
-        statement = Path(statement[1:]).read_text(encoding="utf-8")
-    answer = ask(statement, given_parameters(pairs), fresh=fresh, url=url)
+    answer = ask(text_of(statement), given_parameters(pairs), fresh=fresh, url=url)
     if form == "json":
         print(json.dumps(answer))
         return 0
@@ -97,6 +96,30 @@ def sql(
     if answer.get("truncated"):
         print("there are more rows: add a LIMIT", file=sys.stderr)
     return 0
+
+
+def text_of(statement: str) -> str:
+    """A statement; of ``@file.sql`` the file's."""
+    if not statement.startswith("@"):
+        return statement
+    try:
+        return Path(statement[1:]).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CannotRun(f"{statement[1:]} cannot be read: {error.strerror}") from error
+
+
+def check(
+    statement: str,
+    pairs: Sequence[str],
+    when: str,
+    *,
+    fresh: bool = False,
+    url: str | None = None,
+) -> int:
+    """The exit code of an alert: 2 when its condition is met."""
+    return alert.run(
+        lambda: ask(text_of(statement), given_parameters(pairs), fresh=fresh, url=url), when
+    )
 
 
 def backfill() -> int:
