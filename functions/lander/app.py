@@ -1,7 +1,7 @@
 """The lander: puts what the table's stream tells of experiments, runs and points where the
 publisher of the system tables finds it; one object for a batch, named by the batch.
 
-Points are taken from the stream, for the items that hold them are packed later; of all else it is
+Points are taken from the batches in the stream, for those are packed later; of all else it is
 enough to know that it changed. A batch that cannot be put fails as a whole and is delivered again.
 """
 
@@ -14,7 +14,6 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import key_in
 from mlcore.models.base import Item
-from mlcore.models.runs import RunMetricHistory
 from mlcore.repos.runs import history
 from mlcore.system_tables import landing
 from mlcore.system_tables.landing import Changed
@@ -24,7 +23,6 @@ from mlcore.system_tables.source import distinct
 Record = Mapping[str, Any]
 
 _BATCH: Final = "run_metric_batch"
-_PACK: Final = "run_metric_history"
 _RUN: Final = frozenset(("run", "run_metric", "run_param", "run_tag"))
 
 
@@ -54,26 +52,21 @@ def land(records: Sequence[Record], shard: str) -> None:
         place = key_in(change["Keys"])
         if kind == "experiment":
             experiments.add(keys.experiment_id_of(place.pk))
-        elif kind in _RUN or kind in {_BATCH, _PACK}:
+        elif kind in _RUN or kind == _BATCH:
             fields = keys.parse(*place).fields
             run = fields["experiment_id"], fields["run_id"]
             if kind in _RUN:
                 runs.add(run)
             elif "NewImage" in change:
-                points += _points(run, kind, image)
+                points += _points(run, image)
     if points or experiments or runs:
         numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
         content = landing.encode(distinct(points), Changed(experiments, runs))
         landing.put(landing.name_of(shard, numbers[0], numbers[-1]), content)
 
 
-def _points(run: tuple[str, str], kind: str, image: Raw) -> Iterator[PointRow]:
+def _points(run: tuple[str, str], image: Raw) -> Iterator[PointRow]:
     inserted = Item.of(image).updated_at or 0
-    if kind == _BATCH:
-        series = history.batch_points(image)
-    else:
-        key = RunMetricHistory.of(image).key
-        series = {key: history.points_of_pack(image, key)}
-    for points in series.values():
+    for points in history.batch_points(image).values():
         for point in points:
             yield point_row(*run, point, inserted)
