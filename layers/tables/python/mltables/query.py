@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import math
+import os
 import resource
 import signal
 import sys
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import duckdb
 
@@ -47,7 +48,7 @@ _TYPES: Final = {
 }
 
 
-def main() -> int:
+def main() -> NoReturn:
     request = json.load(sys.stdin)
     try:
         answer = run(request)
@@ -57,7 +58,8 @@ def main() -> int:
         answer = {"error": _explained(error)}
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-    return 0
+    # Not by the way of an interpreter that waits for the threads of its libraries.
+    os._exit(0)
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
@@ -206,4 +208,4 @@ def _explained(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
