@@ -97,8 +97,7 @@ def test_files_go_with_the_last_that_names_them(
     their owner was there; deleted, collected or expired in any order. Whose item is there has its
     files. A file that nobody has around it is gone; at the end all are."""
     forget()
-    with following(shared_store) as stream:
-        stream.fresh()
+    with following(shared_store, latest=True) as stream:
         world = World(shared_store, files, stream)
         made = data.draw(st.lists(st.sampled_from(STEPS), min_size=3, max_size=12))
         ends = st.lists(st.sampled_from((*ENDS, *STEPS)), max_size=8)
