@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import indexer.app
 from file_remover import app as remover
 from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.paths import covers
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.ids import new_ulid
@@ -30,7 +31,8 @@ class Entity(NamedTuple):
 
 
 class World:
-    """``files`` maps each file to the entity that it is of."""
+    """``files`` maps each file to the entity that it is of. ``left`` are those that a model version
+    kept until it was the last to have them: where no experiment is around nobody takes them."""
 
     def __init__(self, store: Store, folder: Folder, stream: Stream) -> None:
         self.store, self.folder, self.stream = store, folder, stream
@@ -39,6 +41,7 @@ class World:
         self.versions: list[Entity] = []
         self.gone: set[str] = set()
         self.files: dict[str, Entity] = {}
+        self.left: set[str] = set()
         self.announced: list[str] = []
         self.team = f"team{next(NUMBERS)}"
 
@@ -121,6 +124,15 @@ class World:
         else:
             assert api.ask("DELETE", "registered-models/delete", name=entity.item_id).status == 200
             self.versions.remove(entity)
+            there, alive = self.alive()
+            places = [one.folder for one in self.experiments if one.item_id in there]
+            self.left |= {
+                file
+                for file, owner in self.files.items()
+                if covers(entity.folder, file)
+                and owner.item_id not in there | alive
+                and not any(covers(place, file) for place in places)
+            }
 
     def collect(self) -> None:
         """As ``gc`` does."""
