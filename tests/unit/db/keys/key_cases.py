@@ -21,6 +21,7 @@ CASES = {
         "R#r#MHIST#a/b#00000000000000000003#-9999999999999999999#s",
     ),
     "run_metric_batch": (keys.run_metric_batch("1", "r", "b"), "EXP#1", "R#r#MBATCH#b"),
+    "run_metric_file": (keys.run_metric_file("1", "r", "f"), "EXP#1", "R#r#MBFILE#f"),
     "run_param": (keys.run_param("1", "r", "k"), "EXP#1", "R#r#PARAM#k"),
     "run_tag": (keys.run_tag("1", "r", "k"), "EXP#1", "R#r#TAG#k"),
     "run_input": (keys.run_input("1", "r", "d#s", "0#1"), "EXP#1", "R#r#INPUT#d$23s#0#1"),
@@ -136,4 +137,29 @@ CASES = {
     "gsi5_experiment": (keys.gsi5_experiment("w", "a#b"), "WS#w#EXP", "a#b"),
     "gsi5_workspace_model": (keys.gsi5_workspace_model("w", "n"), "RM_LIST#w", "n"),
     "gsi5_model": (keys.gsi5_model("default", "a#b"), "RM_LIST", "a#b"),
+    "context_ref": (keys.context_ref(7), "CONTEXT#7", "CONTEXT#REF"),
+    "context_child": (
+        keys.context_child(7, "model_version", "v#1"),
+        "CONTEXT#7",
+        "CHILD#model_version#v#1",
+    ),
+    "serving_environment": (keys.serving_environment(7), "CONTEXT#7", "SE#META"),
+    "inference_service": (keys.inference_service(7), "CONTEXT#7", "IS#META"),
+    "artifact": (keys.artifact(7), "ARTIFACT#7", "A#META"),
+    "serve_model": (keys.serve_model(7), "EXECUTION#7", "SM#META"),
+    "context_name": (
+        keys.context_name("default", "serving_environment", "prod"),
+        "CONTEXTNAME#default#serving_environment#prod",
+        "CONTEXTNAME#LOCK",
+    ),
+    "external_id": (
+        keys.external_id("default", "artifact", "a/b"),
+        "EXTERNALID#default#artifact#a/b",
+        "EXTERNALID#LOCK",
+    ),
+    "gsi2_number": (
+        keys.gsi2_number("default", "artifact", 7),
+        "NUMBER#default#artifact",
+        "00000000000000000007",
+    ),
 }
