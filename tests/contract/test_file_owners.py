@@ -95,8 +95,8 @@ def test_files_go_with_the_last_that_names_them(
 ) -> None:
     """Experiments, runs, models and versions in places that overlap at random, some taken before
     their owner was there; deleted, collected or expired in any order. Whose item is there has its
-    files. A file that nobody has around it is gone, at the end all are; but for what a model version
-    had when nobody else was left."""
+    files. A file that nobody has around it is gone, at the end all are; but for what a model
+    version had when nobody else was left."""
     forget()
     with following(shared_store, latest=True) as stream:
         world = World(shared_store, files, stream)
