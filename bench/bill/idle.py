@@ -62,7 +62,6 @@ KEYS: Final = "key of secrets (KMS)"
 RENEWALS: Final = "renewals of the key, after two years"
 DASHBOARDS: Final = "dashboard"
 SNAPSHOTS: Final = "snapshots of versions (SnapStart)"
-PROVISIONED: Final = "functions kept warm"
 
 
 class NotPriced(Exception):

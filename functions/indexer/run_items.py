@@ -22,12 +22,11 @@ from indexer import (
     writes,
 )
 from indexer.index_items import INDEXES
-from indexer.projections import Changes, Writes
-from indexer.text_items import Entity, Posting
+from indexer.projections import Changes, Entity, Posting, Writes
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children
@@ -42,7 +41,17 @@ _TEXT_MAPS = ("tags", "params")
 class _Seen:
     """What the records of a batch tell of one run."""
 
-    __slots__ = ("changed", "indexed", "inside", "outside", "settled", "suspicion", "texts")
+    __slots__ = (
+        "changed",
+        "gone",
+        "indexed",
+        "inside",
+        "outside",
+        "reverse",
+        "settled",
+        "suspicion",
+        "texts",
+    )
 
     def __init__(self) -> None:
         self.changed: Changes = set()
@@ -54,7 +63,11 @@ class _Seen:
         self.texts: list[tuple[str, str, str]] = []
         """Changes of texts that may be in the full-text index."""
         self.indexed: set[Posting] = set()
-        """Postings that are there, where the whole run is looked at."""
+        """Postings that are there, where the whole run is looked at, or is gone."""
+        self.reverse: list[Key] = []
+        """The FTS_REV items that told them."""
+        self.gone = False
+        """The run was removed."""
         self.settled: set[Key] = set()
         """The markers of the writes."""
         self.suspicion: int | None = None
@@ -79,16 +92,19 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     )
     derive_whole = {run for run, found in zip(suspicious, abandoned, strict=True) if found}
     table.parallel([partial(unfinished.complete, run) for run in sorted(derive_whole)])
-    table.parallel([partial(_read_postings, seen[run], run) for run in sorted(derive_whole)])
-    writes.apply(_derive(seen, derive_whole))
+    looked_at = derive_whole | {run for run, one in seen.items() if one.gone}
+    table.parallel([partial(_read_postings, seen[run], run) for run in sorted(looked_at)])
+    writes.apply(_derive(seen, derive_whole, looked_at))
     gone = {key for one in seen.values() for key in one.settled}
     gone.update(key for found in abandoned for key in found)
     table.batch_write(deletes=sorted(gone))
 
 
-def _derive(seen: Mapping[Owner, _Seen], derive_whole: set[Owner]) -> list[Writes]:
-    wanted = [run for run, one in seen.items() if one.changed or run in derive_whole]
-    searched = sorted({run[0] for run in wanted if seen[run].texts or run in derive_whole})
+def _derive(
+    seen: Mapping[Owner, _Seen], derive_whole: set[Owner], looked_at: set[Owner]
+) -> list[Writes]:
+    wanted = [run for run, one in seen.items() if one.changed or run in looked_at]
+    searched = sorted({run[0] for run in wanted if seen[run].texts or run in looked_at})
     places = {
         (run, entry): run_children.MAPS[entry[0]].place(run, entry[1])
         for run, one in seen.items()
@@ -132,15 +148,19 @@ def _full_text(run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None
     indexed = None if experiment is None else text_index.maintained(experiment)
     touched = text_items.touched(seen.texts, indexed) | seen.indexed
     current = text_items.postings(text_items.texts_of_run(item), indexed)
-    return text_items.writes(
-        Entity(run[0], text_items.RUN, run[1]), touched, current, _version(item)
-    )
+    entity = Entity(run[0], text_items.RUN, run[1])
+    made = text_items.writes(entity, touched, current, _version(item))
+    if item is None:
+        # Also those that nobody follows, or that an earlier version put.
+        return made._replace(removals=list(dict.fromkeys([*made.removals, *seen.reverse])))
+    return made
 
 
 def _read_postings(seen: _Seen, run: Owner) -> None:
     prefix = keys.fts_rev_prefix(text_items.RUN, run[1])
-    items = table.query_all(keys.run(*run).pk, prefix=prefix)
-    seen.indexed.update(map(text_items.posting_of, items))
+    for item in table.query_all(keys.run(*run).pk, prefix=prefix):
+        seen.indexed |= text_items.postings_of(item)
+        seen.reverse.append(key_in(item))
 
 
 def _suspect_everything(seen: _Seen, item: Raw) -> None:
@@ -176,6 +196,7 @@ def _index(
 
 def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     old, new = record.get("OldImage"), record.get("NewImage")
+    seen.gone = seen.gone or new is None
     changed = projections.changes(old, new, run_children.MAPS)
     seen.changed |= changed
     before, after = _texts(old), _texts(new)

@@ -7,23 +7,48 @@ import contextlib
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from indexer import text_dictionary, text_page
 from indexer.projections import Writes
+from indexer.text_page import Entry, Page
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
+from mlcore.models.index import Fts
+
+TOGETHER = 25
+"""Items of one BatchWriteItem."""
 
 
 def apply(wanted: Iterable[Writes]) -> None:
     """Puts first, removals after: whoever reads an index in between finds an entity twice, and
     never not at all."""
     everything = list(wanted)
-    table.batch_write(put for writes in everything for put in writes.puts)
-    calls: list[Callable[[], None]] = []
+    puts = [put for writes in everything for put in writes.puts]
+    table.batch_write(puts)
+    lacking: list[tuple[Page | None, list[Entry]]] = []
+    calls: list[Callable[[], object]] = []
+    if any(put["type"]["S"] == Fts.pattern.name for put in puts):
+        calls.append(lambda: lacking.extend(text_dictionary.missing(puts)))
     calls += [partial(_put, item) for writes in everything for item in writes.careful_puts]
     calls += [partial(_remove, key) for writes in everything for key in writes.deletes]
     table.parallel(calls)
-    table.batch_write(deletes=[key for writes in everything for key in writes.removals])
+    gone = [key for writes in everything for key in writes.removals]
+    # The first pages are written beside what goes; texts that have no room there are many items.
+    without_room: list[Entry] = []
+    calls = [
+        lambda page=page, entries=entries: without_room.extend(  # type: ignore[misc]
+            text_page.enter(page, entries)
+        )
+        for page, entries in lacking
+    ]
+    calls += [
+        partial(table.batch_write, deletes=gone[at : at + TOGETHER])
+        for at in range(0, len(gone), TOGETHER)
+    ]
+    table.parallel(calls)
+    text_dictionary.put_all(without_room)
+    text_dictionary.release(left for writes in everything for left in writes.left)
 
 
 def _put(item: Raw) -> None:

@@ -56,9 +56,9 @@ def search_mcp_servers(message: m.SearchMCPServers, request: Request) -> dict[st
             f"but got {message.max_results}"
         )
     entity = mcp_fields.MCP_SERVER
-    page = _Page(message, entity, _SERVER_ORDER, [request.workspace])
     comparisons = _comparisons(message.filter_string, entity, (ATTRIBUTE, TAG))
     matches = predicate(list(map(_reachable, comparisons)), entity)
+    page = _Page(message, entity, _SERVER_ORDER, [request.workspace])
     readable = request.may_read(MCP_SERVER)
     found = (
         _listed(server)
@@ -74,8 +74,8 @@ def search_mcp_server_versions(
     """Of a missing server there are none."""
     check_max_results(message.max_results)
     entity = mcp_fields.MCP_SERVER_VERSION
-    page = _Page(message, entity, _VERSION_ORDER, [request.workspace, message.name])
     matches = _version_predicate(_comparisons(message.filter_string, entity, (ATTRIBUTE,)))
+    page = _Page(message, entity, _VERSION_ORDER, [request.workspace, message.name])
     server, found = mcp_servers.find_with_versions(request.workspace, message.name)
     rows = [version._replace(precedence=limits.precedence(version.version)) for version in found]
 
@@ -93,9 +93,9 @@ def search_mcp_access_endpoints(
     """Of one server or of all; those that lead nowhere are not found."""
     check_max_results(message.max_results)
     entity = mcp_fields.MCP_ACCESS_ENDPOINT
+    matches = predicate(_comparisons(message.filter_string, entity, (ATTRIBUTE,)), entity)
     selected = [message.server_version, message.server_alias]
     page = _Page(message, entity, _ENDPOINT_ORDER, [request.workspace, message.name, *selected])
-    matches = predicate(_comparisons(message.filter_string, entity, (ATTRIBUTE,)), entity)
     by_name = {server.name: server for server in _searched(message.name, request)}
     rows = [
         endpoint._replace(status=server.versions[number].status)
@@ -126,7 +126,7 @@ class _Page:
     def __init__(
         self, message: _SEARCH, entity: Entity, names: dict[str, str], about: list[Any]
     ) -> None:
-        self._ordering = _ordering(message.order_by, names)
+        self._ordering = _ordering(message.order_by, names, entity.words)
         self._query = [entity.name, *about, message.filter_string, list(message.order_by)]
         self._key_of = order.sort_key(self._ordering, entity)
         self._most = message.max_results
@@ -150,11 +150,13 @@ class _Page:
         return {name: fitting, "next_page_token": token}
 
 
-def _ordering(texts: Iterable[str], names: dict[str, str]) -> list[OrderBy]:
+def _ordering(
+    texts: Iterable[str], names: dict[str, str], words: Sequence[str]
+) -> list[OrderBy]:
     """Raises InvalidParameterValue."""
     ordering: dict[str, OrderBy] = {}
     for text in texts:
-        key, ascending = grammar.direction_of(text)
+        key, ascending = grammar.direction_of(text, words)
         if key not in names:
             raise errors.InvalidParameterValue(
                 f"Invalid order_by key '{key}'. Valid keys: {sorted(names)}"

@@ -23,9 +23,9 @@ def deliver(records: list[Record]) -> None:
     assert indexer.app.handler({"Records": records}, None) == {"batchItemFailures": []}
 
 
-FULL_TEXT = 5 * 3 * (2 + 5)
-"""Write units for five tags whose values have two words and five trigrams: each token is a forward
-item, its entry in GSI2, and a reverse item."""
+FULL_TEXT = 5 + 1 + 1
+"""Write units for five tags: an item for each value, all that the run holds in one, and the page
+that the values are listed in."""
 
 
 def of_type(store: Store, *kinds: str) -> list[dict[str, Any]]:
@@ -41,8 +41,9 @@ def test_a_typical_batch_costs_what_the_architecture_says(store: Store) -> None:
         run_id = store.api.new_run(run_name="bright-shrike-123")
         with table.measure() as cost:
             deliver(stream.fresh())
-        # Three words and fifteen trigrams, three units each; the TAG item of the name; the marker.
-        assert cost.write_units == 3 * (3 + 15) + 2
+        # Three words, found in all experiments; all that the run holds in one item; two words are
+        # listed in a page, which is made for it; the TAG item of the name; the marker.
+        assert cost.write_units == 3 * 2 + 1 + 1 + 2
         names = [f"metric {n}" for n in range(20)]
         for step, expected in ((0, 127 + FULL_TEXT), (1, 102)):
             store.api.post(
@@ -57,6 +58,49 @@ def test_a_typical_batch_costs_what_the_architecture_says(store: Store) -> None:
                 deliver(records)
             assert cost.write_units == expected
             assert cost.requests < 20
+
+
+INDEX = ("run_metric", "run_param", "run_tag", "rank_metric", "rank_param")
+TEXTS = ("fts", "fts_rev", "fts_texts")
+
+
+def test_a_run_has_at_most_thirty_index_items(store: Store) -> None:
+    """Three metrics, five params, four tags and a name of MLflow's: the first run of an experiment,
+    and those that follow, with some values that came before."""
+    with following(store) as stream:
+        experiment_id = store.api.new_experiment("thirty")
+        deliver(stream.fresh())
+        before = len(of_type(store, *INDEX, *TEXTS))
+        text_units = []
+        for number in range(40):
+            run_id = store.api.new_run(experiment_id, run_name=f"bright-{number}shrike-{number}")
+            store.api.post(
+                "runs/log-batch",
+                run_id=run_id,
+                metrics=metrics("a", "b", "c", value=number),
+                params=pairs({f"param {n}": str(number) for n in range(5)}),
+                tags=pairs(
+                    {
+                        "owner": f"somebody {number % 7}",
+                        "team": "vision",
+                        "branch": f"main/{number % 3}",
+                        "commit": f"{number:040x}",
+                    }
+                ),
+            )
+            records = stream.fresh()
+            with table.measure() as cost:
+                deliver(records)
+            text_units.append(cost.write_units)
+            made = len(of_type(store, *INDEX, *TEXTS)) - before
+            if number == 0:
+                assert made <= 30
+        texts = [item["type"]["S"] for item in of_type(store, *TEXTS)]
+    assert made / 40 <= 30
+    assert Counter(texts)["fts_rev"] == 40 + 1  # and of the experiment
+    # Sixteen METRIC, PARAM and RANK items, five TAG, the markers; words, values and the reverse
+    # items: of the texts alone, fifteen and what is new.
+    assert sum(text_units) / 40 < 60, text_units
 
 
 def test_ten_thousand_points_of_a_metric_leave_one_rank(store: Store) -> None:

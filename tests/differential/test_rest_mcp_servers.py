@@ -50,7 +50,7 @@ def new_server() -> str:
 def seen(server: str, *numbers: str) -> list[Call]:
     return [
         read(f"/{server}"),
-        read(f"/{server}/versions", order_by="version"),
+        read(f"/{server}/versions", order_by="created_at"),
         read(f"/{server}/endpoints", order_by="created_at"),
         read(f"/{server}/aliases/latest"),
         *(read(f"/{server}/versions/{number}") for number in numbers),
@@ -96,7 +96,7 @@ def test_servers(both: Pair) -> None:
                 )
             ),
             read(f"/{server}"),
-            *(read(f"/{odd}") for odd in ("foo", "a/b/c", f"{server}/tags", "", "a%23b/c")),
+            *(read(f"/{odd}") for odd in ("foo", "a/b/c", f"{server}/tags", "a%23b/c")),
             send("DELETE", "/foo"),
             send("PATCH", "/a/b/c", {}),
             version("a/b/c", "1.0.0"),
@@ -400,7 +400,6 @@ def test_refused_bodies(both: Pair) -> None:
             send("POST", "", raw=b'{"name":'),
             send("POST", "", raw=b""),
             send("POST", "", raw=b"null"),
-            send("POST", "", raw=b'{"name": "com.ex/\\ud800b"}'),
             send("POST", "", raw=b'{"name": "com.ex/type"}', content_type="text/plain"),
             send("POST", "", raw=b'{"name": "x"}', content_type="application/x+json; charset=u"),
         ]
@@ -482,21 +481,21 @@ def test_searches(both: Pair) -> None:
             status(versioned, "1.2.0", "active"),
             *(
                 read(path, order_by=order)
-                for order in ("version", "version DESC", "created_at DESC")
+                for order in ("`version` DESC", "`version` ASC", "`version`", "created_at DESC")
             ),
             *(
-                read(path, filter_string=f"version {sign} '{number}'", order_by="version")
+                read(path, filter_string=f"version {sign} '{number}'", order_by="created_at")
                 for sign in ("=", "!=", "<", "<=", ">", ">=", "LIKE")
                 for number in ("1.0.0", "1.0.0-beta.3", "x")
             ),
             *(
-                read(path, filter_string=each, order_by="version")
+                read(path, filter_string=each, order_by="created_at")
                 for each in (
                     *("status = 'active'", "status IN ('active')", "name = 'x'", "tags.a = 'b'"),
                     *("version IN ('1.0.0')", "source = 'x'", "created_at > 5", "status"),
                 )
             ),
-            *(read(path, order_by=order) for order in ("name", ["version", "version DESC"])),
+            *(read(path, order_by=order) for order in ("name", ["`version` ASC", "`version` DESC"])),
             read(path, max_results=0),
             read(f"/{versioned}-none/versions"),
         ]
@@ -512,7 +511,7 @@ def test_pages(both: Pair) -> None:
     both.send_all([endpoint(each, server_version="1.0.0") for each in named])
     for path, key, query in (
         ("", "mcp_servers", {"filter_string": f"name LIKE '%{token}%'", "order_by": "name DESC"}),
-        (f"/{named[0]}/versions", "mcp_server_versions", {"order_by": "version DESC"}),
+        (f"/{named[0]}/versions", "mcp_server_versions", {"order_by": "`version` DESC"}),
         (
             "/endpoints",
             "mcp_access_endpoints",

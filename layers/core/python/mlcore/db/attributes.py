@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from math import inf, isnan
 from typing import Any, Literal, TypeVar, overload
 
-from pynamodb.attributes import Attribute
 from pynamodb.constants import BINARY, BOOLEAN, MAP, NUMBER, STRING
+
+from mlcore.db.declarations import Attribute
 
 V = TypeVar("V")
 
@@ -106,6 +107,10 @@ class TextMapAttribute(ItemAttribute[V]):
     ) -> None: ...
     def __init__(self, *, null: bool = False) -> None:
         super().__init__(null=null)
+
+    def of(self, item: Mapping[str, Any]) -> dict[str, str]:
+        """The texts of a raw item that has the map."""
+        return {key: text[STRING] for key, text in item[self.attr_name][MAP].items()}
 
     def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:
         return {key: {STRING: text} for key, text in value.items()}

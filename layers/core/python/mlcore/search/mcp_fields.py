@@ -60,7 +60,7 @@ MCP_SERVER_VERSION: Final = _entity(
     ("status",),
     {**_texts("precedence", "version"), **_TIMES},
     (("created_at", True), ("version", True)),
-)
+)._replace(words=("version",))
 
 MCP_SERVER_VERSION_MATCHED: Final = MCP_SERVER_VERSION._replace(
     attributes={**MCP_SERVER_VERSION.attributes, **_texts("precedence")}
@@ -73,4 +73,4 @@ MCP_ACCESS_ENDPOINT: Final = _entity(
     ("server_name",),
     {**_texts("endpoint_id", "server_name"), **_TIMES},
     (("endpoint_id", True),),
-)
+)._replace(words=("server_name",))

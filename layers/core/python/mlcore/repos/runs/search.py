@@ -33,6 +33,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.index import RankMetric
+from mlcore.repos import text_lists
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import pages as run_pages
@@ -40,6 +41,7 @@ from mlcore.repos.runs import runs
 from mlcore.repos.runs.index import Candidates, Entries
 from mlcore.repos.runs.pages import Start
 from mlcore.repos.runs.runs import StoredRun
+from mlcore.repos.text_lists import Foreseen
 from mlcore.search import fields, order, plan
 from mlcore.search.grammar import Comparison, OrderBy
 from mlcore.search.match import predicate
@@ -88,13 +90,11 @@ class _Compiled(NamedTuple):
         return (key, run) if after is None or key > after else None
 
 
-def find(
-    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], query: Query
-) -> list[Row]:
+def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
     """The first rows of the answer over all the experiments, in order.
 
     Args:
-        accepts: which of the experiments count; those that do not exist never do.
+        workspace: experiments of another one count as if they did not exist.
     """
     compiled = _Compiled(
         query,
@@ -102,42 +102,42 @@ def find(
         order.sort_key(query.ordering, fields.RUN),
     )
     if plan.newest_first(query.ordering) and not plan.accesses(query.comparisons):
-        return _stream(experiment_ids, accepts, compiled)
+        return _stream(experiment_ids, workspace, compiled)
     listings = {
         experiment_id: run_index.runs_of_stages(experiment_id, query.stages)
         for experiment_id in experiment_ids
     }
     small = _small(query)
-    found: list[Experiment | None] = []
+    found: list[Experiment] = []
     pending: dict[str, set[Key] | None] = {}
     calls: list[Callable[[], object]] = [
-        lambda: found.extend(experiments.find_many(experiment_ids)),
+        lambda: found.extend(experiments.known(experiment_ids, workspace)),
         *(partial(listing.read, small + 1) for listing in listings.values()),
     ]
+    foreseen = Foreseen(experiment_ids, plan.accesses(query.comparisons), run_index.RUN)
+    calls += foreseen.calls
     if _asks_late_entries(query):
         calls += [partial(_read_pending, one, pending) for one in experiment_ids]
     table.parallel(calls)
     rows: list[Row] = []
     for experiment in found:
-        if experiment is None or not accepts(experiment):
-            continue
         listing = listings[experiment.experiment_id]
         if experiment.epoch and len(query.stages) == 1:
             # The index has each run's own stage, which the experiment's overrules.
             listing = run_index.runs_of_stages(experiment.experiment_id, ())
             listing.read(small + 1)
         late = pending.get(experiment.experiment_id, set())
-        rows += _of_one(experiment, listing, late, compiled)
+        rows += _of_one(experiment, listing, late, compiled, foreseen)
     return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
 
 
-def _stream(
-    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], compiled: _Compiled
-) -> list[Row]:
+def _stream(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -> list[Row]:
     """Newest first without a condition that an index knows: pages until enough match."""
     query = compiled.query
     page = READ_TOGETHER if query.comparisons else min(query.rows, READ_TOGETHER)
-    found = run_pages.newest_first(experiment_ids, accepts, query.stages, _start(query.after), page)
+    found = run_pages.newest_first(
+        experiment_ids, workspace, query.stages, _start(query.after), page
+    )
     rows = list(islice(filter(None, map(compiled.row, found)), query.rows))
     for experiment_id in experiment_ids:
         _explain("newest", experiment_id, len(rows), len(rows))
@@ -145,7 +145,11 @@ def _stream(
 
 
 def _of_one(
-    experiment: Experiment, listing: Entries, pending: set[Key] | None, compiled: _Compiled
+    experiment: Experiment,
+    listing: Entries,
+    pending: set[Key] | None,
+    compiled: _Compiled,
+    foreseen: Foreseen,
 ) -> list[Row]:
     """The first rows of one experiment, in no order."""
     query = compiled.query
@@ -155,7 +159,7 @@ def _of_one(
         candidate
         for access in plan.accesses(query.comparisons)
         if pending is not None or not run_index.is_asynchronous(access)
-        for candidate in run_index.candidates(experiment.experiment_id, access, experiment.indexed)
+        for candidate in _candidates(experiment, access, foreseen)
     ]
     run_index.begin(competitors)
     if not any(competitor.done for competitor in competitors):
@@ -171,6 +175,16 @@ def _of_one(
     return _looked_at(
         cheapest.access, experiment, list(named), compiled, sum(one.seen for one in competitors)
     )
+
+
+def _candidates(
+    experiment: Experiment, access: plan.Access, foreseen: Foreseen
+) -> list[Candidates]:
+    experiment_id = experiment.experiment_id
+    if isinstance(access, plan.Text):
+        indexed = experiment.indexed
+        return text_lists.candidates(experiment_id, access, indexed, run_index.RUN, foreseen)
+    return run_index.candidates(experiment_id, access)
 
 
 def _small(query: Query) -> int:
@@ -200,7 +214,10 @@ def _in_index_order(
         return None
     if plan.newest_first(query.ordering):
         found = run_pages.newest_first(
-            [experiment.experiment_id], lambda _: True, query.stages, _start(query.after)
+            [experiment.experiment_id],
+            experiment.workspace,
+            query.stages,
+            _start(query.after),
         )
         matching = filter(None, map(compiled.row, islice(found, STREAMED_RUNS)))
         rows = list(islice(matching, query.rows))
