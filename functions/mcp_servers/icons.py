@@ -3,7 +3,6 @@ icon is ever fetched from here."""
 
 from __future__ import annotations
 
-import functools
 import ipaddress
 import os
 from fnmatch import fnmatch
@@ -36,9 +35,11 @@ def media_type_of(value: Any, place: json_body.Place, misfits: json_body.Misfits
 
 
 def check_url(url: str) -> None:
-    """MLflow's rules, in its order and with its messages; its three environment variables hold, too.
+    """MLflow's rules, in its order and with its messages; its three environment variables hold.
 
-    Raises InvalidParameterValue."""
+    Raises:
+        InvalidParameterValue: no icon may be there.
+    """
     if not url.strip():
         raise InvalidParameterValue(f"{_WHAT} cannot be empty or just whitespace: {url!r}")
     try:
@@ -75,7 +76,6 @@ def _check_literal(host: str) -> None:
         ) from None
 
 
-@functools.lru_cache(maxsize=256)
 def _check_public(host: str) -> None:
     for address in resolved_addresses(host, _WHAT):
         if not is_public(address):

@@ -150,9 +150,7 @@ class _Page:
         return {name: fitting, "next_page_token": token}
 
 
-def _ordering(
-    texts: Iterable[str], names: dict[str, str], words: Sequence[str]
-) -> list[OrderBy]:
+def _ordering(texts: Iterable[str], names: dict[str, str], words: Sequence[str]) -> list[OrderBy]:
     """Raises InvalidParameterValue."""
     ordering: dict[str, OrderBy] = {}
     for text in texts:

@@ -1,5 +1,5 @@
-"""The MCP registry: servers, versions, aliases, tags, access endpoints, searches, and every body that
-MLflow's server refuses."""
+"""The MCP registry: servers, versions, aliases, tags, access endpoints, searches, and every body
+that MLflow's server refuses."""
 
 from __future__ import annotations
 
@@ -112,16 +112,16 @@ def test_servers(both: Pair) -> None:
     ],
 )
 def test_names(both: Pair, server: str) -> None:
-    both.send_all([create(server), send("POST", "/ab/cd/versions", _said(server, "1.0.0"))])
+    both.send_all([create(server), send("POST", "/ab/cd/versions", said(server, "1.0.0"))])
 
 
-def _said(server: str, number: Any) -> dict[str, Any]:
+def said(server: str, number: Any) -> dict[str, Any]:
     return {"server_json": {"name": server, "version": number}}
 
 
 def test_versions(both: Pair) -> None:
     server, missing = new_server(), new_server()
-    full = {
+    full: dict[str, Any] = {
         "title": None,
         "description": "said by the version",
         "icons": [{**ICON, "theme": "dark"}, {"src": "https://8.8.4.4/"}],
@@ -153,16 +153,16 @@ def test_versions(both: Pair) -> None:
                 "POST",
                 path,
                 {
-                    **_said(server, "1.1.0"),
+                    **said(server, "1.1.0"),
                     "tools": tools,
                     "connect_options": options,
                     "source": "s",
                     "status": "active",
                 },
             ),
-            send("POST", path, {"server_json": {"server": _said(server, "1.2.0")["server_json"]}}),
-            send("POST", path, {**_said(server, "1.3.0"), "tools": None, "connect_options": None}),
-            send("POST", path, {**_said(server, "1.4.0"), "tools": [], "connect_options": {}}),
+            send("POST", path, {"server_json": {"server": said(server, "1.2.0")["server_json"]}}),
+            send("POST", path, {**said(server, "1.3.0"), "tools": None, "connect_options": None}),
+            send("POST", path, {**said(server, "1.4.0"), "tools": [], "connect_options": {}}),
             *seen(server, "1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0", "9.9.9"),
             *(
                 version(server, number)
@@ -174,7 +174,7 @@ def test_versions(both: Pair) -> None:
             ),
             *(status(server, "1.0.0", each) for each in (None, "", "gone", "deprecated", "draft")),
             *(version(server, "7.0.0", each) for each in ("deprecated", "deleted", "", "X")),
-            send("POST", f"/{missing}/versions", _said(server, "1.0.0")),
+            send("POST", f"/{missing}/versions", said(server, "1.0.0")),
             *(
                 send("PATCH", f"/{each}/versions/1.1.0", body)
                 for each in (server, missing)
@@ -338,199 +338,3 @@ def test_aliases_and_endpoints(both: Pair) -> None:
             *seen(server),
         ]
     )
-
-
-BODIES: tuple[tuple[str, str, Any], ...] = (
-    *(("POST", "", body) for body in ([], "x", 5, {}, {"name": 5}, {"name": None})),
-    *(
-        ("POST", "", {"name": "com.ex/icons", "icons": icons})
-        for icons in (
-            *("x", [5], [{}], [{"src": 5, "sizes": "x", "theme": 5}], [ICON] * 101),
-            *([{"src": "http://8.8.8.8"}], [{"src": " "}], [{"src": "https://"}]),
-            *([{"src": "https://a:b@8.8.8.8"}], [{"src": "https://127.0.0.1"}]),
-            *([{"src": "https://127.1"}], [{"src": "https://[::1]/"}], [{"src": "ftp:x"}]),
-            *([{**ICON, "mimeType": "text/css"}], [{**ICON, "mimeType": "image/"}]),
-            *([{**ICON, "mimeType": 5}], [{"mimeType": "x"}], [{"src": "https://[x"}]),
-        )
-    ),
-    *(("PATCH", "/com.ex/ab", body) for body in ([], {"icons": 5}, {"description": 5})),
-    *(
-        ("POST", "/com.ex/ab/versions", body)
-        for body in (
-            *({}, {"server_json": 5}, {"server_json": None}, {"server_json": {}}),
-            *({"server_json": {"server": 5}}, {"server_json": {"server": {"name": "x"}}}),
-            *(
-                {**_said("com.ex/ab", "1.0.0"), **more}
-                for more in (
-                    *({"tools": 5}, {"tools": [5]}, {"tools": [{}]}, {"status": None}),
-                    *({"tools": [{"name": "x"}] * 1001}, {"source": 5}, {"connect_options": []}),
-                    *({"connect_options": {"a": value}} for value in (5, None, {"hidden": "x"})),
-                    *(
-                        {"connect_options": {"a": {"hidden": value}}}
-                        for value in (2, [], None, 1.0)
-                    ),
-                    {"tools": [{"name": 5, "inputSchema": [], "execution": "x", "icons": [{}]}]},
-                )
-            ),
-            *(
-                {"server_json": {**_said("com.ex/ab", "1.0.0")["server_json"], **more}}
-                for more in (
-                    {"packages": [{"registryType": 5, "environmentVariables": [{"isSecret": 5}]}]},
-                    *({"packages": 5}, {"remotes": [{"type": 5}]}, {"repository": {}}),
-                    *({"meta": 5}, {"_meta": 5}, {"meta": {}, "_meta": {"a": 1}, "version": "x"}),
-                    *({"icons": [{"src": "x"}]}, {"title": 5, "websiteUrl": []}),
-                )
-            ),
-        )
-    ),
-    *(("PATCH", "/com.ex/ab/versions/1.0.0", body) for body in ([], {"status": 5}, {"tools": 5})),
-    *(("POST", f"/com.ex/ab/{what}", {}) for what in ("tags", "aliases", "endpoints")),
-    ("POST", "/com.ex/ab/versions/1.0.0/tags", {"key": 5}),
-    ("POST", "/com.ex/ab/endpoints", {"url": 5, "server_alias": 5, "transport_type": None}),
-    ("PATCH", "/com.ex/ab/endpoints/x", {"url": 5}),
-)
-
-
-def test_refused_bodies(both: Pair) -> None:
-    both.send_all([send(*parts) for parts in BODIES])
-    both.send_all(
-        [
-            send("POST", "", raw=b"no JSON"),
-            send("POST", "", raw=b'{"name": "com.ex/ab"} x'),
-            send("POST", "", raw=b'{"name":'),
-            send("POST", "", raw=b""),
-            send("POST", "", raw=b"null"),
-            send("POST", "", raw=b'{"name": "com.ex/type"}', content_type="text/plain"),
-            send("POST", "", raw=b'{"name": "x"}', content_type="application/x+json; charset=u"),
-        ]
-    )
-
-
-def test_searches(both: Pair) -> None:
-    token = name()
-    named = [f"com.example/{token}-{letter}" for letter in "abcd"]
-    calls = [create(named[0], description="d"), create(named[1])]
-    calls += [version(named[2], "1.0.0", "active"), version(named[3], "2.0.0")]
-    calls += [send("PATCH", f"/{named[0]}", {"display_name": "Alpha"})]
-    calls += [send("POST", f"/{each}/tags", {"key": "team", "value": each[-1]}) for each in named]
-    calls += [endpoint(named[2], server_alias="latest"), endpoint(named[3], server_version="2.0.0")]
-    both.send_all(calls)
-    mine = f"name LIKE '%{token}%'"
-    filters = [
-        *("status = 'active'", "status != 'active'", "status IN ('active', 'draft')"),
-        *("status NOT IN ('active')", "status LIKE 'dr%'", "name ILIKE '%-A'", "name > 'd'"),
-        *("has_access_endpoints = 'true'", "has_access_endpoints = 'FALSE'", "created_at > 1"),
-        *("has_access_endpoints != 'true'", "has_access_endpoints = 'x'", "display_name = 'Alpha'"),
-        *("display_name != 'x'", "tags.team = 'a'", "tag.team != 'a'", "tags.none = 'a'"),
-        *("tags.team = 'a' AND tags.team = 'b'", "attributes.name != 'x'", "last_updated_at < 5"),
-        *(
-            "metrics.x > 1",
-            "params.x = 'a'",
-            "nothing = 'x'",
-            "name = 5",
-            "name",
-            "created_at = 'x'",
-        ),
-        *("display_name IN ('Alpha')", "status = 'active' OR status = 'draft'", "name = a"),
-        "tags.team IN ('a')",
-    ]
-    both.send_all(
-        [
-            *(read("", filter_string=f"{mine} AND {each}") for each in filters),
-            *(
-                read("", filter_string=mine, order_by=order)
-                for order in (
-                    *("name DESC", "name", ["created_at DESC", "name"], "last_updated_at ASC"),
-                    *(["name", "name DESC"], "status", "name UP", "", "name, created_at"),
-                )
-            ),
-            *(read("", max_results=size) for size in (0, -1, 1001, 50001, "x", "", "1.5", 2**70)),
-            read("", filter_string=mine, max_results="2.0"),
-            read("", page_token="zz", max_results=1),
-            *(
-                read("/endpoints", filter_string=each, order_by="created_at", max_results=9)
-                for each in (
-                    f"server_name LIKE '%{token}%'",
-                    f"server_name IN ('{named[2]}')",
-                    f"server_name LIKE '%{token}%' AND status = 'active'",
-                    f"server_name LIKE '%{token}%' AND transport_type = 'sse'",
-                    f"server_name LIKE '%{token}%' AND created_at > 5",
-                    "url = 'x'",
-                    "tags.a = 'b'",
-                )
-            ),
-            *(
-                read("/endpoints", filter_string="status = 'x'", **more)
-                for more in (
-                    {"order_by": "url"},
-                    {"max_results": 0},
-                    {"order_by": ["id", "id DESC"]},
-                )
-            ),
-        ]
-    )
-    versioned = f"com.example/{token}-versions"
-    numbers = (
-        *("1.0.0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta.2", "1.10.0"),
-        *("1.0.0-beta.11", "1.0.0-rc.1", "1.2.0", "1.0.0-Alpha", "1.0.0-1", "1.0.0-a-b", "0.9.9"),
-    )
-    path = f"/{versioned}/versions"
-    both.send_all(
-        [
-            *(version(versioned, number) for number in numbers),
-            status(versioned, "1.2.0", "active"),
-            *(
-                read(path, order_by=order)
-                for order in ("`version` DESC", "`version` ASC", "`version`", "created_at DESC")
-            ),
-            *(
-                read(path, filter_string=f"version {sign} '{number}'", order_by="created_at")
-                for sign in ("=", "!=", "<", "<=", ">", ">=", "LIKE")
-                for number in ("1.0.0", "1.0.0-beta.3", "x")
-            ),
-            *(
-                read(path, filter_string=each, order_by="created_at")
-                for each in (
-                    *("status = 'active'", "status IN ('active')", "name = 'x'", "tags.a = 'b'"),
-                    *("version IN ('1.0.0')", "source = 'x'", "created_at > 5", "status"),
-                )
-            ),
-            *(read(path, order_by=order) for order in ("name", ["`version` ASC", "`version` DESC"])),
-            read(path, max_results=0),
-            read(f"/{versioned}-none/versions"),
-        ]
-    )
-
-
-def test_pages(both: Pair) -> None:
-    """Page by page each server, version and endpoint is shown once, in order."""
-    token = name()
-    named = [f"com.example/{token}-{number}" for number in range(5)]
-    both.send_all([version(each, "1.0.0") for each in named])
-    both.send_all([version(named[0], f"1.{number}.0") for number in range(1, 5)])
-    both.send_all([endpoint(each, server_version="1.0.0") for each in named])
-    for path, key, query in (
-        ("", "mcp_servers", {"filter_string": f"name LIKE '%{token}%'", "order_by": "name DESC"}),
-        (f"/{named[0]}/versions", "mcp_server_versions", {"order_by": "`version` DESC"}),
-        (
-            "/endpoints",
-            "mcp_access_endpoints",
-            {"filter_string": f"server_name LIKE '%{token}%'", "order_by": "server_name"},
-        ),
-    ):
-        shown = []
-        for side in (both.stock, both.product):
-            rows, page = [], ""
-            while True:
-                more = {"page_token": page} if page else {}
-                reply = side.send(read(path, max_results=2, **query, **more))
-                rows += [
-                    (row.get("name"), row.get("version"), row.get("server_name"))
-                    for row in reply.body[key]
-                ]
-                page = reply.body["next_page_token"]
-                if not page:
-                    break
-            shown.append(rows)
-        assert shown[0] == shown[1]
-        assert len(shown[1]) == 5
