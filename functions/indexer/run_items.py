@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from indexer import (
+    history_items,
     index_items,
     markers,
     projections,
@@ -24,9 +25,11 @@ from indexer import (
 from indexer.index_items import INDEXES
 from indexer.projections import Changes, Entity, Posting, Writes
 from mlcore.db import keys
+from mlcore.db.attributes import text_of
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
+from mlcore.entities.stages import ACTIVE
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children
@@ -36,6 +39,7 @@ OUTSIDE_MAPS = {"run_metric": "metrics", "run_param": "params", "run_input": "in
 
 
 _TEXT_MAPS = ("tags", "params")
+_GOING_ON = ("RUNNING", "SCHEDULED")
 
 
 class _Seen:
@@ -47,6 +51,7 @@ class _Seen:
         "indexed",
         "inside",
         "outside",
+        "rests",
         "reverse",
         "settled",
         "suspicion",
@@ -60,6 +65,8 @@ class _Seen:
         """Places of index items that came or went, by the entry of the run item they are of."""
         self.outside: dict[tuple[str, str], set[Key]] = {}
         """The same for entries that are child items of their own."""
+        self.rests = False
+        """Whether the run has ended or is deleted."""
         self.texts: list[tuple[str, str, str]] = []
         """Changes of texts that may be in the full-text index."""
         self.indexed: set[Posting] = set()
@@ -98,6 +105,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     gone = {key for one in seen.values() for key in one.settled}
     gone.update(key for found in abandoned for key in found)
     table.batch_write(deletes=sorted(gone))
+    history_items.pack_runs([run for run, one in seen.items() if one.rests])
 
 
 def _derive(
@@ -210,6 +218,9 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     if settled is not None:
         seen.settled.add(settled)
     seen.suspicion = markers.worth_a_look(record) or seen.suspicion
+    seen.rests = new is not None and (
+        text_of(new, "status") not in _GOING_ON or text_of(new, "stage") != ACTIVE
+    )
 
 
 def _read_outside(seen: _Seen, run: Owner, record: Mapping[str, Any], image: Raw) -> None:

@@ -12,6 +12,13 @@ from tests.differential.test_rest_mcp_servers import ICON, said, send
 pytestmark = pytest.mark.e2e
 
 
+UNFIT: tuple[dict[str, Any], ...] = (
+    *({"tools": 5}, {"tools": [5]}, {"tools": [{}]}, {"status": None}),
+    *({"tools": [{"name": "x"}] * 1001}, {"source": 5}, {"connect_options": []}),
+    *({"connect_options": {"a": value}} for value in (5, None, {"hidden": "x"})),
+    *({"connect_options": {"a": {"hidden": value}}} for value in (2, [], None, 1.0)),
+    {"tools": [{"name": 5, "inputSchema": [], "execution": "x", "icons": [{}]}]},
+)
 BODIES: tuple[tuple[str, str, Any], ...] = (
     *(("POST", "", body) for body in ([], "x", 5, {}, {"name": 5}, {"name": None})),
     *(
@@ -31,19 +38,7 @@ BODIES: tuple[tuple[str, str, Any], ...] = (
         for body in (
             *({}, {"server_json": 5}, {"server_json": None}, {"server_json": {}}),
             *({"server_json": {"server": 5}}, {"server_json": {"server": {"name": "x"}}}),
-            *(
-                {**said("com.ex/ab", "1.0.0"), **more}
-                for more in (
-                    *({"tools": 5}, {"tools": [5]}, {"tools": [{}]}, {"status": None}),
-                    *({"tools": [{"name": "x"}] * 1001}, {"source": 5}, {"connect_options": []}),
-                    *({"connect_options": {"a": value}} for value in (5, None, {"hidden": "x"})),
-                    *(
-                        {"connect_options": {"a": {"hidden": value}}}
-                        for value in (2, [], None, 1.0)
-                    ),
-                    {"tools": [{"name": 5, "inputSchema": [], "execution": "x", "icons": [{}]}]},
-                )
-            ),
+            *({**said("com.ex/ab", "1.0.0"), **more} for more in UNFIT),
             *(
                 {"server_json": {**said("com.ex/ab", "1.0.0")["server_json"], **more}}
                 for more in (
