@@ -123,7 +123,7 @@ def test_pages(both: Pair) -> None:
         (
             "/endpoints",
             "mcp_access_endpoints",
-            {"filter_string": f"server_name LIKE '%{token}%'", "order_by": "server_name"},
+            {"filter_string": f"server_name LIKE '%{token}%'", "order_by": "`server_name` ASC"},
         ),
     )
     for path, key, query in searches:
