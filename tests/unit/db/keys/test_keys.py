@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlcore.db import keys
 from mlcore.db.keys.pattern import Template
-from tests.unit.db.key_cases import CASES
+from tests.unit.db.keys.key_cases import CASES
 
 ALL = {**keys.PATTERNS, **keys.INDEXES}
 TEMPLATES = {
@@ -351,6 +351,8 @@ PREFIXES = {
     keys.review_queue_prefix(): "REVIEWQUEUE#",
     keys.review_queue_item_prefix("rq"): "REVIEWQUEUEITEM#rq#",
     keys.issue_prefix(): "ISSUE#",
+    keys.context_child_prefix(): "CHILD#",
+    keys.context_child_prefix("metric"): "CHILD#metric#",
 }
 
 
@@ -369,4 +371,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "93778fc8c2649099"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "5ecaa890eef22e23"
