@@ -541,6 +541,32 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "GetItem of the place, then of the entity",
         ),
     ),
+    "MCP registry": (
+        Access(
+            "Create, get, change, delete MCP server",
+            "mcp_server",
+            ("mcp_server",),
+            "one item each, its version as the condition",
+        ),
+        Access(
+            "Search MCP servers, their versions and access endpoints",
+            "mcp_server",
+            ("mcp_server_prefix",),
+            "Query of the workspace's partition",
+        ),
+        Access(
+            "Get versions of an MCP server",
+            "mcp_server_version",
+            ("mcp_server_version",),
+            "BatchGetItem, beside the server",
+        ),
+        Access(
+            "Delete what the versions of an MCP server say",
+            "mcp_server_version",
+            ("mcp_server_version_prefix",),
+            "Query, begins_with",
+        ),
+    ),
     "Kubeflow's model registry": (
         Access(
             "Give a model, version, artifact … its number",

@@ -90,6 +90,10 @@ Items: under each partition key its sort keys, and the items' ``type``::
         LISTED                                              location_list
     WEBHOOKS#<workspace>
         WH#<webhook_id>                                     webhook
+    MCPSERVERS#<workspace>
+        MCPSERVER#<mcp_server_name>                         mcp_server
+    MCPSERVER#<workspace>#<mcp_server_name>
+        MCPVERSION#<mcp_server_version>                     mcp_server_version
     EVALDATASETS#<workspace>
         EVALDATASET#<evaluation_dataset_id>                 evaluation_dataset
     EVALRECORDS#<evaluation_dataset_id>
@@ -181,6 +185,8 @@ from mlcore.db.keys.locations import *  # noqa: F403
 from mlcore.db.keys.locations import LOCATION_PATTERNS
 from mlcore.db.keys.logged_models import *  # noqa: F403
 from mlcore.db.keys.logged_models import LOGGED_MODEL_PATTERNS
+from mlcore.db.keys.mcp_servers import *  # noqa: F403
+from mlcore.db.keys.mcp_servers import MCP_SERVER_PATTERNS
 from mlcore.db.keys.pattern import *  # noqa: F403
 from mlcore.db.keys.pattern import Parsed, Pattern
 from mlcore.db.keys.platform import *  # noqa: F403
@@ -204,6 +210,7 @@ PATTERNS: dict[str, Pattern] = {
         *LOCATION_PATTERNS,
         *WEBHOOK_PATTERNS,
         *EVALUATION_PATTERNS,
+        *MCP_SERVER_PATTERNS,
         *KUBEFLOW_PATTERNS,
     )
 }
