@@ -19,6 +19,7 @@ from indexer import (
     history_items,
     run_items,
     trace_items,
+    unfinished,
     webhook_events,
 )
 from mlcore.db.expression import Raw
@@ -27,16 +28,16 @@ from mlcore.observability import logger
 Record = Mapping[str, Any]
 Projector = Callable[[Sequence[Record]], None]
 
-_PROJECTORS: Mapping[str, Projector] = {
-    "run": run_items.project,
-    "run_metric": run_items.project,
-    "run_param": run_items.project,
-    "run_input": run_items.project,
-    "run_metric_batch": history_items.project,
-    "experiment": experiment_items.project,
-    "trace": trace_items.project,
-    "trace_spans": trace_items.project,
-    "trace_spans_pack": trace_items.project,
+_PROJECTORS: Mapping[str, tuple[Projector, ...]] = {
+    "run": (unfinished.project, run_items.project),
+    "run_metric": (run_items.project,),
+    "run_param": (run_items.project,),
+    "run_input": (run_items.project,),
+    "run_metric_batch": (unfinished.project, history_items.project),
+    "experiment": (experiment_items.project,),
+    "trace": (trace_items.project,),
+    "trace_spans": (trace_items.project,),
+    "trace_spans_pack": (trace_items.project,),
 }
 
 EXPIRING = ("run", "experiment", "trace", "logged_model")
@@ -70,8 +71,7 @@ def index(records: Sequence[Record]) -> str | None:
     handled_by: dict[Projector, list[int]] = {}
     expiring: list[int] = []
     for position, record in enumerate(records):
-        projector = _PROJECTORS.get(_type(record))
-        if projector is not None:
+        for projector in _PROJECTORS.get(_type(record), ()):
             handled_by.setdefault(projector, []).append(position)
         if _type(record) in EXPIRING:
             expiring.append(position)

@@ -63,7 +63,8 @@ class Report(NamedTuple):
     batches: int
     """``MBATCH`` items that wait for being unpacked, which is no fault."""
     pending: int
-    """Writes that may still be on their way through the stream, which is no fault."""
+    """Runs, traces and writes of earlier versions that the indexer has not followed, which is no
+    fault."""
     findings: list[Finding]
     """What is wrong; after a rebuild, what was."""
     behind: Sequence[Finding] = ()
@@ -245,6 +246,8 @@ class _Awaited:
         self._experiment_id = partition.experiment_id
         self._unread = unread
         self._runs = {one["entity_id"]["S"] for one in _single(partition.markers)}
+        if findings:
+            self._runs |= partition.running | survey.marked_runs(self._experiment_id)
         named = {survey.run_of(finding.place) for finding in findings} - self._runs - {None}
         prefixes = [keys.pending_prefix("run", run_id) for run_id in named if run_id]
         for found in table.parallel([partial(_markers, partition.pk, one) for one in prefixes]):
@@ -352,6 +355,9 @@ def _report(partition: Partition, findings: list[Finding]) -> Report:
         partition.runs,
         partition.items,
         len(partition.batches),
-        len(_single(partition.markers)) - len(_abandoned(partition)) + partition.marked,
+        len(_single(partition.markers))
+        - len(_abandoned(partition))
+        + len(partition.running)
+        + partition.marked,
         _sorted(findings),
     )

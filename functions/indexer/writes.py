@@ -16,14 +16,21 @@ from mlcore.db.table import table
 
 def apply(wanted: Iterable[Writes]) -> None:
     """Puts first, removals after: whoever reads an index in between finds an entity twice, and
-    never not at all."""
+    never not at all, but for what is to be taken away before."""
     everything = list(wanted)
+    table.batch_write(deletes=_once(key for writes in everything for key in writes.before))
     table.batch_write(put for writes in everything for put in writes.puts)
+    table.batch_write(put for writes in everything for put in writes.after)
     calls: list[Callable[[], None]] = []
     calls += [partial(_put, item) for writes in everything for item in writes.careful_puts]
     calls += [partial(_remove, key) for writes in everything for key in writes.deletes]
     table.parallel(calls)
-    table.batch_write(deletes=[key for writes in everything for key in writes.removals])
+    table.batch_write(deletes=_once(key for writes in everything for key in writes.removals))
+
+
+def _once(keys: Iterable[Key]) -> list[Key]:
+    """A batch names no item twice."""
+    return list(dict.fromkeys(keys))
 
 
 def _put(item: Raw) -> None:

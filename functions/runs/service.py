@@ -70,9 +70,7 @@ def get_run(message: m.GetRun, request: Request) -> dict[str, Any]:
 
 
 def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
-    # A name is indexed; nothing else here is.
-    load = runs.load_to_log if message.run_name else runs.load
-    read = load(message.run_id or message.run_uuid, request.workspace)
+    read = runs.load(message.run_id or message.run_uuid, request.workspace)
     status = message.status if message.has("status") else None
     end_time = message.end_time if message.has("end_time") else None
     name = message.run_name if message.has("run_name") else None
@@ -111,7 +109,7 @@ def restore_run(message: m.RestoreRun, request: Request) -> dict[str, Any]:
 
 def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
     tag = limits.check_tag(message)
-    read = runs.load_to_log(message.run_id or message.run_uuid, request.workspace)
+    read = runs.load(message.run_id or message.run_uuid, request.workspace)
     set_tags(read, {tag.key: tag.value})
     return {}
 
@@ -123,10 +121,9 @@ def set_tags(read: Record, tags: dict[str, str]) -> None:
 
 
 def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
-    read = runs.load_to_log(message.run_id, request.workspace)
+    read = runs.load(message.run_id, request.workspace)
     runs.check_active(read)
     if message.key not in read.document.texts("tags"):
-        runs.forget(read)
         raise errors.ResourceDoesNotExist(
             f"No tag with name: {message.key} in run with id {read.run_id}"
         )
@@ -145,5 +142,5 @@ def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
             return {}, ()
         return {"tags": {LOGGED_MODELS_TAG: json.dumps([*history, entry])}}, ()
 
-    runs.write(runs.load_to_log(message.run_id, request.workspace), append, exclusive=True)
+    runs.write(runs.load(message.run_id, request.workspace), append, exclusive=True)
     return {}

@@ -20,7 +20,7 @@ from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities import ACTIVE, DELETED, Dataset, DatasetInput, Experiment, Metric, Run
-from mlcore.ids import new_ulid, now_ms
+from mlcore.ids import now_ms
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
@@ -28,9 +28,8 @@ from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import datasets, points
+from mlcore.repos.runs import datasets, markers, points
 from mlcore.repos.runs import index_keys as run_keys
-from mlcore.repos.runs import markers as run_markers
 from mlcore.repos.runs.index_keys import Values
 from mlcore.repos.settings import ttl_policy
 from mlcore.settle import Conflict, settle
@@ -49,8 +48,6 @@ class Record(NamedTuple):
     experiment: Experiment
     document: Document
     item: RunItem
-    write_id: str | None = None
-    """The pending marker that was put for the write to come."""
 
     @property
     def run_id(self) -> str:
@@ -79,40 +76,31 @@ def locate(run_id: str) -> str | None:
     return experiment_id
 
 
-def load(run_id: str, workspace: str) -> Record:
-    """One consistent BatchGetItem (one request more to locate the run the first time). Raises
-    ResourceDoesNotExist, also for a run of another workspace."""
+def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> Record:
+    """One consistent BatchGetItem (one request more to locate the run the first time); ``beside``
+    is called with the experiment's id meanwhile. Raises ResourceDoesNotExist, also for a run of
+    another workspace."""
     experiment_id = locate(run_id)
     if experiment_id is None:
         raise missing(run_id)
+    if beside is None:
+        return _load(run_id, experiment_id, workspace)
+    found: list[Record] = []
+    calls: list[Callable[[], None]] = [
+        lambda: found.append(_load(run_id, experiment_id, workspace)),
+        partial(beside, experiment_id),
+    ]
+    table.parallel(calls)
+    return found[0]
+
+
+def _load(run_id: str, experiment_id: str, workspace: str) -> Record:
     places = [keys.run(experiment_id, run_id), keys.experiment(experiment_id)]
     item, meta, *setting = table.batch_get([*places, *ttl_policy.asking()])
     ttl_policy.learn(setting)
     if item is None or meta is None or ExperimentItem.of(meta).workspace != workspace:
         raise missing(run_id)
     return record(item, experiments.record(meta).experiment)
-
-
-def load_to_log(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> Record:
-    """As :func:`load`, and at the same time puts a pending marker: the indexer follows what is
-    written, and until then a search must not trust the index entries of the run. ``beside`` is
-    called with the experiment's id meanwhile."""
-    experiment_id = locate(run_id)
-    if experiment_id is None:
-        raise missing(run_id)
-    write_id = new_ulid()
-    found: list[Record] = []
-    calls: list[Callable[[], None]] = [
-        lambda: found.append(load(run_id, workspace)),
-        partial(run_markers.put, experiment_id, run_id, write_id),
-        *([] if beside is None else [partial(beside, experiment_id)]),
-    ]
-    try:
-        table.parallel(calls)
-    except errors.ResourceDoesNotExist:
-        run_markers.drop(experiment_id, run_id, write_id)
-        raise
-    return found[0]._replace(write_id=write_id)
 
 
 def missing(run_id: str) -> errors.ResourceDoesNotExist:
@@ -126,8 +114,7 @@ def record(raw: Raw, experiment: Experiment) -> Record:
 
 
 def create(run: Run, experiment: Experiment) -> None:
-    """One transaction: the run, its location and its pending marker. Sent twice, it makes one
-    run."""
+    """One transaction: the run, which is marked, and its location. Sent twice, it makes one run."""
     place = keys.run(run.experiment_id, run.run_id)
     owner = (run.experiment_id, run.run_id)
     attributes, children = document.initial(owner, run_children.MAPS, run_children.texts(run))
@@ -137,7 +124,7 @@ def create(run: Run, experiment: Experiment) -> None:
         SK=place.sk,
         gsi1pk=gsi1pk,
         gsi1sk=gsi1sk,
-        **run_keys.of_new(run, experiment.tags.get(PRIMARY_METRIC_TAG))._asdict(),
+        **run_keys.of_new(run)._asdict(),
         run_id=run.run_id,
         experiment_id=run.experiment_id,
         run_name=run.run_name,
@@ -149,7 +136,6 @@ def create(run: Run, experiment: Experiment) -> None:
         stage=run.lifecycle_stage,
         epoch=experiment.epoch,
         primary_metric=experiment.tags.get(PRIMARY_METRIC_TAG),
-        last_write=run.run_id,
         updated_at=now_ms(),
         version=1,
     )
@@ -164,10 +150,7 @@ def create(run: Run, experiment: Experiment) -> None:
         version=1,
     )
     if children:
-        overflow = run_markers.OVERFLOW_WRITE_ID
-        children.append(run_markers.item(run.experiment_id, run.run_id, overflow))
         table.batch_write(children)
-    marker = run_markers.item(run.experiment_id, run.run_id, run.run_id)
     absent = Condition()
     absent.require_absent(RunItem.PK)
     # The id is new and random: what is there already is this very run, whose answer was lost.
@@ -176,7 +159,6 @@ def create(run: Run, experiment: Experiment) -> None:
             [
                 Put({**model.serialize(), **attributes}, absent),
                 Put(location.serialize(), absent),
-                Put(marker),
             ],
             token=str(uuid5(NAMESPACE_OID, run.run_id)),
         )
@@ -284,22 +266,15 @@ def write(
     """
     check = _any if any_stage else check_active
     check(read)
-    try:
-        change = _decided(read, decide, attributes)
-    except errors.MlflowError:
-        forget(read)
-        raise
+    change = _decided(read, decide, attributes)
     if change is None:
-        forget(read)
         return read
-    if read.write_id is None and run_markers.needed(change.sets, change.removals):
-        read = _marked(read)
-    current, to_send, write_id = read, change, read.write_id
+    current, to_send = read, change
 
     def attempt() -> Record:
         nonlocal current, to_send
         try:
-            _send(current, to_send, write_id, exclusive=exclusive)
+            _send(current, to_send, exclusive=exclusive)
             return current
         except ConditionFailed as failed:
             current = _meanwhile(current, failed.item)
@@ -313,8 +288,6 @@ def write(
         if decided is not None:
             to_send = decided
             raise Conflict
-        if write_id is not None:
-            run_markers.show(current.document.key, write_id)
         return current
 
     return settle("run", attempt)
@@ -330,13 +303,6 @@ class _Change(NamedTuple):
     attributes: Values
 
 
-def _marked(read: Record) -> Record:
-    """For a write that was not announced by :func:`load_to_log`: one request more."""
-    write_id = new_ulid()
-    run_markers.put(read.experiment.experiment_id, read.run_id, write_id)
-    return read._replace(write_id=write_id)
-
-
 def _decided(read: Record, decide: Decision, attributes: Values) -> _Change | None:
     """What to change in a run as it is; None for nothing."""
     sets, removals = decide(read)
@@ -346,18 +312,16 @@ def _decided(read: Record, decide: Decision, attributes: Values) -> _Change | No
     return _Change(sets, removals, extra)
 
 
-def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: bool) -> None:
+def _send(read: Record, change: _Change, *, exclusive: bool) -> None:
     """Raises ConditionFailed and TooLarge."""
     item = read.item
-    if write_id is not None:
-        run_markers.renew(read.document, write_id)
-        run_markers.put_overflow(read.document, change.sets)
+    mark = markers.after(item, change.sets, change.removals)
 
     def complete(update: Update) -> None:
         for attribute, value in change.attributes:
             update.set(attribute, value)
-        if write_id is not None:
-            update.set(RunItem.last_write, write_id)
+        if mark is not None:
+            update.set(RunItem.lsi5sk, mark)
         update.require_equal(RunItem.epoch, item.epoch)
         update.require_equal(RunItem.stage, item.stage)
         if exclusive:
@@ -366,16 +330,9 @@ def _send(read: Record, change: _Change, write_id: str | None, *, exclusive: boo
     document.write(read.document, change.sets, change.removals, complete)
 
 
-def forget(read: Record) -> None:
-    """Takes the marker away of a write of which nothing was sent."""
-    if read.write_id is not None:
-        run_markers.drop(read.experiment.experiment_id, read.run_id, read.write_id)
-
-
 def check_active(read: Record) -> None:
     """Raises InvalidParameterValue, as MLflow does for any write to a deleted run."""
     if read.stage != ACTIVE:
-        forget(read)
         raise errors.InvalidParameterValue(
             f"The run {read.run_id} must be in the 'active' state. Current state is {read.stage}."
         )
