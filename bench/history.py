@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 from bench.client import Client
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.repos.runs import history
 from tests.contract.api import Api
 from tests.contract.conftest import pointed

@@ -33,7 +33,7 @@ from indexer.text_items import Entity, Posting
 from mlcore.db import capacity, keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import points
 from mlcore.search.text_fields import Indexed

@@ -23,10 +23,10 @@ _EXAMINED_SECONDS = 1.0
 _MEGABYTE = 1 << 20
 
 
-def damaged(file: EngineFile, found: str) -> str:
+def damaged(file: EngineFile, message: str) -> str:
     """What the user is told of a file whose content is wrong."""
     return (
-        f"the database file {file.path} is damaged ({' '.join(found.split())}). Stop the runner "
+        f"the database file {file.path} is damaged ({' '.join(message.split())}). Stop the runner "
         "and restore the file: docs/operations.md, 'The local runner'."
     )
 

@@ -102,8 +102,8 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
         yield place
 
 
-def _transfer(given: argparse.Namespace) -> int:
-    parts = [part for part in given.parts.split(",") if part]
+def _transfer(arguments: argparse.Namespace) -> int:
+    parts = [part for part in arguments.parts.split(",") if part]
     if unknown := set(parts) - set(PARTS):
         raise CannotRun(f"--with takes {', '.join(PARTS)}, not {sorted(unknown)[0]!r}")
     if "artifacts" in parts and not any(map(os.environ.get, _STORES)):
@@ -112,17 +112,17 @@ def _transfer(given: argparse.Namespace) -> int:
         )
     modules()
     command = import_module("operate.transfer.command")
-    journal = given.journal
+    journal = arguments.journal
     if journal is None:
-        name = "".join(letter if letter.isalnum() else "-" for letter in given.source)
-        journal = (given.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
+        name = "".join(letter if letter.isalnum() else "-" for letter in arguments.source)
+        journal = (arguments.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
     code: int = command.run(
         command.Wish(
-            url=given.source,
-            experiments=given.experiment,
+            url=arguments.source,
+            experiments=arguments.experiment,
             parts=parts,
             journal=journal,
-            write=given.command == "import",
+            write=arguments.command == "import",
         )
     )
     return code

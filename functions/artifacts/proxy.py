@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from artifacts import downloads
 from artifacts import messages as m
-from artifacts import responses
 from mlcore import errors
 from mlcore.artifacts import exact_path, safe_path, store
 from mlcore.artifacts.paths import is_hidden, names_file, scoped
@@ -33,7 +33,7 @@ def exact_key_of(path: str, request: Request) -> str:
 
 
 def download(request: Request) -> Response:
-    return responses.file(key_of(request.parameters["artifact_path"], request), request)
+    return downloads.file(key_of(request.parameters["artifact_path"], request), request)
 
 
 def upload(request: Request) -> Response:
@@ -48,13 +48,13 @@ def upload(request: Request) -> Response:
         if request.is_signed():
             raise errors.BadRequest(
                 "The body did not arrive as it was sent: it is too large, or its Content-Type says "
-                f"text. {responses.SIGNED_UPLOADS}"
+                f"text. {downloads.SIGNED_UPLOADS}"
             )
         location = store().upload_url(
             key,
             seconds=UPLOAD_SECONDS,
             content_type=None,
-            origin=responses.origin(request),
+            origin=downloads.origin(request),
         )
         return Response(307, "", headers={"location": location, "cache-control": "no-store"})
     store().put(key, request.body())

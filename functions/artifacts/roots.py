@@ -25,8 +25,8 @@ def of_logged_model(model_id: str, request: Request) -> str:
 def of_model_version(name: str, version: str, request: Request) -> str:
     """Raises ResourceDoesNotExist."""
     limits.check_name(name)
-    read = model_versions.get(request.workspace, name, limits.version_number(version)).version
-    location = read.storage_location or read.source
+    stored = model_versions.get(request.workspace, name, limits.version_number(version)).version
+    location = stored.storage_location or stored.source
     if location.startswith(_RUNS):
         run_id, _, path = location.removeprefix(_RUNS).partition("/")
         return f"{of_run(run_id, request)}/{path}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from artifacts import downloads, roots
 from artifacts import messages as m
-from artifacts import responses, roots
 from artifacts.proxy import UPLOAD_SECONDS, exact_key_of, key_of
 from mlcore import errors
 from mlcore.artifacts import Part, below, exact_path, locate, safe_path, store
@@ -34,7 +34,7 @@ def create(message: m.CreateMultipartUpload, request: Request) -> dict[str, Any]
 
     def url(number: int) -> str:
         return store().part_url(
-            key, upload_id, number, seconds=UPLOAD_SECONDS, origin=responses.origin(request)
+            key, upload_id, number, seconds=UPLOAD_SECONDS, origin=downloads.origin(request)
         )
 
     most = MAX_BODY_BYTES // (len(url(count)) + _OF_A_CREDENTIAL)
@@ -67,8 +67,8 @@ def get_presigned_download_url(
     message: m.GetPresignedDownloadUrl, request: Request
 ) -> dict[str, Any]:
     key = key_of(message.artifact_path, request)
-    size = responses.found(key, 0).size
-    url = responses.download_url(key, responses.download_seconds(), request)
+    size = downloads.existing_file(key, 0).size
+    url = downloads.download_url(key, downloads.download_seconds(), request)
     return {"url": url, "headers": {}, "file_size": size}
 
 
@@ -93,7 +93,7 @@ def create_presigned_upload_url(
     key = locate(root, request.workspace, path)
     kind = content_type(path)
     url = store().upload_url(
-        key, seconds=seconds, content_type=kind, origin=responses.origin(request)
+        key, seconds=seconds, content_type=kind, origin=downloads.origin(request)
     )
     return {"presigned_url": url, "headers": {"Content-Type": kind}}
 
@@ -102,7 +102,7 @@ def create_presigned_download_url(
     message: m.CreatePresignedDownloadUrl, request: Request
 ) -> dict[str, Any]:
     path = safe_path(message.path)
-    seconds = _seconds(message, responses.download_seconds())
+    seconds = _seconds(message, downloads.download_seconds())
     root = roots.of_run(message.run_id, request)
     if scheme(root) in PROXIED:
         raise errors.InvalidParameterValue(
@@ -111,8 +111,11 @@ def create_presigned_download_url(
             "This endpoint requires a run with a direct cloud storage artifact URI."
         )
     key = locate(root, request.workspace, path)
-    answer: dict[str, Any] = {"presigned_url": "", "file_size": responses.found(key, 0).size}
-    answer["presigned_url"] = responses.download_url(key, seconds, request)
+    answer: dict[str, Any] = {
+        "presigned_url": "",
+        "file_size": downloads.existing_file(key, 0).size,
+    }
+    answer["presigned_url"] = downloads.download_url(key, seconds, request)
     return answer
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from artifacts import downloads, roots
 from artifacts import messages as m
-from artifacts import responses, roots
 from mlcore import errors
 from mlcore.artifacts import exact_path, locate, safe_path, store
 from mlcore.http import Request, Response
@@ -49,7 +49,7 @@ def get_logged_model_artifact(request: Request) -> Response:
 
 
 def _file(root: str, path: str, request: Request) -> Response:
-    return responses.file(locate(root, request.workspace, path), request)
+    return downloads.file(locate(root, request.workspace, path), request)
 
 
 def _path(arguments: dict[str, str]) -> str:

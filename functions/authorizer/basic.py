@@ -17,8 +17,8 @@ import os
 from typing import Final
 
 from mlcore.auth.passwords import NOBODY, check_password
+from mlcore.entities.users import User
 from mlcore.repos.users import logins
-from mlcore.repos.users.users import User
 
 REMEMBERED: Final = 1_000
 

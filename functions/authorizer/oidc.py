@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import jwt
 
 from authorizer.signing_keys import SigningKeys
+from mlcore.entities.users import User
 from mlcore.observability import logger
 from mlcore.repos.users import users
-from mlcore.repos.users.users import User
 
 MAXIMUM_TOKEN: Final = 16_384
 MAXIMUM_NAME: Final = 255
@@ -83,13 +83,13 @@ def _verified(token: str, claims: Claims, keys: SigningKeys) -> Mapping[str, Any
     return told
 
 
-def _bearer(told: Mapping[str, Any], claims: Claims) -> User | None:
-    username = told.get(claims.username)
+def _bearer(claimed: Mapping[str, Any], claims: Claims) -> User | None:
+    username = claimed.get(claims.username)
     if not isinstance(username, str) or not 0 < len(username) <= MAXIMUM_NAME:
         return None
-    if claims.username == "email" and told.get("email_verified") is False:
+    if claims.username == "email" and claimed.get("email_verified") is False:
         return None  # anybody could have claimed the address
-    groups = told.get(claims.groups)
+    groups = claimed.get(claims.groups)
     member_of = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
     user = users.ensure(username)
     is_admin = user.is_admin or (bool(claims.administrators) and claims.administrators in member_of)

@@ -79,15 +79,15 @@ def _document(url: str) -> dict[str, Any]:
     return found
 
 
-def _key(told: dict[str, Any]) -> jwt.PyJWK | None:
+def _key(jwk: dict[str, Any]) -> jwt.PyJWK | None:
     """A key for signatures with RS256 or ES256; None for any other."""
-    algorithm = _ALGORITHMS.get(str(told.get("kty")))
-    if algorithm is None or not isinstance(told.get("kid"), str):
+    algorithm = _ALGORITHMS.get(str(jwk.get("kty")))
+    if algorithm is None or not isinstance(jwk.get("kid"), str):
         return None
-    if told.get("use", "sig") != "sig" or told.get("alg", algorithm) != algorithm:
+    if jwk.get("use", "sig") != "sig" or jwk.get("alg", algorithm) != algorithm:
         return None
     try:
-        made = jwt.PyJWK(told, algorithm=algorithm)
+        made = jwt.PyJWK(jwk, algorithm=algorithm)
     except jwt.PyJWTError:
         return None
     if algorithm == "RS256" and made.key.key_size < MINIMUM_RSA_BITS:

@@ -10,13 +10,15 @@ from uuid import uuid4
 
 from evaluation import messages as m
 from mlcore import errors, ids, paging
-from mlcore.evaluation.dataset import USER_TAG, EvaluationDataset, digest
+from mlcore.entities.evaluation.datasets import EvaluationDataset
 from mlcore.http import Request
+from mlcore.limits.evaluation.datasets import USER_TAG, digest
 from mlcore.limits.experiments import check_searched
 from mlcore.limits.text import check_max_results
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
+from mlcore.responses.evaluation import datasets as responses
 from mlcore.search import evaluation_fields, grammar, order
 from mlcore.search.match import predicate
 from mlcore.settle import settle
@@ -45,7 +47,7 @@ def create_dataset(message: m.CreateDataset, request: Request) -> dict[str, Any]
         experiment_ids=tuple(dict.fromkeys(message.experiment_ids)),
     )
     evaluation_datasets.create(dataset)
-    answer = _response(dataset)
+    answer = responses.dataset(dataset)
     if dataset.experiment_ids:
         answer["experiment_ids"] = list(dataset.experiment_ids)
     return {"dataset": answer}
@@ -57,7 +59,7 @@ def get_dataset(message: m.GetDataset, request: Request) -> dict[str, Any]:
         raise errors.ResourceDoesNotExist(
             f"Evaluation dataset with id '{message.dataset_id}' not found"
         )
-    return {"dataset": _response(dataset)}
+    return {"dataset": responses.dataset(dataset)}
 
 
 def delete_dataset(message: m.DeleteDataset, request: Request) -> dict[str, Any]:
@@ -96,7 +98,7 @@ def search_datasets(message: m.SearchEvaluationDatasets, request: Request) -> di
     page = paging.fitting([dataset for _, dataset in rows[:limit]], _weight)
     answer: dict[str, Any] = {}
     if page:
-        answer["datasets"] = [_response(dataset) for dataset in page]
+        answer["datasets"] = [responses.dataset(dataset) for dataset in page]
     if len(page) < len(rows):
         answer["next_page_token"] = paging.token(key_of(page[-1]), query)
     return answer
@@ -150,7 +152,7 @@ def add_to_experiments(message: m.AddDatasetToExperiments, request: Request) -> 
     written = changed(message.dataset_id, request, change)
     if written is None:
         raise _missing(message.dataset_id)
-    return {"dataset": _response(written)}
+    return {"dataset": responses.dataset(written)}
 
 
 def remove_from_experiments(
@@ -168,7 +170,7 @@ def remove_from_experiments(
     written = changed(message.dataset_id, request, change)
     if written is None:
         raise _missing(message.dataset_id)
-    return {"dataset": _response(written)}
+    return {"dataset": responses.dataset(written)}
 
 
 def changed(
@@ -211,23 +213,6 @@ def _json_object(text: str, parameter: str) -> dict[str, Any]:
 
 def _tag_text(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _response(dataset: EvaluationDataset) -> dict[str, Any]:
-    """``mlflow.datasets.Dataset``, of which clients ask the experiments by themselves."""
-    fields = {
-        "dataset_id": dataset.dataset_id,
-        "name": dataset.name,
-        "tags": json.dumps(dataset.tags),
-        "schema": dataset.schema,
-        "profile": dataset.profile,
-        "digest": dataset.digest,
-        "created_time": dataset.created_time,
-        "last_update_time": dataset.last_update_time,
-        "created_by": dataset.created_by,
-        "last_updated_by": dataset.last_updated_by,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _weight(dataset: EvaluationDataset) -> int:

@@ -6,18 +6,20 @@ from collections import Counter
 from typing import Any, Final
 from uuid import uuid4
 
-from evaluation import places
+from evaluation import parents
 from evaluation import review_messages as m
 from mlcore import errors, ids, paging
-from mlcore.evaluation.issue import PENDING, Issue, check_severity, check_status
+from mlcore.entities.evaluation.issues import PENDING, Issue
 from mlcore.http import Request
+from mlcore.limits.evaluation.issues import check_severity, check_status
 from mlcore.limits.text import check_max_results
 from mlcore.repos.evaluation import issues
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.runs import runs
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
+from mlcore.responses.evaluation import issues as responses
 from mlcore.search import evaluation_fields, grammar
 from mlcore.search.match import predicate
 from mlcore.settle import settle
@@ -29,7 +31,7 @@ _KIND: Final = "issue"
 def create_issue(message: m.CreateIssue, request: Request) -> dict[str, Any]:
     status = check_status(message.status) if message.has("status") else PENDING
     severity = check_severity(message.severity) if message.has("severity") else None
-    experiment = places.not_deleted(message.experiment_id, request)
+    experiment = parents.not_deleted(message.experiment_id, request)
     if message.source_run_id:
         try:
             runs.load(message.source_run_id, request.workspace)
@@ -51,11 +53,11 @@ def create_issue(message: m.CreateIssue, request: Request) -> dict[str, Any]:
         last_update_time=now,
     )
     issues.create(issue)
-    return {"issue": _response(issue)}
+    return {"issue": responses.issue(issue)}
 
 
 def get_issue(message: m.GetIssue, request: Request) -> dict[str, Any]:
-    return {"issue": _response(_found(message.issue_id, request))}
+    return {"issue": responses.issue(_get(message.issue_id, request))}
 
 
 def update_issue(message: m.UpdateIssue, request: Request) -> dict[str, Any]:
@@ -71,12 +73,12 @@ def update_issue(message: m.UpdateIssue, request: Request) -> dict[str, Any]:
         sets["description"] = message.description
 
     def attempt() -> Issue:
-        issue = _found(message.issue_id, request)
+        issue = _get(message.issue_id, request)
         wanted = issue._replace(last_update_time=ids.now_ms(), **sets)
         issues.replace(wanted)
         return wanted
 
-    return {"issue": _response(settle("issue", attempt))}
+    return {"issue": responses.issue(settle("issue", attempt))}
 
 
 def search_issues(message: m.SearchIssues, request: Request) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def search_issues(message: m.SearchIssues, request: Request) -> dict[str, Any]:
     answer: dict[str, Any] = {"next_page_token": ""}
     if page:
         answer["issues"] = [
-            _response(issue, counts[issue.issue_id] if counting else None) for issue in page
+            responses.issue(issue, counts[issue.issue_id] if counting else None) for issue in page
         ]
     if len(page) < len(rows):
         last = page[-1]
@@ -120,19 +122,19 @@ def _rank(issue: Issue, counts: Counter[str]) -> tuple[int, int, int]:
     return -issue.rank, -counts[issue.issue_id], -issue.created_time
 
 
-def _start(known: list[list[Any]], after: list[Any]) -> int:
+def _start(rows: list[list[Any]], after: list[Any]) -> int:
     """Where what comes behind a row begins that is no more."""
     if [type(part) for part in after] != [int, int, int, str]:
         raise errors.InvalidParameterValue("Invalid page token")
     place = after[:3]
-    return sum(row[:3] < place or (row[:3] == place and row[3] >= after[3]) for row in known)
+    return sum(row[:3] < place or (row[:3] == place and row[3] >= after[3]) for row in rows)
 
 
 def _experiments(experiment_id: str, request: Request) -> list[str]:
     if not experiment_id:
         wanted = list(experiments.ids_of_workspace(request.workspace))
     else:
-        wanted = asked_for([experiment_id])
+        wanted = canonical_ids([experiment_id])
     return [
         experiment.experiment_id
         for experiment in experiments.find_many(wanted)
@@ -148,38 +150,18 @@ def _trace_counts(experiment_ids: list[str], request: Request) -> Counter[str]:
         lambda experiment: experiment.workspace == request.workspace,
         trace_pages.Window(),
     )
-    for read in every:
-        assessments = traces.entity(read).assessments
+    for stored in every:
+        assessments = traces.entity(stored).assessments
         counts.update({one.name for one in assessments if one.kind == _KIND})
     return counts
 
 
-def _found(issue_id: str, request: Request) -> Issue:
+def _get(issue_id: str, request: Request) -> Issue:
     """An issue of another workspace looks missing."""
     issue = issues.find(issue_id)
-    if issue and places.is_known(issue.experiment_id, request):
+    if issue and parents.is_known(issue.experiment_id, request):
         return issue
     raise errors.ResourceDoesNotExist(f"Issue with ID '{issue_id}' not found")
-
-
-def _response(issue: Issue, trace_count: int | None = None) -> dict[str, Any]:
-    """``mlflow.issues.Issue``."""
-    fields = {
-        "issue_id": issue.issue_id,
-        "experiment_id": issue.experiment_id,
-        "name": issue.name,
-        "description": issue.description,
-        "status": issue.status,
-        "severity": issue.severity,
-        "root_causes": list(issue.root_causes) or None,
-        "source_run_id": issue.source_run_id,
-        "created_timestamp": issue.created_time,
-        "last_updated_timestamp": issue.last_update_time,
-        "created_by": issue.created_by,
-        "categories": list(issue.categories) or None,
-        "trace_count": trace_count,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _weight(issue: Issue) -> int:

@@ -7,23 +7,26 @@ import contextlib
 from typing import Any
 from uuid import uuid4
 
-from evaluation import pages, places
+from evaluation import pages, parents
 from evaluation import review_messages as m
 from mlcore import errors, ids
-from mlcore.evaluation.label_schema import (
+from mlcore.entities.evaluation.label_schemas import (
     DEFAULT_INSTRUCTION,
     DEFAULT_NAME,
     FEEDBACK,
     Input,
     LabelSchema,
+)
+from mlcore.http import Request
+from mlcore.limits.evaluation.label_schemas import (
     check_input,
     check_instruction,
     check_name,
     check_same_kind,
 )
-from mlcore.http import Request
 from mlcore.repos.evaluation import label_schemas
 from mlcore.repos.evaluation.label_schemas import NameTaken
+from mlcore.responses.evaluation import label_schemas as responses
 from mlcore.settle import settle
 from mlcore.wire import Message
 
@@ -38,7 +41,7 @@ def create_label_schema(message: m.CreateLabelSchema, request: Request) -> dict[
     check_name(message.name)
     check_instruction(instruction)
     check_input(given)
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     now = ids.now_ms()
     schema = LabelSchema(
         schema_id=_new_id(),
@@ -56,31 +59,31 @@ def create_label_schema(message: m.CreateLabelSchema, request: Request) -> dict[
         label_schemas.create(schema)
     except NameTaken as taken:
         raise _name_taken(schema) from taken
-    return {"label_schema": _response(schema)}
+    return {"label_schema": responses.label_schema(schema)}
 
 
 def get_label_schema(message: m.GetLabelSchema, request: Request) -> dict[str, Any]:
     schema = find(message.schema_id, request)
     if schema is None:
         raise _missing(message.schema_id)
-    return {"label_schema": _response(schema)}
+    return {"label_schema": responses.label_schema(schema)}
 
 
 def get_by_name(message: m.GetLabelSchemaByName, request: Request) -> dict[str, Any]:
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     schema = label_schemas.find_by_name(experiment_id, message.name)
     if schema is None:
         raise errors.ResourceDoesNotExist(
             f"Label schema with name '{message.name}' not found for experiment "
             f"'{message.experiment_id}'."
         )
-    return {"label_schema": _response(schema)}
+    return {"label_schema": responses.label_schema(schema)}
 
 
 def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[str, Any]:
     """The newest first."""
     limit = message.max_results if message.has("max_results") else 100
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     after = pages.place_in(message.page_token, experiment_id)
     found = label_schemas.of_experiment(experiment_id)
     if not any(schema.is_default for schema in found):
@@ -90,7 +93,7 @@ def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[st
     rows = pages.following(
         ((-schema.created_time, schema.schema_id, schema) for schema in found), after
     )
-    return pages.answer("label_schemas", rows, limit, experiment_id, _response)
+    return pages.answer("label_schemas", rows, limit, experiment_id, responses.label_schema)
 
 
 def update_label_schema(message: m.UpdateLabelSchema, request: Request) -> dict[str, Any]:
@@ -110,7 +113,7 @@ def update_label_schema(message: m.UpdateLabelSchema, request: Request) -> dict[
             raise _name_taken(wanted) from taken
         return wanted
 
-    return {"label_schema": _response(settle("label schema", attempt))}
+    return {"label_schema": responses.label_schema(settle("label schema", attempt))}
 
 
 def delete_label_schema(message: m.DeleteLabelSchema, request: Request) -> dict[str, Any]:
@@ -133,7 +136,7 @@ def delete_label_schema(message: m.DeleteLabelSchema, request: Request) -> dict[
 def find(schema_id: str, request: Request) -> LabelSchema | None:
     """A schema of another workspace looks missing."""
     schema = label_schemas.find(schema_id)
-    return schema if schema and places.is_known(schema.experiment_id, request) else None
+    return schema if schema and parents.is_known(schema.experiment_id, request) else None
 
 
 def _changes(message: m.UpdateLabelSchema, schema: LabelSchema) -> dict[str, Any]:
@@ -211,22 +214,3 @@ def _name_taken(schema: LabelSchema) -> errors.ResourceAlreadyExists:
         f"Label schema with name '{schema.name}' already exists for experiment "
         f"'{schema.experiment_id}'."
     )
-
-
-def _response(schema: LabelSchema) -> dict[str, Any]:
-    """``mlflow.label_schemas.LabelSchema``."""
-    (kind,) = schema.input
-    fields = {name: value for name, value in schema.input[kind].items() if value != []}
-    answer = {
-        "schema_id": schema.schema_id,
-        "experiment_id": schema.experiment_id,
-        "name": schema.name,
-        "type": schema.schema_type,
-        "instruction": schema.instruction,
-        "enable_comment": schema.enable_comment,
-        "input": {kind: fields},
-        "created_at": schema.created_time,
-        "last_updated_at": schema.last_update_time,
-        "is_default": schema.is_default,
-    }
-    return {name: value for name, value in answer.items() if value is not None}

@@ -8,9 +8,9 @@ from typing import Any, Final
 from evaluation import messages as m
 from evaluation.datasets import changed
 from mlcore import errors, ids, paging
-from mlcore.evaluation.dataset import (
-    EvaluationDataset,
-    EvaluationRecord,
+from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
+from mlcore.http import Request
+from mlcore.limits.evaluation.datasets import (
     check_record,
     digest,
     last_user,
@@ -20,10 +20,10 @@ from mlcore.evaluation.dataset import (
     record_id,
     schema_with,
 )
-from mlcore.http import Request
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.evaluation.records import Place
+from mlcore.responses.evaluation import datasets as responses
 from mlcore.settle import Conflict, settle
 
 QUERY_RECORDS: Final = 1000
@@ -32,21 +32,21 @@ QUERY_RECORDS: Final = 1000
 
 def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[str, Any]:
     """A record with the inputs of another one joins it, within a request as well."""
-    given = _given(message.records)
+    records = _records(message.records)
     dataset_id = message.dataset_id
     if evaluation_datasets.find(request.workspace, dataset_id) is None:
-        if not given:
+        if not records:
             return {"inserted_count": 0, "updated_count": 0}
         raise errors.BadRequest(f"Evaluation dataset with id '{dataset_id}' not found")
     now = ids.now_ms()
-    inserted, updated = _write(dataset_id, given, now)
+    inserted, updated = _write(dataset_id, records, now)
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
         return dataset._replace(
             last_update_time=now,
-            last_updated_by=last_user(given),
+            last_updated_by=last_user(records),
             digest=digest(dataset.name, now),
-            schema=schema_with(dataset.schema, given) if given else dataset.schema,
+            schema=schema_with(dataset.schema, records) if records else dataset.schema,
             profile=profile_of(evaluation_records.count(dataset_id), dataset.profile),
         )
 
@@ -69,7 +69,7 @@ def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any
     texts: list[str] = []
     weight, last, more = 0, after, False
     for record in evaluation_records.in_order(dataset_id, after, min(limit + 1, QUERY_RECORDS)):
-        text = json.dumps(_response(record))
+        text = json.dumps(responses.record(record))
         weight += 2 * len(text)
         if texts and (len(texts) == limit or weight > paging.RESPONSE_WEIGHT):
             more = True
@@ -98,7 +98,7 @@ def delete_records(message: m.DeleteDatasetRecords, request: Request) -> dict[st
     return {"deleted_count": len(there)}
 
 
-def _given(text: str) -> list[dict[str, Any]]:
+def _records(text: str) -> list[dict[str, Any]]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -110,10 +110,10 @@ def _given(text: str) -> list[dict[str, Any]]:
     return [check_record(each) for each in found]
 
 
-def _write(dataset_id: str, given: list[dict[str, Any]], now: int) -> tuple[int, int]:
+def _write(dataset_id: str, records: list[dict[str, Any]], now: int) -> tuple[int, int]:
     """How many records are new, and how often one joined another."""
     by_id: dict[str, list[tuple[int, dict[str, Any]]]] = {}
-    for position, each in enumerate(given):
+    for position, each in enumerate(records):
         by_id.setdefault(record_id(dataset_id, each), []).append((position, each))
     inserted: set[str] = set()
     left = list(by_id)
@@ -138,7 +138,7 @@ def _write(dataset_id: str, given: list[dict[str, Any]], now: int) -> tuple[int,
             raise Conflict
 
     settle("dataset", attempt)
-    return len(inserted), len(given) - len(inserted)
+    return len(inserted), len(records) - len(inserted)
 
 
 def _place_in(token: str, dataset_id: str) -> Place | None:
@@ -149,13 +149,3 @@ def _place_in(token: str, dataset_id: str) -> Place | None:
         raise errors.InvalidParameterValue("Invalid page token")
     created_time, number, last_id = position
     return int(str(created_time)), int(str(number)), str(last_id)
-
-
-def _response(record: EvaluationRecord) -> dict[str, Any]:
-    """A record as MLflow's clients read it."""
-    return {
-        "dataset_record_id": record.record_id,
-        "dataset_id": record.dataset_id,
-        "created_time": record.created_time,
-        **record.content,
-    }

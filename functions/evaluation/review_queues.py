@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import uuid4
 
-from evaluation import pages, places
+from evaluation import pages, parents
 from evaluation import review_messages as m
 from mlcore import errors, ids
-from mlcore.evaluation.review_queue import (
+from mlcore.entities.evaluation.review_queues import (
     CUSTOM,
     PENDING,
     TRACE,
     USER,
     QueueItem,
     ReviewQueue,
+)
+from mlcore.http import Request
+from mlcore.limits.evaluation.review_queues import (
     completer_of,
     item_ids_of,
     members_of_user_queue,
@@ -25,11 +28,11 @@ from mlcore.evaluation.review_queue import (
     user_of,
     users_of,
 )
-from mlcore.http import Request
 from mlcore.repos.evaluation import label_schemas, review_queues
 from mlcore.repos.evaluation.review_queues import NameTaken
 from mlcore.repos.traces import traces
 from mlcore.repos.users import users
+from mlcore.responses.evaluation import review_queues as responses
 from mlcore.settle import Conflict, settle
 
 DEFAULT_MAX_RESULTS: Final = 1000
@@ -48,7 +51,7 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
     else:
         name = name_of_custom_queue(message.name)
         _check_no_user(name, request)
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     _check_schemas(experiment_id, message.experiment_id, schema_ids)
     owner = None if request.access is None else request.access.username
     queue = _new_queue(experiment_id, name, message.queue_type, users, schema_ids, owner)
@@ -56,12 +59,12 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
         review_queues.create(queue)
     except NameTaken as taken:
         raise _name_taken(name) from taken
-    return {"review_queue": _response(queue)}
+    return {"review_queue": responses.review_queue(queue)}
 
 
 def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) -> dict[str, Any]:
     name = name_of_user_queue(message.user)
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
 
     def attempt() -> ReviewQueue:
         queue = review_queues.find_by_name(experiment_id, name)
@@ -79,28 +82,28 @@ def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) 
             raise Conflict from taken
         return queue
 
-    return {"review_queue": _response(settle("review queue", attempt))}
+    return {"review_queue": responses.review_queue(settle("review queue", attempt))}
 
 
 def get_review_queue(message: m.GetReviewQueue, request: Request) -> dict[str, Any]:
-    return {"review_queue": _response(found(message.queue_id, request))}
+    return {"review_queue": responses.review_queue(get(message.queue_id, request))}
 
 
 def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, Any]:
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     queue = review_queues.find_by_name(experiment_id, message.name)
     if queue is None:
         raise errors.ResourceDoesNotExist(
             f"Review queue with name '{message.name}' not found for experiment "
             f"'{message.experiment_id}'."
         )
-    return {"review_queue": _response(queue)}
+    return {"review_queue": responses.review_queue(queue)}
 
 
 def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[str, Any]:
     """The newest first: all, those of a user, those that have a trace."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
-    experiment_id = places.not_deleted(message.experiment_id, request).experiment_id
+    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
     after = pages.place_in(message.page_token, experiment_id)
     queues = review_queues.of_experiment(experiment_id)
     if message.has("user"):
@@ -110,14 +113,14 @@ def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[st
     rows = pages.following(
         ((-queue.created_time, queue.queue_id, queue) for queue in queues), after
     )
-    return pages.answer("review_queues", rows, limit, experiment_id, _response)
+    return pages.answer("review_queues", rows, limit, experiment_id, responses.review_queue)
 
 
 def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[str, Any]:
     """Questions stay as they are while anything is in the queue."""
 
     def attempt() -> ReviewQueue:
-        queue = found(message.queue_id, request)
+        queue = get(message.queue_id, request)
         if queue.queue_type == USER:
             raise errors.InvalidParameterValue(
                 "A user queue's name, assigned user, schemas, and owner are fixed "
@@ -135,7 +138,7 @@ def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[
             raise _name_taken(wanted.name) from taken
         return wanted
 
-    return {"review_queue": _response(settle("review queue", attempt))}
+    return {"review_queue": responses.review_queue(settle("review queue", attempt))}
 
 
 def delete_review_queue(message: m.DeleteReviewQueue, request: Request) -> dict[str, Any]:
@@ -153,12 +156,12 @@ def delete_review_queue(message: m.DeleteReviewQueue, request: Request) -> dict[
 def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, Any]:
     """What is there already stays as it is."""
     item_ids = item_ids_of(message.item_ids)
-    queue = found(message.queue_id, request)
+    queue = get(message.queue_id, request)
     there = traces.find_many(item_ids, request.workspace)
     missing = [
         item_id
-        for item_id, read in zip(item_ids, there, strict=True)
-        if read is None or read.experiment.experiment_id != queue.experiment_id
+        for item_id, stored in zip(item_ids, there, strict=True)
+        if stored is None or stored.experiment.experiment_id != queue.experiment_id
     ]
     if missing:
         raise errors.ResourceDoesNotExist(
@@ -174,20 +177,24 @@ def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, A
         review_queues.add(queue, new)
     except Conflict:
         raise _missing(message.queue_id) from None
-    return {"items": [_item(item) for item in review_queues.find_items(queue, item_ids)]}
+    return {
+        "items": [
+            responses.review_queue_item(item) for item in review_queues.find_items(queue, item_ids)
+        ]
+    }
 
 
 def remove_items(message: m.RemoveItemsFromReviewQueue, request: Request) -> dict[str, Any]:
     """May be repeated."""
     item_ids = item_ids_of(message.item_ids)
-    review_queues.remove(found(message.queue_id, request), item_ids)
+    review_queues.remove(get(message.queue_id, request), item_ids)
     return {}
 
 
 def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, Any]:
     """The newest first; of traces that are gone nothing is shown."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
-    queue = found(message.queue_id, request)
+    queue = get(message.queue_id, request)
     after = pages.place_in(message.page_token, queue.queue_id)
     following = pages.following(
         (
@@ -201,10 +208,10 @@ def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, A
     for start in range(0, len(following), TOGETHER):
         chunk = following[start : start + TOGETHER]
         there = traces.find_many([item_id for _, item_id, _ in chunk], request.workspace)
-        rows += [row for row, read in zip(chunk, there, strict=True) if read is not None]
+        rows += [row for row, stored in zip(chunk, there, strict=True) if stored is not None]
         if len(rows) > limit:
             break
-    return pages.answer("items", rows, limit, queue.queue_id, _item)
+    return pages.answer("items", rows, limit, queue.queue_id, responses.review_queue_item)
 
 
 def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> dict[str, Any]:
@@ -220,7 +227,7 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
     else:
         given = message.completed_by if message.has("completed_by") else None
     completed_by = completer_of(status, given)
-    queue = found(message.queue_id, request)
+    queue = get(message.queue_id, request)
     item_id = message.item_id.strip()
 
     def attempt() -> QueueItem:
@@ -242,16 +249,16 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
         review_queues.replace_item(queue, wanted)
         return wanted
 
-    return {"item": _item(settle("review queue", attempt))}
+    return {"item": responses.review_queue_item(settle("review queue", attempt))}
 
 
 def find(queue_id: str, request: Request) -> ReviewQueue | None:
     """A queue of another workspace looks missing."""
     queue = review_queues.find(queue_id)
-    return queue if queue and places.is_known(queue.experiment_id, request) else None
+    return queue if queue and parents.is_known(queue.experiment_id, request) else None
 
 
-def found(queue_id: str, request: Request) -> ReviewQueue:
+def get(queue_id: str, request: Request) -> ReviewQueue:
     """Raises ResourceDoesNotExist."""
     queue = find(queue_id, request)
     if queue is None:
@@ -305,14 +312,14 @@ def _check_no_user(name: str, request: Request) -> None:
             )
 
 
-def _check_schemas(experiment_id: str, said: str, schema_ids: tuple[str, ...]) -> None:
+def _check_schemas(experiment_id: str, field: str, schema_ids: tuple[str, ...]) -> None:
     if not schema_ids:
         return
     known = {schema.schema_id for schema in label_schemas.of_experiment(experiment_id)}
     missing = [schema_id for schema_id in schema_ids if schema_id not in known]
     if missing:
         raise errors.InvalidParameterValue(
-            f"Label schema id(s) {missing} not found for experiment '{said}'."
+            f"Label schema id(s) {missing} not found for experiment '{field}'."
         )
 
 
@@ -324,34 +331,3 @@ def _name_taken(name: str) -> errors.ResourceAlreadyExists:
     return errors.ResourceAlreadyExists(
         f"Review queue with name '{name}' already exists (names are case-insensitive)."
     )
-
-
-def _response(queue: ReviewQueue) -> dict[str, Any]:
-    """``mlflow.review_queues.ReviewQueue``."""
-    fields = {
-        "queue_id": queue.queue_id,
-        "experiment_id": queue.experiment_id,
-        "name": queue.name,
-        "queue_type": queue.queue_type,
-        "created_by": queue.created_by,
-        "creation_time_ms": queue.created_time,
-        "last_update_time_ms": queue.last_update_time,
-        "users": sorted(queue.users) or None,
-        "schema_ids": sorted(queue.schema_ids) or None,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _item(item: QueueItem) -> dict[str, Any]:
-    """``mlflow.review_queues.ReviewQueueItem``."""
-    fields = {
-        "queue_id": item.queue_id,
-        "item_type": item.item_type,
-        "item_id": item.item_id,
-        "status": item.status,
-        "completed_by": item.completed_by,
-        "completed_time_ms": item.completed_time,
-        "creation_time_ms": item.created_time,
-        "last_update_time_ms": item.last_update_time,
-    }
-    return {name: value for name, value in fields.items() if value is not None}

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 from evaluation import messages as m
-from evaluation import places
+from evaluation import parents
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
-from mlcore.entities import ACTIVE
-from mlcore.evaluation.scorer import ScorerVersion, check_model, check_name, check_payload
+from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
+from mlcore.limits.evaluation.scorers import check_model, check_name, check_payload
 from mlcore.repos.evaluation import scorers
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
+from mlcore.responses.evaluation import scorers as responses
 from mlcore.search import trace_filter
 from mlcore.search.order import identifier
 from mlcore.settle import settle
-
-MAX_INT32: Final = 2**31 - 1
 
 
 def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, Any]:
     """The next version of the name; all versions of a name have one scorer id."""
     data = check_payload(message.serialized_scorer)
     check_name(message.name)
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     check_model(data)
 
     def attempt() -> ScorerVersion:
@@ -63,14 +63,14 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
             "'experiment_id' to scope it to a single experiment."
         )
     if message.has("experiment_ids"):
-        experiment_ids = _active(asked_for(message.experiment_ids), request)
+        experiment_ids = _active(canonical_ids(message.experiment_ids), request)
     elif message.experiment_id:
-        experiment_ids = [places.active(message.experiment_id, request).experiment_id]
+        experiment_ids = [parents.active(message.experiment_id, request).experiment_id]
     else:
         experiment_ids = _active(list(experiments.ids_of_workspace(request.workspace)), request)
     readable, named = request.may_read(EXPERIMENT), request.may_read(SCORER)
     shown = [
-        _response(version)
+        responses.scorer(version)
         for experiment_id in sorted(experiment_ids, key=identifier)
         if readable(experiment_id)
         for version in scorers.latest_of_experiment(experiment_id)
@@ -80,15 +80,15 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
 
 
 def list_versions(message: m.ListScorerVersions, request: Request) -> dict[str, Any]:
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     found = scorers.versions(experiment_id, message.name)
     if not found:
         raise _missing(message.name, message.experiment_id)
-    return {"scorers": [_response(version) for version in found]}
+    return {"scorers": [responses.scorer(version) for version in found]}
 
 
 def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     if message.has("version"):
         found = scorers.find(experiment_id, message.name, message.version)
         if found is None:
@@ -99,12 +99,12 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
         found = scorers.latest(experiment_id, message.name)
         if found is None:
             raise _missing(message.name, message.experiment_id)
-    return {"scorer": _response(found)}
+    return {"scorer": responses.scorer(found)}
 
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     """One version, or all of them."""
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     if scorers.latest(experiment_id, message.name) is None:
         raise _missing(message.name, message.experiment_id)
     if not message.has("version"):
@@ -131,7 +131,7 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         raise errors.InvalidParameterValue(f"sample_rate must be between 0.0 and 1.0, got {rate}")
     if message.filter_string:
         trace_filter.parse_filter(message.filter_string)
-    experiment_id = places.active(message.experiment_id, request).experiment_id
+    experiment_id = parents.active(message.experiment_id, request).experiment_id
     latest = scorers.latest(experiment_id, message.name)
     if latest is None:
         raise _missing(message.name, message.experiment_id)
@@ -170,19 +170,3 @@ def _missing(
     return errors.ResourceDoesNotExist(
         f"Scorer with name '{name}'{of_version} not found for experiment {experiment_id}."
     )
-
-
-def _response(version: ScorerVersion) -> dict[str, Any]:
-    """``mlflow.Scorer``, in which an experiment's id is an int32: one that is no such number is
-    left out, or clients could not read the answer."""
-    fields: dict[str, Any] = {}
-    if version.experiment_id.isdecimal() and int(version.experiment_id) <= MAX_INT32:
-        fields["experiment_id"] = int(version.experiment_id)
-    return {
-        **fields,
-        "scorer_name": version.name,
-        "scorer_version": version.version,
-        "serialized_scorer": version.serialized_scorer,
-        "creation_time": version.creation_time,
-        "scorer_id": version.scorer_id,
-    }

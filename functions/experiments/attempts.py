@@ -12,7 +12,8 @@ import time
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-from mlcore.entities import Experiment, Tag
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.tags import Tag
 from mlcore.settings import settings
 
 REMEMBERED: Final = 1_000

@@ -10,13 +10,14 @@ from typing import Any
 from experiments import messages as m
 from mlcore import paging
 from mlcore.auth.permissions import EXPERIMENT, RUN
-from mlcore.entities import VIEW_STAGES, Experiment
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import VIEW_STAGES
 from mlcore.http import Request
 from mlcore.limits.text import check_max_results
 from mlcore.queries import datasets
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import names as experiment_names
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.responses import experiments as responses
 from mlcore.search import fields, grammar, order
 from mlcore.search.fields import ATTRIBUTE
@@ -85,8 +86,8 @@ def _with_ids(comparison: Comparison) -> Comparison:
     if (comparison.kind, comparison.key) != (ATTRIBUTE, "experiment_id"):
         return comparison
     if isinstance(value, tuple):
-        return comparison._replace(value=tuple(asked_for(value)))
-    return comparison._replace(value=asked_for([str(value)])[0])
+        return comparison._replace(value=tuple(canonical_ids(value)))
+    return comparison._replace(value=canonical_ids([str(value)])[0])
 
 
 def _experiments(ids: Iterator[str]) -> Iterator[Experiment]:

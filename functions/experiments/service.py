@@ -9,14 +9,16 @@ from experiments import attempts
 from experiments import messages as m
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT
-from mlcore.entities import ACTIVE, DELETED, Experiment, Tag
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.tags import Tag
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.limits.locations import resolved
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments.creations import IdTaken, NameTaken
-from mlcore.repos.experiments.experiments import Record
+from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.responses import experiments as responses
 from mlcore.settings import workspaces_enabled
 from mlcore.settle import settle
@@ -123,9 +125,9 @@ def set_experiment_tag(message: m.SetExperimentTag, request: Request) -> dict[st
     limits.check_tag(message.key, message.value)
 
     def attempt() -> None:
-        read = _get_active(message.experiment_id, request)
-        limits.check_custom_views(message.experiment_id, message.key, read.experiment.tags)
-        experiments.set_tag(read, message.key, message.value)
+        stored = _get_active(message.experiment_id, request)
+        limits.check_custom_views(message.experiment_id, message.key, stored.experiment.tags)
+        experiments.set_tag(stored, message.key, message.value)
 
     settle("experiment", attempt)
     return {}
@@ -133,34 +135,34 @@ def set_experiment_tag(message: m.SetExperimentTag, request: Request) -> dict[st
 
 def delete_experiment_tag(message: m.DeleteExperimentTag, request: Request) -> dict[str, Any]:
     def attempt() -> None:
-        read = _get_active(message.experiment_id, request)
-        if message.key not in read.experiment.tags:
+        stored = _get_active(message.experiment_id, request)
+        if message.key not in stored.experiment.tags:
             raise errors.ResourceDoesNotExist(
                 f"No tag with name: {message.key} in experiment with id "
-                f"{read.experiment.experiment_id}"
+                f"{stored.experiment.experiment_id}"
             )
-        experiments.delete_tag(read, message.key)
+        experiments.delete_tag(stored, message.key)
 
     settle("experiment", attempt)
     return {}
 
 
-def _get(experiment_id: str, request: Request) -> Record:
+def _get(experiment_id: str, request: Request) -> StoredExperiment:
     """An experiment of another workspace looks missing."""
-    read = experiments.get(limits.experiment_id(experiment_id))
-    if read.experiment.workspace != request.workspace:
-        raise experiments.missing(read.experiment.experiment_id)
-    return read
+    stored = experiments.get(limits.experiment_id(experiment_id))
+    if stored.experiment.workspace != request.workspace:
+        raise experiments.missing(stored.experiment.experiment_id)
+    return stored
 
 
-def _get_active(experiment_id: str, request: Request) -> Record:
-    read = _get(experiment_id, request)
-    if read.experiment.lifecycle_stage != ACTIVE:
+def _get_active(experiment_id: str, request: Request) -> StoredExperiment:
+    stored = _get(experiment_id, request)
+    if stored.experiment.lifecycle_stage != ACTIVE:
         raise errors.InvalidParameterValue(
             f"The experiment {experiment_id} must be in the 'active' state. "
-            f"Current state is {read.experiment.lifecycle_stage}."
+            f"Current state is {stored.experiment.lifecycle_stage}."
         )
-    return read
+    return stored
 
 
 def _move(experiment_id: str, request: Request, source: str, target: str) -> None:

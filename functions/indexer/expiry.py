@@ -75,7 +75,7 @@ def _follow(place: Key, kind: str, *, marked: bool) -> None:
 
 
 def _run(item: Raw, meta: Raw, *, marked: bool) -> None:
-    experiment = experiments.record(meta).experiment
+    experiment = experiments.of_item(meta).experiment
     until = retention.run_until(item, experiment, retention.experiment_until(meta))
     if until is None and not marked:
         return
@@ -95,7 +95,7 @@ def _experiment(place: Key, meta: Raw, *, marked: bool) -> None:
         return
     if not _mark_source(place, meta, until):
         return
-    experiment = experiments.record(meta).experiment
+    experiment = experiments.of_item(meta).experiment
     listed = table.query_all(
         place.pk,
         attributes=["PK", "SK", "type", "ttl", "run_id", "stage", "epoch", "deleted_time"],

@@ -16,8 +16,8 @@ from mlcore import file_removal
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.file_removal import Removal
-from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.repos.files import former_locations, locations
 from mlcore.repos.files import owners as file_owners
 from mlcore.repos.files.owners import Area, Part

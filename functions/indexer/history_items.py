@@ -7,7 +7,7 @@ from typing import Any
 
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.repos.runs import history
 
 

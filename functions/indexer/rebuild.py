@@ -27,7 +27,7 @@ from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner

@@ -6,7 +6,8 @@ from typing import Final
 
 from indexer.projections import Writes
 from mlcore.db.expression import Raw
-from mlcore.entities import DELETED, Experiment
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import DELETED
 from mlcore.models.runs import Run
 from mlcore.repos.runs import runs
 from mlcore.repos.settings import ttl_policy

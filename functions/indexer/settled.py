@@ -26,7 +26,7 @@ from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import LAST, Key
 from mlcore.db.table import key_in, table
-from mlcore.entities import DELETED
+from mlcore.entities.stages import DELETED
 from mlcore.models.base import Item
 from mlcore.models.runs import Run, RunMetric
 from mlcore.repos.document import Owner

@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
-from mlcore.entities import Metric, recency
+from mlcore.entities.metrics import Metric, recency
 from mlcore.ids import new_ulid
 from mlcore.models.runs import Run, RunMetricBatch
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, points, runs
 from mlcore.repos.runs.latest_points import same
-from mlcore.repos.runs.runs import Record
+from mlcore.repos.runs.runs import StoredRun
 from mlcore.repos.settings import ttl_policy
 
 TOGETHER = 90
@@ -142,11 +142,11 @@ def _summary(
     return greatest, held
 
 
-def _read(run: Owner) -> Record | None:
+def _read(run: Owner) -> StoredRun | None:
     item, meta = table.batch_get([keys.run(*run), keys.experiment(run[0])])
     if item is None or meta is None:
         return None
-    return runs.record(item, experiments.record(meta).experiment)
+    return runs.of_item(item, experiments.of_item(meta).experiment)
 
 
 def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
@@ -155,7 +155,7 @@ def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
     if read is None:
         return
 
-    def decide(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+    def decide(read: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         wanted = later(latest, runs.metrics(read.document))
         return {"metrics": {key: points.latest_text(one) for key, one in wanted.items()}}, ()
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from mlcore import queues
 from mlcore.db.expression import Raw
+from mlcore.entities.webhooks import ACTIVE, Webhook
 from mlcore.prompts import IS_PROMPT
 from mlcore.repos import document, webhooks
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.webhooks import announcement, message
 from mlcore.webhooks.announcement import PROMPT_TEXT, PROMPT_TYPE, Announcement
 from mlcore.webhooks.message import DeliveryMessage
-from mlcore.webhooks.webhook import ACTIVE, Webhook
 
 QUEUE: Final = "WEBHOOK_QUEUE_URL"
 """Environment."""
@@ -42,7 +42,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         for workspace in {said.workspace for said, _ in announced}
     }
     messages = [
-        queues.Message(message.written(wanted), wanted.webhook_id)
+        queues.Message(message.text(wanted), wanted.webhook_id)
         for said, image in announced
         for wanted in deliveries(said, image, listening[said.workspace])
     ]

@@ -10,11 +10,12 @@ from typing import Any
 from logged_models import messages as m
 from mlcore import paging
 from mlcore.auth.permissions import LOGGED_MODEL
-from mlcore.entities import Experiment, LoggedModel
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.logged_models import LoggedModel
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Request
 from mlcore.limits.experiments import check_searched
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.logged_models import search as logged_model_search
 from mlcore.responses import logged_models as responses
 from mlcore.search import logged_models as language
@@ -47,7 +48,7 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
         return experiment.workspace == request.workspace and readable(experiment.experiment_id)
 
     rows = logged_model_search.find(
-        asked_for(wanted),
+        canonical_ids(wanted),
         accepts,
         logged_model_search.Query(comparisons, datasets, ordering, after, limit + 1),
     )

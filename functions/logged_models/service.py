@@ -8,14 +8,15 @@ from typing import Any
 
 from logged_models import messages as m
 from mlcore import errors, ids
-from mlcore.entities import ACTIVE, LoggedModel
+from mlcore.entities.logged_models import LoggedModel
+from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits import logged_models as limits
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.locations import below
 from mlcore.repos.experiments import experiments
 from mlcore.repos.logged_models import logged_models
-from mlcore.repos.logged_models.logged_models import Record
+from mlcore.repos.logged_models.logged_models import StoredLoggedModel
 from mlcore.responses import logged_models as responses
 from mlcore.run_names import generate
 
@@ -56,14 +57,14 @@ def create_logged_model(message: m.CreateLoggedModel, request: Request) -> dict[
 def get_logged_model(message: m.GetLoggedModel, request: Request) -> dict[str, Any]:
     deleted_too = message.allow_deleted.lower() == "true"
     load = logged_models.load if deleted_too else logged_models.load_active
-    read = load(message.path_model_id, request.workspace)
-    return {"model": responses.logged_model(logged_models.entity(read))}
+    model = load(message.path_model_id, request.workspace)
+    return {"model": responses.logged_model(logged_models.entity(model))}
 
 
 def finalize_logged_model(message: m.FinalizeLoggedModel, request: Request) -> dict[str, Any]:
     """Any status may follow any other. A deleted model is finalized as well."""
-    read = logged_models.load(message.model_id, request.workspace)
-    changed = logged_models.set_status(read, message.status or "LOGGED_MODEL_STATUS_UNSPECIFIED")
+    model = logged_models.load(message.model_id, request.workspace)
+    changed = logged_models.set_status(model, message.status or "LOGGED_MODEL_STATUS_UNSPECIFIED")
     return {"model": responses.logged_model(logged_models.entity(changed))}
 
 
@@ -73,42 +74,42 @@ def delete_logged_model(message: m.DeleteLoggedModel, request: Request) -> dict[
 
 
 def set_logged_model_tags(message: m.SetLoggedModelTags, request: Request) -> dict[str, Any]:
-    read = logged_models.load(message.path_model_id, request.workspace)
+    model = logged_models.load(message.path_model_id, request.workspace)
     tags = limits.check_tags(message.tags)
 
-    def decide(read: Record) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
-        known = read.document.texts("tags")
+    def decide(model: StoredLoggedModel) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
+        known = model.document.texts("tags")
         return {"tags": {key: text for key, text in tags.items() if known.get(key) != text}}, ()
 
-    logged_models.write(read, decide)
+    logged_models.write(model, decide)
     return {}
 
 
 def delete_logged_model_tag(message: m.DeleteLoggedModelTag, request: Request) -> dict[str, Any]:
-    read = logged_models.load(message.path_model_id, request.workspace)
-    if message.tag_key not in read.document.texts("tags"):
+    model = logged_models.load(message.path_model_id, request.workspace)
+    if message.tag_key not in model.document.texts("tags"):
         raise errors.ResourceDoesNotExist(
-            f"No tag with key {message.tag_key!r} found for model with ID {read.model_id!r}."
+            f"No tag with key {message.tag_key!r} found for model with ID {model.model_id!r}."
         )
-    logged_models.write(read, lambda _: ({}, [("tags", message.tag_key)]))
+    logged_models.write(model, lambda _: ({}, [("tags", message.tag_key)]))
     return {}
 
 
 def log_logged_model_params(message: m.LogLoggedModelParams, request: Request) -> dict[str, Any]:
     """A param never changes. One that has the value already is left alone, so a retry changes
     nothing."""
-    read = logged_models.load(message.path_model_id, request.workspace)
+    model = logged_models.load(message.path_model_id, request.workspace)
     params = limits.check_params(message.params)
 
-    def decide(read: Record) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
-        known = read.document.texts("params")
+    def decide(model: StoredLoggedModel) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
+        known = model.document.texts("params")
         changed = [key for key, text in params.items() if known.get(key, text) != text]
         if changed:
             raise errors.BadRequest(
-                f"The logged model with ID '{read.model_id}' already has other values of the "
+                f"The logged model with ID '{model.model_id}' already has other values of the "
                 f"params {changed}."
             )
         return {"params": {key: text for key, text in params.items() if key not in known}}, ()
 
-    logged_models.write(read, decide)
+    logged_models.write(model, decide)
     return {}

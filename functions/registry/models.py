@@ -7,7 +7,7 @@ from typing import Any
 from mlcore import errors, ids
 from mlcore.auth.permissions import PROMPT, REGISTERED_MODEL
 from mlcore.db.failures import ConditionFailed
-from mlcore.entities import RegisteredModel
+from mlcore.entities.registry import RegisteredModel
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
@@ -16,7 +16,7 @@ from mlcore.repos.registry import homes as model_homes
 from mlcore.repos.registry import latest_versions, model_versions, registered_models
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry.names import NameTaken
-from mlcore.repos.registry.registered_models import Record
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.responses import registry as responses
 from mlcore.settle import Conflict, settle
 from registry import messages as m
@@ -61,13 +61,13 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
     limits.check_name(message.new_name, "new_name")
 
     def attempt() -> None:
-        read = _get(message.name, request)
+        stored = _get(message.name, request)
         if message.new_name == message.name:
-            registered_models.touch_name(read)
+            registered_models.touch_name(stored)
             return
         try:
             moved = request.moving_grants(message.name, message.new_name)
-            model_names.rename(read, message.new_name, moved)
+            model_names.rename(stored, message.new_name, moved)
         except NameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"Registered Model (name={message.new_name}) already exists."
@@ -82,16 +82,16 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
 def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) -> dict[str, Any]:
     """The model is gone with its item; what else there was of it is cleared then."""
 
-    def attempt() -> Record:
-        read = _get(message.name, request)
+    def attempt() -> StoredRegisteredModel:
+        stored = _get(message.name, request)
         try:
-            model_names.delete(read, request.moving_grants(message.name, None))
+            model_names.delete(stored, request.moving_grants(message.name, None))
         except ConditionFailed as failed:
             raise Conflict from failed
-        return read
+        return stored
 
-    read = settle("model", attempt)
-    model_homes.clear(read.home, read.incarnation)
+    stored = settle("model", attempt)
+    model_homes.clear(stored.home, stored.incarnation)
     return {}
 
 
@@ -108,9 +108,9 @@ def delete_registered_model_tag(
     """A tag that is not there is deleted already."""
     limits.check_name(message.name)
     check_key(message.key, "key")
-    read = _get(message.name, request)
-    if message.key in read.model.tags:
-        registered_models.delete_tag(read, message.key)
+    stored = _get(message.name, request)
+    if message.key in stored.model.tags:
+        registered_models.delete_tag(stored, message.key)
     return {}
 
 
@@ -133,17 +133,17 @@ def delete_registered_model_alias(
     """An alias that is not there is deleted already."""
     limits.check_name(message.name)
     limits.check_alias(message.alias)
-    read = _get(message.name, request)
-    if message.alias in read.model.aliases:
-        registered_models.delete_alias(read, message.alias)
+    stored = _get(message.name, request)
+    if message.alias in stored.model.aliases:
+        registered_models.delete_alias(stored, message.alias)
     return {}
 
 
-def _get(name: str, request: Request) -> Record:
+def _get(name: str, request: Request) -> StoredRegisteredModel:
     limits.check_name(name)
     return registered_models.get(request.workspace, name)
 
 
-def _whole(read: Record) -> dict[str, Any]:
-    latest = latest_versions.of_one(read)
-    return {"registered_model": responses.registered_model(read.model, latest)}
+def _whole(stored: StoredRegisteredModel) -> dict[str, Any]:
+    latest = latest_versions.of_one(stored)
+    return {"registered_model": responses.registered_model(stored.model, latest)}

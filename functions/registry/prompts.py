@@ -15,11 +15,11 @@ def are_prompt_tags(tags: Sequence[TagFields]) -> bool:
 
 
 def name_taken(
-    name: str, holder: Mapping[str, str], wanted: Mapping[str, str]
+    name: str, holder: Mapping[str, str], newcomer: Mapping[str, str]
 ) -> errors.ResourceAlreadyExists:
     """Models and prompts share one name-space; the message says which of them is in the way."""
     old = "Prompt" if is_prompt(holder) else "Registered Model"
-    new = "Prompt" if is_prompt(wanted) else "Registered Model"
+    new = "Prompt" if is_prompt(newcomer) else "Registered Model"
     if old != new:
         return errors.ResourceAlreadyExists(
             f"Tried to create a {new.lower()} with name {name!r}, but the name is already taken "

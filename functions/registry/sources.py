@@ -6,7 +6,8 @@ import json
 from typing import NamedTuple
 
 from mlcore import errors
-from mlcore.entities import LoggedModel, ModelVersion
+from mlcore.entities.logged_models import LoggedModel
+from mlcore.entities.registry import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import model_sources as limits
 from mlcore.limits.model_sources import Source
@@ -15,7 +16,7 @@ from mlcore.observability import logger
 from mlcore.prompts import is_prompt
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import model_versions, registered_models
-from mlcore.repos.registry.registered_models import Record
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.repos.runs import runs
 from registry import prompts
 from registry.messages import CreateModelVersion
@@ -63,19 +64,23 @@ def link(origin: Origin, version: ModelVersion, request: Request) -> None:
         return
     entry = {"name": version.name, "version": version.version}
 
-    def decide(read: logged_models.Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        entries = json.loads(read.document.texts("tags").get(VERSIONS_TAG, "[]"))
+    def decide(
+        stored: logged_models.StoredLoggedModel,
+    ) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        entries = json.loads(stored.document.texts("tags").get(VERSIONS_TAG, "[]"))
         text = json.dumps([*entries, entry])
         return {"tags": {VERSIONS_TAG: text}}, ()
 
     try:
-        read = logged_models.load(origin.model.model_id, request.workspace)
-        logged_models.write(read, decide)
+        stored = logged_models.load(origin.model.model_id, request.workspace)
+        logged_models.write(stored, decide)
     except errors.MlflowError:
         logger.exception("a logged model was not told of its version", extra=entry)
 
 
-def version_at(model: Record, version: str | None, stage: str | None, alias: str | None) -> str:
+def version_at(
+    model: StoredRegisteredModel, version: str | None, stage: str | None, alias: str | None
+) -> str:
     """The number of the version that a ``models:/`` URI names."""
     if version is not None:
         return version
@@ -164,7 +169,7 @@ def _check_model(source: Source, model: LoggedModel) -> None:
 def _root_of_run(run_id: str, source: Source, request: Request) -> str:
     """Where the run's artifacts are; a run of another workspace looks missing."""
     try:
-        read = runs.load(run_id, request.workspace)
+        stored = runs.load(run_id, request.workspace)
     except errors.ResourceDoesNotExist:
         raise limits.not_owned(source, "run_id") from None
-    return runs.entity(read).artifact_uri
+    return runs.entity(stored).artifact_uri

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore import errors, ids
-from mlcore.entities import ModelVersion
+from mlcore.entities.registry import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import registry as limits
 from mlcore.limits.text import check_key
 from mlcore.repos.registry import latest_versions, model_versions, registered_models
 from mlcore.repos.registry import stages as model_stages
-from mlcore.repos.registry.model_versions import NO_STAGE, READY, Record
+from mlcore.repos.registry.model_versions import NO_STAGE, READY, StoredModelVersion
 from mlcore.responses import registry as responses
 from registry import messages as m
 from registry import sources
@@ -52,9 +52,9 @@ def get_model_version(message: m.GetModelVersion, request: Request) -> dict[str,
 
 def update_model_version(message: m.UpdateModelVersion, request: Request) -> dict[str, Any]:
     """Without a description it is cleared."""
-    read = _get(message.name, message.version, request)
+    stored = _get(message.name, message.version, request)
     description = message.description if message.has("description") else None
-    return _answer(read, model_versions.set_description(read, description))
+    return _answer(stored, model_versions.set_description(stored, description))
 
 
 def delete_model_version(message: m.DeleteModelVersion, request: Request) -> dict[str, Any]:
@@ -69,8 +69,8 @@ def transition_stage(message: m.TransitionModelVersionStage, request: Request) -
     archive = message.archive_existing_versions
     if archive:
         limits.check_archiving(message.stage)
-    read = _get(message.name, message.version, request)
-    return _answer(model_stages.transition(read, stage, archive_existing=archive))
+    stored = _get(message.name, message.version, request)
+    return _answer(model_stages.transition(stored, stage, archive_existing=archive))
 
 
 def set_model_version_tag(message: m.SetModelVersionTag, request: Request) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def delete_model_version_tag(message: m.DeleteModelVersionTag, request: Request)
     limits.check_name(message.name)
     limits.version_number(message.version)
     check_key(message.key, "key")
-    read = _get(message.name, message.version, request)
-    if message.key in read.version.tags:
-        model_versions.delete_tag(read, message.key)
+    stored = _get(message.name, message.version, request)
+    if message.key in stored.version.tags:
+        model_versions.delete_tag(stored, message.key)
     return {}
 
 
@@ -134,12 +134,12 @@ def get_latest_versions(message: m.GetLatestVersions, request: Request) -> dict[
     }
 
 
-def _get(name: str, version: str, request: Request) -> Record:
+def _get(name: str, version: str, request: Request) -> StoredModelVersion:
     limits.check_name(name)
     return model_versions.get(request.workspace, name, limits.version_number(version))
 
 
-def _answer(read: Record, version: ModelVersion | None = None) -> dict[str, Any]:
-    shown = version or read.version
-    aliases = model_versions.aliases(read.model.model, shown.version)
+def _answer(stored: StoredModelVersion, version: ModelVersion | None = None) -> dict[str, Any]:
+    shown = version or stored.version
+    aliases = model_versions.aliases(stored.model.model, shown.version)
     return {"model_version": responses.model_version(shown, aliases)}

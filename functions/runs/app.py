@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.http import get, lambda_handler, post
-from runs import inputs, logging, metrics, search, service
+from runs import inputs, logged_values, metrics, search, service
 from runs import messages as m
 
 RPCS = (
@@ -12,9 +12,9 @@ RPCS = (
     post("/mlflow/runs/update", m.UpdateRun, service.update_run, "runs.update_run"),
     post("/mlflow/runs/delete", m.DeleteRun, service.delete_run, "runs.delete_run"),
     post("/mlflow/runs/restore", m.RestoreRun, service.restore_run, "runs.delete_run"),
-    post("/mlflow/runs/log-metric", m.LogMetric, logging.log_metric, "runs.log_metric"),
-    post("/mlflow/runs/log-parameter", m.LogParam, logging.log_param, "runs.update_run"),
-    post("/mlflow/runs/log-batch", m.LogBatch, logging.log_batch, "runs.log_batch"),
+    post("/mlflow/runs/log-metric", m.LogMetric, logged_values.log_metric, "runs.log_metric"),
+    post("/mlflow/runs/log-parameter", m.LogParam, logged_values.log_param, "runs.update_run"),
+    post("/mlflow/runs/log-batch", m.LogBatch, logged_values.log_batch, "runs.log_batch"),
     post("/mlflow/runs/log-model", m.LogModel, service.log_model, "runs.update_run"),
     post("/mlflow/runs/set-tag", m.SetTag, service.set_tag, "runs.update_run"),
     post("/mlflow/runs/delete-tag", m.DeleteTag, service.delete_tag, "runs.update_run"),

@@ -9,7 +9,7 @@ from mlcore.http import Request
 from mlcore.limits.datasets import check_log_inputs
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import datasets, runs
-from mlcore.repos.runs.runs import Record
+from mlcore.repos.runs.runs import StoredRun
 from mlcore.search.fields import DATASET_CONTEXT_TAG
 from runs import messages as m
 
@@ -18,20 +18,20 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
     """Links datasets and models to the run. What is linked already stays as it is, its tags
     included."""
     inputs = check_log_inputs(message.run_id, message.datasets)
-    read = runs.load(message.run_id, request.workspace)
-    runs.check_active(read)
+    run = runs.load(message.run_id, request.workspace)
+    runs.check_active(run)
     named = {
         run_children.input_key(entry.dataset.name, entry.dataset.digest): (
             run_children.DatasetReference(entry.dataset.name, entry.dataset.digest, entry.tags)
         )
         for entry in inputs
     }
-    experiment_id = read.experiment.experiment_id
+    experiment_id = run.experiment.experiment_id
     datasets.ensure(experiment_id, [entry.dataset for entry in inputs])
 
-    def link(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        linked = read.document.texts("inputs")
-        models = read.document.texts("model_inputs")
+    def link(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        linked = run.document.texts("inputs")
+        models = run.document.texts("model_inputs")
         new = [key for key in named if key not in linked]
         wanted = dict.fromkeys(model.model_id for model in message.models)
         new_models = [model_id for model_id in wanted if model_id not in models]
@@ -46,7 +46,7 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
             },
         }, ()
 
-    runs.write(read, link)
+    runs.write(run, link)
     datasets.add_contexts(
         experiment_id,
         [
@@ -60,10 +60,10 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
 def log_outputs(message: m.LogOutputs, request: Request) -> dict[str, Any]:
     """Links the models that the run made. A model already linked keeps its step, so a retry changes
     nothing."""
-    read = runs.load(message.run_id, request.workspace)
+    run = runs.load(message.run_id, request.workspace)
 
-    def link(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        linked = read.document.texts("model_outputs")
+    def link(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        linked = run.document.texts("model_outputs")
         steps: dict[str, int] = {}
         for output in message.models:
             if output.model_id not in linked:
@@ -75,5 +75,5 @@ def log_outputs(message: m.LogOutputs, request: Request) -> dict[str, Any]:
             }
         }, ()
 
-    runs.write(read, link)
+    runs.write(run, link)
     return {}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from mlcore import errors, paging
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.queries import metrics

@@ -8,12 +8,13 @@ from functools import partial
 
 from mlcore import errors
 from mlcore.db.expression import Raw
-from mlcore.entities import ModelMetric, stored_value
+from mlcore.entities.logged_models import ModelMetric
+from mlcore.entities.metrics import stored_value
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.logged_models.points import Conflict
 from mlcore.repos.runs import runs
-from mlcore.repos.runs.runs import Record
+from mlcore.repos.runs.runs import StoredRun
 from runs import messages as m
 
 Metrics = Sequence[m.LogMetric | m.Metric]
@@ -42,7 +43,7 @@ class Models:
         """Reads the models, looking in the run's experiment first; None if there are none."""
         return self._read if self._metrics else None
 
-    def writes(self, read: Record) -> list[Callable[[], None]]:
+    def writes(self, run: StoredRun) -> list[Callable[[], None]]:
         """What is to be written for the models.
 
         Raises:
@@ -50,12 +51,12 @@ class Models:
             BadRequest: there is no such model, or it has another value for the same point.
         """
         if self._metrics:
-            runs.check_active(read)
+            runs.check_active(run)
         writes: list[Callable[[], None]] = []
         for (model_id, metrics), item in zip(self._metrics.items(), self._items, strict=True):
             if item is None:
                 raise errors.BadRequest(f"Logged model with ID '{model_id}' not found.")
-            points = _new_points(model_id, item, metrics, read.run_id)
+            points = _new_points(model_id, item, metrics, run.run_id)
             writes.append(partial(logged_model_points.write, item, points))
         return writes
 

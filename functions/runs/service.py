@@ -9,7 +9,8 @@ from typing import Any
 from mlcore import errors, ids
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
-from mlcore.entities import ACTIVE, DELETED, Run
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.limits.experiments import experiment_id
@@ -17,7 +18,7 @@ from mlcore.limits.locations import below
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import runs
-from mlcore.repos.runs.runs import Record
+from mlcore.repos.runs.runs import StoredRun
 from mlcore.responses import runs as responses
 from mlcore.run_names import generate
 from mlcore.search.fields import RUN_NAME_TAG
@@ -70,25 +71,25 @@ def get_run(message: m.GetRun, request: Request) -> dict[str, Any]:
 
 
 def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
-    read = runs.load(message.run_id or message.run_uuid, request.workspace)
+    run = runs.load(message.run_id or message.run_uuid, request.workspace)
     status = message.status if message.has("status") else None
     end_time = message.end_time if message.has("end_time") else None
     name = message.run_name if message.has("run_name") else None
-    return {"run_info": responses.run_info(update_info(read, status, end_time, name))}
+    return {"run_info": responses.run_info(update_info(run, status, end_time, name))}
 
 
-def update_info(read: Record, status: str | None, end_time: int | None, name: str | None) -> Run:
+def update_info(run: StoredRun, status: str | None, end_time: int | None, name: str | None) -> Run:
     """Sets what is given; an empty name is no name. The name and the tag ``mlflow.runName`` go
     together."""
     attributes: list[tuple[ItemAttribute[Any], Any]] = []
     if status is not None:
         attributes.append((RunItem.status, status))
-        start = read.item.start_time
-        attributes.append((RunItem.lsi3sk, lsi3_run(status, start, read.run_id)))
+        start = run.item.start_time
+        attributes.append((RunItem.lsi3sk, lsi3_run(status, start, run.run_id)))
     if end_time is not None:
         attributes.append((RunItem.end_time, end_time))
     sets = {"tags": {RUN_NAME_TAG: name}} if name else {}
-    written = runs.write(read, lambda _: (sets, ()), attributes)
+    written = runs.write(run, lambda _: (sets, ()), attributes)
     before = runs.entity(written)
     return before._replace(
         status=status or before.status,
@@ -109,25 +110,25 @@ def restore_run(message: m.RestoreRun, request: Request) -> dict[str, Any]:
 
 def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
     tag = limits.check_tag(message)
-    read = runs.load(message.run_id or message.run_uuid, request.workspace)
-    set_tags(read, {tag.key: tag.value})
+    run = runs.load(message.run_id or message.run_uuid, request.workspace)
+    set_tags(run, {tag.key: tag.value})
     return {}
 
 
-def set_tags(read: Record, tags: dict[str, str]) -> None:
+def set_tags(run: StoredRun, tags: dict[str, str]) -> None:
     """An empty ``mlflow.runName`` is not set, because an empty name is no name."""
     kept = {key: value for key, value in tags.items() if value or key != RUN_NAME_TAG}
-    runs.write(read, lambda _: ({"tags": kept}, ()))
+    runs.write(run, lambda _: ({"tags": kept}, ()))
 
 
 def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
-    read = runs.load(message.run_id, request.workspace)
-    runs.check_active(read)
-    if message.key not in read.document.texts("tags"):
+    run = runs.load(message.run_id, request.workspace)
+    runs.check_active(run)
+    if message.key not in run.document.texts("tags"):
         raise errors.ResourceDoesNotExist(
-            f"No tag with name: {message.key} in run with id {read.run_id}"
+            f"No tag with name: {message.key} in run with id {run.run_id}"
         )
-    runs.write(read, lambda _: ({}, [("tags", message.key)]))
+    runs.write(run, lambda _: ({}, [("tags", message.key)]))
     return {}
 
 
@@ -136,8 +137,8 @@ def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
     often it is sent."""
     entry = limits.logged_model(message.model_json)
 
-    def append(read: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        history = json.loads(read.document.texts("tags").get(LOGGED_MODELS_TAG, "[]"))
+    def append(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        history = json.loads(run.document.texts("tags").get(LOGGED_MODELS_TAG, "[]"))
         if entry in history:
             return {}, ()
         return {"tags": {LOGGED_MODELS_TAG: json.dumps([*history, entry])}}, ()

@@ -5,18 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from mlcore.http import PlainRoute, delete, get, lambda_handler, patch, post
-from traces import (
-    assessments,
-    correlation,
-    exports,
-    legacy,
-    links,
-    metrics,
-    reading,
-    search,
-    service,
-)
+from traces import assessments, legacy, links, service, whole_traces
 from traces import messages as m
+from traces.ingest import exports
+from traces.search import correlation, metrics, search
 
 _get, _post, _patch, _delete = (
     partial(method, version="3.0") for method in (get, post, patch, delete)
@@ -25,18 +17,20 @@ _ASSESSMENTS = "/mlflow/traces/{trace_id}/assessments"
 
 RPCS = (
     _post("/mlflow/traces", m.StartTraceV3, service.start_trace, "traces.start_v3", hides="trace"),
-    _get("/mlflow/traces/get", m.GetTrace, reading.get_trace, "traces.read_trace", hides="trace"),
+    _get(
+        "/mlflow/traces/get", m.GetTrace, whole_traces.get_trace, "traces.read_trace", hides="trace"
+    ),
     _get(
         "/mlflow/traces/batchGet",
         m.BatchGetTraces,
-        reading.batch_get_traces,
+        whole_traces.batch_get_traces,
         "traces.read_many",
         hides="traces",
     ),
     _post(
         "/mlflow/traces/batchGetInfos",
         m.BatchGetTraceInfos,
-        reading.batch_get_trace_infos,
+        whole_traces.batch_get_trace_infos,
         "traces.read_many",
         hides="trace_infos",
     ),
@@ -145,13 +139,13 @@ PLAIN_ROUTES = (
     PlainRoute(
         "GET",
         "/ajax-api/2.0/mlflow/get-trace-artifact",
-        reading.get_trace_artifact,
+        whole_traces.get_trace_artifact,
         "traces.read_artifact",
     ),
     PlainRoute(
         "GET",
         "/ajax-api/3.0/mlflow/get-trace-artifact",
-        reading.get_trace_artifact,
+        whole_traces.get_trace_artifact,
         "traces.read_artifact",
     ),
 )

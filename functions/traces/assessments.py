@@ -9,15 +9,15 @@ from typing import Any, Final
 from uuid import uuid4
 
 from mlcore import errors
-from mlcore.entities import Assessment
+from mlcore.entities.traces import Assessment
 from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Change, Record
+from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.responses import traces as responses
+from mlcore.wire.times import parse_point
 from traces import messages as m
-from traces import responses
-from traces.times import parse_point
 
 SOURCE_RUN: Final = "mlflow.assessment.sourceRunId"
 
@@ -25,7 +25,7 @@ SOURCE_RUN: Final = "mlflow.assessment.sourceRunId"
 def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str, Any]:
     made = of_message(message.assessment or m.Assessment(), message.trace_id)
 
-    def add(current: Record) -> Change | None:
+    def add(current: StoredTrace) -> Change | None:
         texts = current.document.texts("assessments")
         text = trace_assessments.text(made)
         if texts.get(made.assessment_id) == text:
@@ -42,15 +42,15 @@ def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str
             sets[made.overrides] = _marked(overridden, valid=False)
         return Change(current.info, {"assessments": sets})
 
-    read = traces.find(message.trace_id, request.workspace)
-    if read is None or traces.write(read, add) is None:
+    trace = traces.find(message.trace_id, request.workspace)
+    if trace is None or traces.write(trace, add) is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")
     return {"assessment": responses.assessment(made)}
 
 
 def get_assessment(message: m.GetAssessment, request: Request) -> dict[str, Any]:
-    read = traces.find(message.trace_id, request.workspace)
-    return {"assessment": responses.assessment(_found(read, message))}
+    trace = traces.find(message.trace_id, request.workspace)
+    return {"assessment": responses.assessment(_get(trace, message))}
 
 
 def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str, Any]:
@@ -58,14 +58,14 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
     time = now_ms()
     written: list[Assessment] = []
 
-    def update(current: Record) -> Change:
-        changed = change(_found(current, message))._replace(last_update_time=time)
+    def update(current: StoredTrace) -> Change:
+        changed = change(_get(current, message))._replace(last_update_time=time)
         written[:] = [changed]
         sets = {changed.assessment_id: trace_assessments.text(changed)}
         return Change(current.info, {"assessments": sets})
 
-    read = traces.find(message.trace_id, request.workspace)
-    if read is None or traces.write(read, update) is None:
+    trace = traces.find(message.trace_id, request.workspace)
+    if trace is None or traces.write(trace, update) is None:
         raise _no_trace(message.trace_id)
     return {"assessment": responses.assessment(written[0])}
 
@@ -73,7 +73,7 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
 def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str, Any]:
     """What is not there is deleted. What the assessment had overridden counts again."""
 
-    def delete(current: Record) -> Change | None:
+    def delete(current: StoredTrace) -> Change | None:
         texts = current.document.texts("assessments")
         text = texts.get(message.assessment_id)
         if text is None:
@@ -85,13 +85,13 @@ def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str
         removals = [("assessments", message.assessment_id)]
         return Change(current.info, {"assessments": sets}, removals)
 
-    read = traces.find(message.trace_id, request.workspace)
-    if read is not None:
-        traces.write(read, delete)
+    trace = traces.find(message.trace_id, request.workspace)
+    if trace is not None:
+        traces.write(trace, delete)
     return {}
 
 
-def of_message(given: m.Assessment, trace_id: str) -> Assessment:
+def of_message(fields: m.Assessment, trace_id: str) -> Assessment:
     """The assessment that a request describes, valid from the start.
 
     Its id is made of its content if the request says when it was made: a repeated request then
@@ -100,18 +100,18 @@ def of_message(given: m.Assessment, trace_id: str) -> Assessment:
     Raises:
         InvalidParameterValue: it has no value, or one of no known form.
     """
-    kind, value, error = _content(given)
-    created = parse_point(given.create_time, "create_time") if given.create_time else 0
+    kind, value, error = _content(fields)
+    created = parse_point(fields.create_time, "create_time") if fields.create_time else 0
     updated = (
-        parse_point(given.last_update_time, "last_update_time") if (given.last_update_time) else 0
+        parse_point(fields.last_update_time, "last_update_time") if (fields.last_update_time) else 0
     )
     now = now_ms()
-    metadata = dict(given.metadata) or None
-    source = given.source
+    metadata = dict(fields.metadata) or None
+    source = fields.source
     made = Assessment(
-        assessment_id=given.assessment_id,
+        assessment_id=fields.assessment_id,
         trace_id=trace_id,
-        name=given.assessment_name,
+        name=fields.assessment_name,
         kind=kind,
         value=value,
         error=error,
@@ -120,10 +120,10 @@ def of_message(given: m.Assessment, trace_id: str) -> Assessment:
         create_time=created or now,
         last_update_time=updated or now,
         run_id=metadata.get(SOURCE_RUN) if metadata else None,
-        span_id=given.span_id or None,
-        rationale=(given.rationale or None) if kind != "expectation" else None,
+        span_id=fields.span_id or None,
+        rationale=(fields.rationale or None) if kind != "expectation" else None,
         metadata=metadata,
-        overrides=(given.overrides or None) if kind == "feedback" else None,
+        overrides=(fields.overrides or None) if kind == "feedback" else None,
         valid=True,
     )
     if made.assessment_id:
@@ -134,21 +134,21 @@ def of_message(given: m.Assessment, trace_id: str) -> Assessment:
     return made._replace(assessment_id=f"a-{digest.hexdigest()}")
 
 
-def _content(given: m.Assessment) -> tuple[str, Any, dict[str, str | None] | None]:
+def _content(fields: m.Assessment) -> tuple[str, Any, dict[str, str | None] | None]:
     """Kind, value and error. Of several kinds the last in the request counts, as of a oneof."""
-    named = [name for name in given.__dict__ if name in ("feedback", "expectation", "issue")]
+    named = [name for name in fields.__dict__ if name in ("feedback", "expectation", "issue")]
     if not named:
         raise errors.InvalidParameterValue("Unknown assessment type: None")
     kind = named[-1]
     if kind == "feedback":
-        return kind, *_feedback(given)
+        return kind, *_feedback(fields)
     if kind == "expectation":
-        return kind, _expectation(given), None
-    return kind, {"issue_name": given.issue.issue_name if given.issue else ""}, None
+        return kind, _expectation(fields), None
+    return kind, {"issue_name": fields.issue.issue_name if fields.issue else ""}, None
 
 
-def _feedback(given: m.Assessment) -> tuple[Any, dict[str, str | None] | None]:
-    feedback = given.feedback
+def _feedback(fields: m.Assessment) -> tuple[Any, dict[str, str | None] | None]:
+    feedback = fields.feedback
     if feedback is None:
         return None, None
     error = feedback.error
@@ -161,8 +161,8 @@ def _feedback(given: m.Assessment) -> tuple[Any, dict[str, str | None] | None]:
     }
 
 
-def _expectation(given: m.Assessment) -> Any:
-    expectation = given.expectation
+def _expectation(fields: m.Assessment) -> Any:
+    expectation = fields.expectation
     serialized = expectation.serialized_value if expectation else None
     if serialized is None:
         value = _plain(expectation.value) if expectation else None
@@ -195,12 +195,12 @@ def _plain(value: Any) -> Any:
     return {key: _plain(item) for key, item in value.items()}
 
 
-def _changes(given: m.Assessment, mask: str) -> Callable[[Assessment], Assessment]:
+def _changes(fields: m.Assessment, mask: str) -> Callable[[Assessment], Assessment]:
     paths = {_snake(path.strip()) for path in mask.split(",")}
     if "valid" in paths:
         raise errors.InvalidParameterValue("Whether an assessment is valid cannot be updated.")
-    expectation = _expectation(given) if "expectation" in paths else None
-    feedback = _feedback(given) if "feedback" in paths else None
+    expectation = _expectation(fields) if "expectation" in paths else None
+    feedback = _feedback(fields) if "feedback" in paths else None
     if expectation is not None and feedback is not None:
         raise errors.InvalidParameterValue(
             "Cannot specify both `expectation` and `feedback` parameters."
@@ -221,11 +221,11 @@ def _changes(given: m.Assessment, mask: str) -> Callable[[Assessment], Assessmen
                 )
             changed = changed._replace(value=feedback[0], error=feedback[1])
         if "assessment_name" in paths:
-            changed = changed._replace(name=given.assessment_name)
+            changed = changed._replace(name=fields.assessment_name)
         if "rationale" in paths and before.kind != "expectation":
-            changed = changed._replace(rationale=given.rationale)
+            changed = changed._replace(rationale=fields.rationale)
         if "metadata" in paths:
-            metadata = {**(before.metadata or {}), **given.metadata}
+            metadata = {**(before.metadata or {}), **fields.metadata}
             changed = changed._replace(metadata=metadata or None)
         return changed
 
@@ -240,10 +240,10 @@ def _marked(text: str, *, valid: bool) -> str:
     return trace_assessments.text(trace_assessments.parse(text)._replace(valid=valid))
 
 
-def _found(read: Record | None, message: m.GetAssessment | m.UpdateAssessment) -> Assessment:
-    if read is None:
+def _get(trace: StoredTrace | None, message: m.GetAssessment | m.UpdateAssessment) -> Assessment:
+    if trace is None:
         raise _no_trace(message.trace_id)
-    text = read.document.texts("assessments").get(message.assessment_id)
+    text = trace.document.texts("assessments").get(message.assessment_id)
     if text is None:
         raise _missing(message.trace_id, message.assessment_id)
     return trace_assessments.parse(text)

@@ -10,11 +10,13 @@ from mlcore import errors
 from mlcore.http import Request
 from mlcore.limits.traces import check_trace_name
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Change, Record
+from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.responses import traces as responses
 from traces import messages as m
-from traces import responses, service, state
-from traces.names import TRACE_NAME_TAG
-from traces.state import Given
+from traces import service
+from traces.conventions.names import TRACE_NAME_TAG
+from traces.ingest import state
+from traces.ingest.state import Report
 
 
 def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:
@@ -23,7 +25,7 @@ def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:
     trace = service.tell(
         uuid4().hex,
         message.experiment_id,
-        Given(message.timestamp_ms),
+        Report(message.timestamp_ms),
         tags,
         service.kept_metadata(_texts(message.request_metadata)),
         {},
@@ -40,26 +42,26 @@ def end_trace(message: m.EndTrace, request: Request) -> dict[str, Any]:
     if message.status and message.status != "TRACE_STATUS_UNSPECIFIED":
         ended = message.status
 
-    def end(current: Record) -> Change:
+    def end(current: StoredTrace) -> Change:
         info = current.info
-        before = state.given_of(info) or Given(info.request_time)
-        given = before._replace(
+        before = state.report_of(info) or Report(info.request_time)
+        report = before._replace(
             execution_duration=message.timestamp_ms - info.request_time, state=ended
         )
-        return state.with_given(current, given, tags, metadata)
+        return state.with_report(current, report, tags, metadata)
 
-    read = traces.find(message.request_id, request.workspace)
-    written = traces.write(read, end) if read else None
+    trace = traces.find(message.request_id, request.workspace)
+    written = traces.write(trace, end) if trace else None
     if written is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.request_id}' not found.")
     return {"trace_info": responses.trace_info_v2(traces.after(written, end(written)))}
 
 
 def get_trace_info(message: m.GetTraceInfo, request: Request) -> dict[str, Any]:
-    read = traces.find(message.request_id, request.workspace)
-    if read is None:
+    trace = traces.find(message.request_id, request.workspace)
+    if trace is None:
         raise service.missing(message.request_id)
-    return {"trace_info": responses.trace_info_v2(traces.entity(read))}
+    return {"trace_info": responses.trace_info_v2(traces.entity(trace))}
 
 
 def _texts(pairs: Iterable[m.TraceTag | m.TraceRequestMetadata]) -> dict[str, str]:

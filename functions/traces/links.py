@@ -12,7 +12,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import runs
 from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Change, Record
+from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.settings import workspaces_enabled
 from mlcore.wire import invalid_value
 from traces import messages as m
@@ -41,14 +41,14 @@ def link(run_id: str, trace_ids: Sequence[str], workspace: str) -> None:
 
 def link_prompts_to_trace(message: m.LinkPromptsToTrace, request: Request) -> dict[str, Any]:
     prompts = {f"{one.name}/{_version(one.version)}": "" for one in message.prompt_versions}
-    read = traces.find(message.trace_id, request.workspace)
+    trace = traces.find(message.trace_id, request.workspace)
 
-    def add(current: Record) -> Change | None:
+    def add(current: StoredTrace) -> Change | None:
         known = current.document.texts("prompts")
         new = {prompt: "" for prompt in prompts if prompt not in known}
         return Change(current.info, {"prompts": new}) if new else None
 
-    if read is None or traces.write(read, add) is None:
+    if trace is None or traces.write(trace, add) is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")
     return {}
 

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db.table import table
-from mlcore.entities import ACTIVE, Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.traces import Trace
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.traces import (
@@ -19,17 +21,20 @@ from mlcore.limits.traces import (
     check_trace_name,
 )
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
-from mlcore.repos.traces.traces import Change, Record
+from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.responses import traces as responses
 from mlcore.settings import workspaces_enabled
 from mlcore.settle import Conflict, settle
-from traces import assessments, completeness, facts, responses, state, usage
+from mlcore.wire.times import parse_duration, parse_point
+from traces import assessments
 from traces import messages as m
-from traces.names import (
+from traces.conventions import usage
+from traces.conventions.names import (
     ARCHIVAL_FAILURE_TAG,
     ARCHIVE_LOCATION_TAG,
     COST,
@@ -41,8 +46,8 @@ from traces.names import (
     TOKEN_USAGE,
     TRACE_NAME_TAG,
 )
-from traces.state import Given, Texts
-from traces.times import parse_duration, parse_point
+from traces.ingest import completeness, facts, state
+from traces.ingest.state import Report, Texts
 
 _NO_TYPE: Final = "TRACE_LOCATION_TYPE_UNSPECIFIED"
 WAITS: Final = (0, 0.1, 0.3)
@@ -69,7 +74,7 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
             "the provided location "
             f"MlflowExperimentLocation(experiment_id={location.experiment_id!r})."
         )
-    given = Given(
+    report = Report(
         parse_point(told.request_time, "request_time") if told.request_time else 0,
         (
             parse_duration(told.execution_duration, "execution_duration")
@@ -89,7 +94,7 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
     trace: Trace
     calls: list[Callable[[], Any]] = [
         lambda: tell(
-            owner.trace_id, owner.experiment_id, given, told.tags, metadata, texts, owner.workspace
+            owner.trace_id, owner.experiment_id, report, told.tags, metadata, texts, owner.workspace
         )
     ]
     wanted = completeness.spans_told(metadata)
@@ -102,20 +107,20 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
     return {"trace": {"trace_info": responses.trace_info(trace)}}
 
 
-def _all_here(trace: Trace, wanted: int, counted: int) -> bool:
+def _all_here(trace: Trace, expected: int, counted: int) -> bool:
     owner = Owner("", trace.experiment_id, trace.trace_id)
     for wait in WAITS:
-        if counted >= wanted:
+        if counted >= expected:
             break
         time.sleep(wait)
         counted = span_packs.count(owner)
-    return counted >= wanted
+    return counted >= expected
 
 
 def tell(
     trace_id: str,
     experiment: str,
-    given: Given,
+    report: Report,
     tags: Texts,
     metadata: Texts,
     assessed: Texts,
@@ -124,23 +129,23 @@ def tell(
     """Makes or completes a trace; what it shows then."""
 
     def attempt() -> Trace:
-        place, read = traces.find_or_place(trace_id, experiment_id(experiment))
+        place, trace = traces.find_or_place(trace_id, experiment_id(experiment))
         owner = active(experiment, place, workspace)
         located = {**tags, **state.artifact_location(owner, trace_id)}
-        if read is None:
+        if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessed}
-            shown = state.info(given, None, None)
+            shown = state.info(report, None, None)
             if not traces.create(trace_id, owner, shown, maps):
                 raise Conflict
             return traces.shown(trace_id, owner, shown, maps)
-        if read.experiment.workspace != workspace:
+        if trace.experiment.workspace != workspace:
             raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
 
-        def add(current: Record) -> Change:
-            change = state.with_given(current, _merged(current, given), located, metadata)
+        def add(current: StoredTrace) -> Change:
+            change = state.with_report(current, _merged(current, report), located, metadata)
             return change._replace(sets={**change.sets, "assessments": assessed})
 
-        written = traces.write(read, add)
+        written = traces.write(trace, add)
         if written is None:
             raise Conflict
         return traces.after(written, add(written))
@@ -168,15 +173,15 @@ def kept_metadata(metadata: Texts) -> dict[str, str]:
         (TOKEN_USAGE, TOKEN_KEYS, usage.token_count),
         (COST, COST_KEYS, usage.finite),
     ):
-        amounts = usage.known(kept.pop(key, None), names, convert)
+        amounts = usage.amounts_of(kept.pop(key, None), names, convert)
         if amounts:
             kept[key] = json.dumps(amounts)
     return kept
 
 
 def get_trace_info(message: m.GetTraceInfoV3, request: Request) -> dict[str, Any]:
-    read = _found(message.trace_id, request)
-    return {"trace": {"trace_info": responses.trace_info(traces.entity(read))}}
+    trace = _get(message.trace_id, request)
+    return {"trace": {"trace_info": responses.trace_info(traces.entity(trace))}}
 
 
 def set_tag(message: m.SetTraceTag, request: Request) -> dict[str, Any]:
@@ -204,12 +209,14 @@ def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
     latest = message.max_timestamp_millis if message.has("max_timestamp_millis") else None
     most = message.max_traces if message.has("max_traces") else None
     check_deletion(latest, most, message.request_ids)
-    (owner,) = asked_for([message.experiment_id])
+    (owner,) = canonical_ids([message.experiment_id])
     if latest is None:
         ids = list(dict.fromkeys(message.request_ids))
         found = traces.find_many(ids, request.workspace)
         chosen = [
-            read for read in found if read is not None and read.experiment.experiment_id == owner
+            trace
+            for trace in found
+            if trace is not None and trace.experiment.experiment_id == owner
         ]
     else:
         (experiment,) = experiments.find_many([owner])
@@ -224,21 +231,21 @@ def missing(trace_id: str) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"Trace with ID '{trace_id}' not found.")
 
 
-def _found(trace_id: str, request: Request) -> Record:
-    read = traces.find(trace_id, request.workspace)
-    if read is None:
+def _get(trace_id: str, request: Request) -> StoredTrace:
+    trace = traces.find(trace_id, request.workspace)
+    if trace is None:
         raise missing(trace_id)
-    return read
+    return trace
 
 
-def _merged(current: Record, given: Given) -> Given:
+def _merged(current: StoredTrace, report: Report) -> Report:
     """A preview that is not told again stays."""
-    before = state.given_of(current.info)
+    before = state.report_of(current.info)
     if before is None:
-        return given
-    return given._replace(
-        request_preview=given.request_preview or before.request_preview,
-        response_preview=given.response_preview or before.response_preview,
+        return report
+    return report._replace(
+        request_preview=report.request_preview or before.request_preview,
+        response_preview=report.response_preview or before.response_preview,
     )
 
 
@@ -248,13 +255,13 @@ def _set_tag(trace_id: str, key: str, value: str, request: Request) -> None:
     if tag.key == TRACE_NAME_TAG:
         check_trace_name(tag.value)
 
-    def put(current: Record) -> Change | None:
+    def put(current: StoredTrace) -> Change | None:
         if current.document.texts("tags").get(tag.key) == tag.value:
             return None
         return _with_tag(current, tag.key)._replace(sets={"tags": {tag.key: tag.value}})
 
-    read = traces.find(trace_id, request.workspace)
-    if read is None or traces.write(read, put) is None:
+    trace = traces.find(trace_id, request.workspace)
+    if trace is None or traces.write(trace, put) is None:
         failure = errors.ResourceDoesNotExist if workspaces_enabled() else errors.BadRequest
         raise failure(f"Trace with ID '{trace_id}' not found.")
 
@@ -266,19 +273,19 @@ def _delete_tag(trace_id: str, key: str, request: Request) -> None:
         f"No trace tag with key '{key}' for trace with ID '{trace_id}'"
     )
 
-    def remove(current: Record) -> Change:
+    def remove(current: StoredTrace) -> Change:
         if key not in current.document.texts("tags"):
             raise absent
         return _with_tag(current, key)._replace(removals=[("tags", key)])
 
-    read = traces.find(trace_id, request.workspace)
-    if read is None:
+    trace = traces.find(trace_id, request.workspace)
+    if trace is None:
         raise missing(trace_id) if key == TRACE_NAME_TAG else absent
-    if traces.write(read, remove) is None:
+    if traces.write(trace, remove) is None:
         raise absent
 
 
-def _with_tag(current: Record, key: str) -> Change:
+def _with_tag(current: StoredTrace, key: str) -> Change:
     """Whatever the spans tell of this tag from now on, it counts as it is set here."""
     told = facts.parse(current.info.facts)
     info = current.info

@@ -5,32 +5,33 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from traces.spans import Stored, decoded
+from traces.conventions.attributes import json_value
+from traces.ingest.spans import StoredSpan
 
 
-def span(stored: Stored) -> dict[str, Any]:
+def span(entity: StoredSpan) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "trace_id": stored["trace_id"],
-        "span_id": stored["span_id"],
+        "trace_id": entity["trace_id"],
+        "span_id": entity["span_id"],
     }
-    if stored.get("parent_span_id"):
-        found["parent_span_id"] = stored["parent_span_id"]
-    if stored["name"]:
-        found["name"] = stored["name"]
-    if stored["start_time_unix_nano"]:
-        found["start_time_unix_nano"] = stored["start_time_unix_nano"]
-    if stored.get("end_time_unix_nano"):
-        found["end_time_unix_nano"] = stored["end_time_unix_nano"]
-    attributes = [_key_value(key, decoded(value)) for key, value in stored["attributes"].items()]
+    if entity.get("parent_span_id"):
+        found["parent_span_id"] = entity["parent_span_id"]
+    if entity["name"]:
+        found["name"] = entity["name"]
+    if entity["start_time_unix_nano"]:
+        found["start_time_unix_nano"] = entity["start_time_unix_nano"]
+    if entity.get("end_time_unix_nano"):
+        found["end_time_unix_nano"] = entity["end_time_unix_nano"]
+    attributes = [_key_value(key, json_value(value)) for key, value in entity["attributes"].items()]
     if attributes:
         found["attributes"] = attributes
-    events = [_event(event) for event in stored.get("events") or ()]
+    events = [_event(event) for event in entity.get("events") or ()]
     if events:
         found["events"] = events
-    links = list(filter(None, map(_link, stored.get("links") or ())))
+    links = list(filter(None, map(_link, entity.get("links") or ())))
     if links:
         found["links"] = links
-    found["status"] = _status(stored["status"])
+    found["status"] = _status(entity["status"])
     return found
 
 

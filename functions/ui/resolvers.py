@@ -36,34 +36,34 @@ def get_experiment(
     info: GraphQLResolveInfo,
     input: Input = None,
 ) -> Json | None:
-    wanted = _given(input).get("experimentId") or ""
-    if not rights.may_read_experiment(_request(info), wanted):
+    text = _fields(input).get("experimentId") or ""
+    if not rights.may_read_experiment(_request(info), text):
         return None
-    return {"experiment": _experiment(wanted, info)}
+    return {"experiment": _experiment(text, info)}
 
 
 def get_run(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json | None:
-    given = _given(input)
-    run_id = given.get("runId") or given.get("runUuid") or ""
+    fields = _fields(input)
+    run_id = fields.get("runId") or fields.get("runUuid") or ""
     if not rights.may_read_runs(_request(info), [run_id]):
         return None
-    read = runs.load(run_id, _request(info).workspace)
-    run = run_responses.run(runs.entity(read))
+    stored = runs.load(run_id, _request(info).workspace)
+    run = run_responses.run(runs.entity(stored))
     rights.hide_in_runs(_request(info), [run])
-    return {"run": {**run, "experiment": experiment_responses.experiment(read.experiment)}}
+    return {"run": {**run, "experiment": experiment_responses.experiment(stored.experiment)}}
 
 
 def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
-    given = _given(input)
-    limit = given.get("maxResults")
+    fields = _fields(input)
+    limit = fields.get("maxResults")
     found = run_queries.search(
         _request(info).workspace,
-        _texts(given.get("experimentIds")),
-        given.get("filter") or "",
-        given.get("runViewType") or "ACTIVE_ONLY",
+        _texts(fields.get("experimentIds")),
+        fields.get("filter") or "",
+        fields.get("runViewType") or "ACTIVE_ONLY",
         MAX_SEARCH_RESULTS if limit is None else limit,
-        _texts(given.get("orderBy")),
-        given.get("pageToken") or "",
+        _texts(fields.get("orderBy")),
+        fields.get("pageToken") or "",
         _request(info).may_read(RUN),
     )
     rights.hide_in_runs(_request(info), found.get("runs", ()))
@@ -75,8 +75,8 @@ def get_metric_history_bulk_interval(
     info: GraphQLResolveInfo,
     input: Input = None,
 ) -> Json | None:
-    given = _given(input)
-    run_ids = _texts(given.get("runIds"))
+    fields = _fields(input)
+    run_ids = _texts(fields.get("runIds"))
     if not rights.may_read_runs(_request(info), run_ids):
         return None
     if len(run_ids) > MAX_INTERVAL_RUNS:
@@ -84,29 +84,29 @@ def get_metric_history_bulk_interval(
             f"GetMetricHistoryBulkInterval request must specify at most {MAX_INTERVAL_RUNS} "
             f"run_ids. Received {len(run_ids)} run_ids."
         )
-    limit = given.get("maxResults")
+    limit = fields.get("maxResults")
     if limit is None:
         limit = MAX_SAMPLED_POINTS
     if not 1 <= limit <= MAX_SAMPLED_POINTS:
         raise errors.InvalidParameterValue(
             f"max_results must be between 1 and {MAX_SAMPLED_POINTS}."
         )
-    key = given.get("metricKey") or ""
-    low, high = given.get("startStep"), given.get("endStep")
+    key = fields.get("metricKey") or ""
+    low, high = fields.get("startStep"), fields.get("endStep")
     return metrics.history_interval(_request(info).workspace, run_ids, key, low, high, limit)
 
 
 def search_datasets(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
-    wanted = _texts(_given(input).get("experimentIds"))
-    return datasets.search(_request(info).workspace, wanted, _request(info).may_read(RUN))
+    texts = _texts(_fields(input).get("experimentIds"))
+    return datasets.search(_request(info).workspace, texts, _request(info).may_read(RUN))
 
 
 def list_artifacts(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json | None:
-    given = _given(input)
-    run_id = given.get("runId") or given.get("runUuid") or ""
+    fields = _fields(input)
+    run_id = fields.get("runId") or fields.get("runUuid") or ""
     if not rights.may_read_runs(_request(info), [run_id]):
         return None
-    return artifacts.of_run(run_id, given.get("path") or "", _request(info).workspace)
+    return artifacts.of_run(run_id, fields.get("path") or "", _request(info).workspace)
 
 
 def search_model_versions(
@@ -114,16 +114,16 @@ def search_model_versions(
     info: GraphQLResolveInfo,
     input: Input = None,
 ) -> Json | None:
-    given = _given(input)
-    if not rights.may_find_by_run(_request(info), given.get("filter") or ""):
+    fields = _fields(input)
+    if not rights.may_find_by_run(_request(info), fields.get("filter") or ""):
         return None
-    limit = given.get("maxResults")
+    limit = fields.get("maxResults")
     return _model_versions(
         info,
-        given.get("filter") or "",
+        fields.get("filter") or "",
         model_versions.MOST_RESULTS if limit is None else limit,
-        _texts(given.get("orderBy")),
-        given.get("pageToken") or "",
+        _texts(fields.get("orderBy")),
+        fields.get("pageToken") or "",
     )
 
 
@@ -163,14 +163,14 @@ def _model_versions(
     return found
 
 
-def _experiment(wanted: str, info: GraphQLResolveInfo) -> Json:
-    found = experiments.get(experiment_id(wanted)).experiment
+def _experiment(text: str, info: GraphQLResolveInfo) -> Json:
+    found = experiments.get(experiment_id(text)).experiment
     if found.workspace != _request(info).workspace:
         raise experiments.missing(found.experiment_id)
     return experiment_responses.experiment(found)
 
 
-def _given(value: Input) -> Mapping[str, Any]:
+def _fields(value: Input) -> Mapping[str, Any]:
     if value is None:
         raise errors.InvalidParameterValue("Missing value for required parameter 'input'.")
     return value

@@ -15,13 +15,13 @@ from mlcore.auth.permissions import (
     check_permission,
     scorer_pattern,
 )
+from mlcore.entities.users import HeldGrant, User
 from mlcore.http import Request
 from mlcore.repos.users import grants, users
 from mlcore.repos.users.grants import GrantExists, GrantMissing
-from mlcore.repos.users.users import HeldGrant, User
+from mlcore.responses import users as responses
 from mlcore.wire.parameters import text
 from users import messages as m
-from users import responses
 
 Permission = m.ExperimentPermission | m.RegisteredModelPermission | m.ScorerPermission
 

@@ -7,15 +7,15 @@ from typing import Any
 from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
+from mlcore.entities.users import Profile
 from mlcore.http import Request
 from mlcore.policies.access import administrated, grants_of
 from mlcore.policies.resources import workspace_of
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.users.grants import GrantExists, GrantMissing
-from mlcore.repos.users.users import Profile
+from mlcore.responses import users as responses
 from mlcore.wire.parameters import text
 from users import messages as m
-from users import responses
 
 
 def grant_user_permission(message: m.UserPermission, request: Request) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _named(message: m.UserPermission) -> tuple[str, str, str]:
     return text(message, "username"), text(message, "resource_type"), text(message, "resource_id")
 
 
-def _rows(found: Profile) -> list[dict[str, Any]]:
+def _rows(profile: Profile) -> list[dict[str, Any]]:
     return [
         {
             "role_id": role.role_id,
@@ -100,6 +100,6 @@ def _rows(found: Profile) -> list[dict[str, Any]]:
             "resource_pattern": held.grant.resource_pattern,
             "permission": held.grant.permission,
         }
-        for role in (*responses.own_roles(found), *roles.find_many(found.role_ids))
+        for role in (*responses.own_roles(profile), *roles.find_many(profile.role_ids))
         for held in role.permissions
     ]

@@ -7,25 +7,20 @@ from typing import Any
 from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
+from mlcore.entities.users import Role
 from mlcore.http import Request
 from mlcore.policies.access import administrated
 from mlcore.repos.users import roles, users
-from mlcore.repos.users.roles import (
-    AlreadyAssigned,
-    NotAssigned,
-    PermissionExists,
-    Role,
-    RoleNameTaken,
-)
-from mlcore.wire.parameters import given, integer, text
+from mlcore.repos.users.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
+from mlcore.responses import users as responses
+from mlcore.wire.parameters import integer, required, text
 from users import messages as m
-from users import responses
 
 RESERVED_PREFIX = "__user_"
 
 
 def create_role(message: m.CreateRole, request: Request) -> dict[str, Any]:
-    name, workspace = given(message, "name"), given(message, "workspace")
+    name, workspace = required(message, "name"), required(message, "workspace")
     _check_name(name)
     if not isinstance(workspace, str) or not workspace.strip():
         raise errors.InvalidParameterValue("Workspace cannot be empty.")

@@ -6,13 +6,14 @@ from typing import Any
 
 from mlcore import errors
 from mlcore.auth.passwords import NOBODY, check_password, hash_password
+from mlcore.entities.users import Profile
 from mlcore.http import Request
 from mlcore.policies import access as policy
 from mlcore.repos.users import roles, users
-from mlcore.repos.users.users import Profile, UserExists
-from mlcore.wire.parameters import given, text
+from mlcore.repos.users.users import UserExists
+from mlcore.responses import users as responses
+from mlcore.wire.parameters import required, text
 from users import messages as m
-from users import responses
 
 MINIMUM_PASSWORD_LENGTH = 12
 
@@ -63,7 +64,7 @@ def get_current_user(message: m.Nothing, request: Request) -> dict[str, Any]:
 
 def update_password(message: m.UpdatePassword, request: Request) -> dict[str, Any]:
     """Who changes the own password must know it: a browser left open is not enough."""
-    username, password = text(message, "username"), given(message, "password")
+    username, password = text(message, "username"), required(message, "password")
     if request.caller().username == username:
         current = message.current_password
         if not current:
@@ -83,7 +84,7 @@ def update_password(message: m.UpdatePassword, request: Request) -> dict[str, An
 
 
 def update_admin(message: m.UpdateAdmin, request: Request) -> dict[str, Any]:
-    username, is_admin = text(message, "username"), given(message, "is_admin")
+    username, is_admin = text(message, "username"), required(message, "is_admin")
     if not isinstance(is_admin, bool):
         raise errors.InvalidParameterValue(
             f"Parameter 'is_admin' must be a boolean. Got: {is_admin!r}"

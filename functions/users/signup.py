@@ -61,10 +61,10 @@ def create_user(request: Request) -> Response:
     try:
         users.create(username, hash_password(checked_password(password)), is_admin=False)
     except UserExists:
-        return _told(f"Username has already been taken: {username}", "/signup")
+        return _page(f"Username has already been taken: {username}", "/signup")
     except errors.InvalidParameterValue as error:
         return Response(400, escape(error.message), _HTML)
-    return _told(f"Successfully signed up user: {username}", "/")
+    return _page(f"Successfully signed up user: {username}", "/")
 
 
 def _shown_before(request: Request) -> str:
@@ -75,6 +75,6 @@ def _shown_before(request: Request) -> str:
     return secrets.token_urlsafe(32)
 
 
-def _told(text: str, next_page: str) -> Response:
+def _page(text: str, next_page: str) -> Response:
     content = f'<p>{escape(text)}</p>\n<p><a href="{next_page}">Go on</a></p>'
     return Response(200, _PAGE.format(content=content), _HTML)

@@ -13,13 +13,13 @@ from typing import Any, Final
 from urllib3.exceptions import HTTPError
 
 from mlcore import queues
+from mlcore.entities.webhooks import ACTIVE
 from mlcore.errors import InvalidParameterValue, MlflowError
 from mlcore.observability import logger
 from mlcore.repos import webhooks
 from mlcore.webhooks import delivery, message, sealing
 from mlcore.webhooks.message import DeliveryMessage
 from mlcore.webhooks.settings import webhook_settings
-from mlcore.webhooks.webhook import ACTIVE
 
 MAX_PAUSE_SECONDS: Final = 60.0
 MAX_RETRY_AFTER_SECONDS: Final = 900.0
@@ -76,18 +76,18 @@ def _handled(record: Mapping[str, Any], broken: list[str]) -> bool:
     return False
 
 
-def deliver(wanted: DeliveryMessage) -> str:
+def deliver(message: DeliveryMessage) -> str:
     """One attempt; says how it ended, if it did.
 
     Raises:
         NotDelivered: another attempt may go better.
     """
-    webhook = webhooks.find(wanted.workspace, wanted.webhook_id)
-    if webhook is None or webhook.status != ACTIVE or wanted.event not in webhook.events:
+    webhook = webhooks.find(message.workspace, message.webhook_id)
+    if webhook is None or webhook.status != ACTIVE or message.event not in webhook.events:
         return "webhook wants it no more"
-    text = delivery.body(wanted.event, wanted.time_ms, wanted.data, wanted.workspace)
+    text = delivery.body(message.event, message.time_ms, message.data, message.workspace)
     try:
-        headers = delivery.headers(sealing.opened(webhook), wanted.delivery_id, text)
+        headers = delivery.headers(sealing.opened(webhook), message.delivery_id, text)
         answer = delivery.send(webhook.url, headers, text, webhook_settings().timeout_seconds)
     except (MlflowError, HTTPError, OSError) as error:
         raise NotDelivered(_reason(error)) from error

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
 from mlcore import errors, ids, paging
+from mlcore.entities.webhooks import ACTIONS, ACTIVE, EventName, Webhook
 from mlcore.http import Request
+from mlcore.limits.webhooks import check_different, check_name
 from mlcore.repos import webhooks
+from mlcore.responses import webhooks as responses
 from mlcore.webhooks import addresses, sealing
-from mlcore.webhooks.webhook import ACTIONS, ACTIVE, EventName, Webhook
 from webhooks import messages as m
-from webhooks import responses
 
 MAX_RESULTS: Final = 1000
-
-_NAME: Final = re.compile("(?=.{1,63}$)[a-z0-9]([a-z0-9._-]*[a-z0-9])?", re.IGNORECASE)
 
 
 def create_webhook(message: m.CreateWebhook, request: Request) -> dict[str, Any]:
     events = event_names(message.events)
-    _check_name(message.name)
+    check_name(message.name)
     addresses.check_url(message.url)
     if not events:
         raise errors.InvalidParameterValue(
             "Webhook events must be a non-empty list of WebhookEvent objects: []."
         )
-    _check_different(events)
+    check_different(events)
     webhook_id = str(uuid4())
     now = ids.now_ms()
     webhook = Webhook(
@@ -48,7 +46,7 @@ def create_webhook(message: m.CreateWebhook, request: Request) -> dict[str, Any]
 
 
 def get_webhook(message: m.GetWebhook, request: Request) -> dict[str, Any]:
-    return {"webhook": responses.webhook(found(message.webhook_id, request))}
+    return {"webhook": responses.webhook(get(message.webhook_id, request))}
 
 
 def list_webhooks(message: m.ListWebhooks, request: Request) -> dict[str, Any]:
@@ -76,16 +74,16 @@ def update_webhook(message: m.UpdateWebhook, request: Request) -> dict[str, Any]
     """An empty name, URL or list of events changes nothing, an empty description or secret clears
     what was there."""
     events = event_names(message.events)
-    webhook = found(message.webhook_id, request)
+    webhook = get(message.webhook_id, request)
     changed: dict[str, Any] = {}
     if message.name:
-        _check_name(message.name)
+        check_name(message.name)
         changed["name"] = message.name
     if message.url:
         addresses.check_url(message.url)
         changed["url"] = message.url
     if events:
-        _check_different(events)
+        check_different(events)
         changed["events"] = events
     if message.has("description"):
         changed["description"] = message.description
@@ -102,11 +100,11 @@ def update_webhook(message: m.UpdateWebhook, request: Request) -> dict[str, Any]
 
 
 def delete_webhook(message: m.DeleteWebhook, request: Request) -> dict[str, Any]:
-    webhooks.delete(found(message.webhook_id, request))
+    webhooks.delete(get(message.webhook_id, request))
     return {}
 
 
-def found(webhook_id: str, request: Request) -> Webhook:
+def get(webhook_id: str, request: Request) -> Webhook:
     """A webhook of another workspace looks missing."""
     webhook = webhooks.find(request.workspace, webhook_id)
     if webhook is None:
@@ -133,20 +131,6 @@ def event_name(event: m.WebhookEvent) -> EventName:
             f"Invalid action '{action}' for entity '{entity}'. Valid actions are: {list(possible)}"
         )
     return EventName(entity, action)
-
-
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise errors.InvalidParameterValue(
-            f"Webhook name {name!r} is invalid. It must start and end with a letter or digit, "
-            "be less than 63 characters long, and contain only letters, digits, dots (.), "
-            "underscores (_), and hyphens (-)."
-        )
-
-
-def _check_different(events: tuple[EventName, ...]) -> None:
-    if len(set(events)) < len(events):
-        raise errors.BadRequest("Each event of a webhook may be named once.")
 
 
 def _place_in(token: str) -> tuple[int, str] | None:

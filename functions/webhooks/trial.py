@@ -8,13 +8,13 @@ from uuid import uuid4
 
 from urllib3.exceptions import HTTPError
 
+from mlcore.entities.webhooks import EventName, Webhook
 from mlcore.errors import MlflowError
 from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.webhooks import delivery, examples, sealing
 from mlcore.webhooks.delivery import Answer
 from mlcore.webhooks.settings import webhook_settings
-from mlcore.webhooks.webhook import EventName, Webhook
 from webhooks import messages as m
 from webhooks import service
 
@@ -26,7 +26,7 @@ PATIENCE_SECONDS: Final = 24.0
 def test_webhook(message: m.TestWebhook, request: Request) -> dict[str, Any]:
     """Any event may be tried, also one that the webhook does not ask for."""
     event = service.event_name(message.event) if message.event else None
-    webhook = service.found(message.webhook_id, request)
+    webhook = service.get(message.webhook_id, request)
     try:
         answer = _sent(webhook, event or webhook.events[0], request)
     except (MlflowError, HTTPError, OSError) as error:

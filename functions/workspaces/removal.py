@@ -18,8 +18,9 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.http import Request
-from mlcore.ids import DEFAULT_WORKSPACE, now_ms
+from mlcore.ids import now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.models.experiments import Experiment
 from mlcore.repos import webhooks
@@ -191,8 +192,8 @@ def _models(name: str) -> list[tuple[str, Key]]:
     return [pair for pair, item in zip(found, items, strict=True) if item is not None]
 
 
-def _conflicts(name: str, taken: list[str]) -> errors.InvalidState:
-    details = "\n".join(taken)
+def _conflicts(name: str, names: list[str]) -> errors.InvalidState:
+    details = "\n".join(names)
     return errors.InvalidState(
         f"Cannot reassign resources from workspace '{name}' to "
         f"'{DEFAULT_WORKSPACE}': the following names already exist in the "

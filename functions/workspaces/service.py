@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.auth.permissions import ANY, WORKSPACE, Grant
-from mlcore.entities import Workspace
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.http import Request
 from mlcore.http.gate import Refused
 from mlcore.http.response import Response
-from mlcore.ids import DEFAULT_WORKSPACE
 from mlcore.limits import workspaces as limits
 from mlcore.repos.users import roles
 from mlcore.repos.users.roles import PermissionExists, RoleNameTaken
 from mlcore.repos.workspaces import workspaces
+from mlcore.responses import workspaces as responses
 from mlcore.settings import workspaces_enabled
 from workspaces import messages as m
 
@@ -40,7 +40,7 @@ def list_workspaces(message: m.ListWorkspaces, request: Request) -> dict[str, An
     access = request.access
     if access is not None:
         found = [workspace for workspace in found if access.sees_workspace(workspace.name)]
-    return {"workspaces": [_response(workspace) for workspace in found]} if found else {}
+    return {"workspaces": [responses.workspace(workspace) for workspace in found]} if found else {}
 
 
 def create_workspace(message: m.CreateWorkspace, request: Request) -> dict[str, Any]:
@@ -56,13 +56,13 @@ def create_workspace(message: m.CreateWorkspace, request: Request) -> dict[str, 
         # Before the workspace, so that a repeated request finds nothing left to do.
         _seed_roles(workspace.name, request)
     workspaces.create(workspace)
-    return {"workspace": _response(workspace)}
+    return {"workspace": responses.workspace(workspace)}
 
 
 def get_workspace(message: m.GetWorkspace, request: Request) -> dict[str, Any]:
     check_enabled("/<workspace_name>")
     _check_name(message.workspace_name)
-    return {"workspace": _response(workspaces.get(message.workspace_name))}
+    return {"workspace": responses.workspace(workspaces.get(message.workspace_name))}
 
 
 def update_workspace(message: m.UpdateWorkspace, request: Request) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def update_workspace(message: m.UpdateWorkspace, request: Request) -> dict[str, 
     changed = _fields(message)
     if not changed:
         raise errors.InvalidParameterValue("Workspace update must have at least one key")
-    return {"workspace": _response(workspaces.change(message.workspace_name, changed))}
+    return {"workspace": responses.workspace(workspaces.change(message.workspace_name, changed))}
 
 
 def check_enabled(path: str) -> None:
@@ -114,20 +114,3 @@ def _seed_roles(workspace: str, request: Request) -> None:
         with contextlib.suppress(RoleNameTaken, PermissionExists):
             role = roles.create(name, workspace, description)
             roles.add_permission(role.role_id, Grant(WORKSPACE, ANY, level))
-
-
-def _response(workspace: Workspace) -> dict[str, Any]:
-    """``mlflow.Workspace``."""
-    fields: dict[str, Any] = {"name": workspace.name}
-    if workspace.description is not None:
-        fields["description"] = workspace.description
-    if workspace.artifact_root:
-        fields["default_artifact_root"] = workspace.artifact_root
-    archival = {
-        "location": workspace.trace_archival_location,
-        "retention": workspace.trace_archival_retention,
-    }
-    told = {name: text for name, text in archival.items() if text}
-    if told:
-        fields["trace_archival_config"] = told
-    return fields

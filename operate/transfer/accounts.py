@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from mlcore.auth.permissions import EXPERIMENT, Grant
+from mlcore.entities.users import Profile, Role
 from mlcore.repos.users import grants, roles, users
-from mlcore.repos.users.roles import Role
-from mlcore.repos.users.users import Profile
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 from operate.transfer.source import API
@@ -49,16 +48,16 @@ def read(server: Server, target_of: Target) -> Accounts:
     )
 
 
-def _user(told: Json, target_of: Target) -> Item:
-    name = told["username"]
+def _user(fields: Json, target_of: Target) -> Item:
+    name = fields["username"]
     own: dict[Place, str] = {}
     assigned = []
-    for role in told.get("roles", ()):
+    for role in fields.get("roles", ()):
         if _OWN_ROLE.fullmatch(role["name"]):
             own.update(_granted(role, target_of))
         else:
             assigned.append((role["workspace"], role["name"]))
-    is_admin = bool(told["is_admin"])
+    is_admin = bool(fields["is_admin"])
     want = {
         "is_admin": is_admin,
         "grants": {_text(place): level for place, level in own.items()},
@@ -97,10 +96,10 @@ def _user(told: Json, target_of: Target) -> Item:
     return Item("user", name, lambda: want, have, write)
 
 
-def _role(told: Json, target_of: Target) -> Item:
-    workspace, name = told["workspace"], told["name"]
-    description: str | None = told.get("description")
-    own = _granted(told, target_of)
+def _role(fields: Json, target_of: Target) -> Item:
+    workspace, name = fields["workspace"], fields["name"]
+    description: str | None = fields.get("description")
+    own = _granted(fields, target_of)
     want = {
         "description": description,
         "grants": {_text(place): level for place, level in own.items()},

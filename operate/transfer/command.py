@@ -16,7 +16,7 @@ from typing import NamedTuple
 from botocore.exceptions import BotoCoreError
 
 from mlcore import errors
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from operate.transfer import (
     accounts,
     files,
@@ -155,11 +155,11 @@ class _Transfer:
             self._surplus("trace", (one.trace_id for one in found), surplus.trace_ids(target_id))
             self._files(source, name, map(traces.location, found))
 
-    def _surplus(self, kind: str, wanted: Iterable[str], there: Iterable[str]) -> None:
+    def _surplus(self, kind: str, names: Iterable[str], there: Iterable[str]) -> None:
         """Notes, when comparing, what the table has alone."""
         if self._wish.write:
             return
-        known = set(wanted)
+        known = set(names)
         for identity in there:
             if identity not in known:
                 imported = self._journal.has(known_as(kind, identity))

@@ -8,7 +8,7 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update, number, string
 from mlcore.db.table import table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid
 from mlcore.repos import document
 from mlcore.repos.experiments import experiments
@@ -47,7 +47,7 @@ class Experiments:
 
         def have() -> Content | None:
             item = table.get(keys.experiment(target_id))
-            return None if item is None else _content(experiments.record(item).experiment, mine)
+            return None if item is None else _content(experiments.of_item(item).experiment, mine)
 
         def write(want: Content, found: Content | None) -> None:
             if found is None:
@@ -107,19 +107,19 @@ def _content(experiment: Experiment, mine: bool) -> Content:
 
 
 def _update(experiment_id: str, want: Content) -> None:
-    read = experiments.get(experiment_id)
-    if want.get("name", read.experiment.name) != read.experiment.name:
-        experiments.rename(read.experiment, want["name"])
-        read = experiments.get(experiment_id)
+    stored = experiments.get(experiment_id)
+    if want.get("name", stored.experiment.name) != stored.experiment.name:
+        experiments.rename(stored.experiment, want["name"])
+        stored = experiments.get(experiment_id)
     for key, value in want["tags"].items():
-        if read.experiment.tags.get(key) != value:
-            experiments.set_tag(read, key, value)
-            read = experiments.get(experiment_id)
-    stage = want.get("lifecycle_stage", read.experiment.lifecycle_stage)
-    if stage != read.experiment.lifecycle_stage:
-        experiments.set_stage(read.experiment, stage)
+        if stored.experiment.tags.get(key) != value:
+            experiments.set_tag(stored, key, value)
+            stored = experiments.get(experiment_id)
+    stage = want.get("lifecycle_stage", stored.experiment.lifecycle_stage)
+    if stage != stored.experiment.lifecycle_stage:
+        experiments.set_stage(stored.experiment, stage)
     if "creation_time" in want:
-        locations.enter(read.experiment, want["artifact_location"])
+        locations.enter(stored.experiment, want["artifact_location"])
         put(
             keys.experiment(experiment_id),
             {

@@ -66,7 +66,7 @@ class Journal:
             self._done[item] = digest
         self._append({"item": item, "digest": digest})
 
-    def _append(self, told: dict[str, str]) -> None:
+    def _append(self, entry: dict[str, str]) -> None:
         if self._path is not None:
             with self._lock, self._path.open("a") as file:
-                file.write(json.dumps(told) + "\n")
+                file.write(json.dumps(entry) + "\n")

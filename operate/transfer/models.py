@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore.db.expression import number, string
-from mlcore.entities import LoggedModel
+from mlcore.entities.logged_models import LoggedModel
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models import points as logged_model_points
-from mlcore.repos.logged_models.logged_models import Record
+from mlcore.repos.logged_models.logged_models import StoredLoggedModel
 from operate.transfer.experiments import put
 from operate.transfer.item import Content, Item
 
 
 def item(model: LoggedModel, workspace: str) -> Item:
-    def find() -> Record | None:
+    def find() -> StoredLoggedModel | None:
         (found,) = logged_models.find([model.model_id], workspace)
-        return None if found is None else logged_models.record(found)
+        return None if found is None else logged_models.of_item(found)
 
     def have() -> Content | None:
         found = find()
@@ -29,11 +29,11 @@ def item(model: LoggedModel, workspace: str) -> Item:
             experiment = experiments.get(model.experiment_id).experiment
             locations.enter(experiment, model.artifact_location)
             logged_models.create(model, workspace)
-        read = logged_models.load(model.model_id, workspace)
-        known = {_identity(point) for point in logged_models.entity(read).metrics}
+        stored = logged_models.load(model.model_id, workspace)
+        known = {_identity(point) for point in logged_models.entity(stored).metrics}
         new = [point for point in model.metrics if _identity(point) not in known]
         if new:
-            logged_model_points.write(read.document.item, new)
+            logged_model_points.write(stored.document.item, new)
         if found is not None:
             _update(model, workspace)
 
@@ -60,18 +60,18 @@ def _plain(point: Any) -> list[Any]:
 
 
 def _update(model: LoggedModel, workspace: str) -> None:
-    read = logged_models.load(model.model_id, workspace)
+    stored = logged_models.load(model.model_id, workspace)
 
-    def decide(current: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+    def decide(current: StoredLoggedModel) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         sets = {}
         for name, wanted in (("tags", model.tags), ("params", model.params)):
             present = current.document.texts(name)
             sets[name] = {key: text for key, text in wanted.items() if present.get(key) != text}
         return sets, ()
 
-    logged_models.write(read, decide)
+    logged_models.write(stored, decide)
     put(
-        read.document.key,
+        stored.document.key,
         {
             "status": string(model.status),
             "last_update_time": number(model.last_update_time),

@@ -9,8 +9,9 @@ from typing import Final
 from mlcore import errors
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import Put, table
-from mlcore.entities import ModelVersion, RegisteredModel
-from mlcore.ids import DEFAULT_WORKSPACE, new_ulid
+from mlcore.entities.registry import ModelVersion, RegisteredModel
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.ids import new_ulid
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import stages as model_stages
@@ -63,15 +64,15 @@ def item(server: Server, name: str) -> Item:
         }
 
     def have() -> Content | None:
-        read = registered_models.find(workspace, name)
-        if read is None:
+        stored = registered_models.find(workspace, name)
+        if stored is None:
             return None
-        versions = model_versions.all_of(read)
+        versions = model_versions.all_of(stored)
         return {
-            **{field: getattr(read.model, field) for field in _SETTLED},
-            "description": read.model.description,
-            "tags": read.model.tags,
-            "aliases": read.model.aliases,
+            **{field: getattr(stored.model, field) for field in _SETTLED},
+            "description": stored.model.description,
+            "tags": stored.model.tags,
+            "aliases": stored.model.aliases,
             "versions": {one.version.version: _content(one.version) for one in versions},
         }
 
@@ -107,33 +108,33 @@ def _versions(server: Server, name: str) -> Iterator[ModelVersion]:
                 raise
 
 
-def _version(server: Server, told: Json) -> ModelVersion:
-    source = moved(told.get("source", ""))
+def _version(server: Server, fields: Json) -> ModelVersion:
+    source = moved(fields.get("source", ""))
     location = source
     if source.startswith("models:/"):
         location = moved(
             server.get(
                 f"{API}/model-versions/get-download-uri",
-                name=told["name"],
-                version=told["version"],
+                name=fields["name"],
+                version=fields["version"],
             ).get("artifact_uri", "")
         )
     logged = _LOGGED.fullmatch(source)
     return ModelVersion(
-        name=told["name"],
-        version=int(told["version"]),
-        creation_timestamp=int(told["creation_timestamp"]),
-        last_updated_timestamp=int(told["last_updated_timestamp"]),
-        description=told.get("description"),
-        user_id=told.get("user_id"),
-        current_stage=told.get("current_stage", model_versions.NO_STAGE),
+        name=fields["name"],
+        version=int(fields["version"]),
+        creation_timestamp=int(fields["creation_timestamp"]),
+        last_updated_timestamp=int(fields["last_updated_timestamp"]),
+        description=fields.get("description"),
+        user_id=fields.get("user_id"),
+        current_stage=fields.get("current_stage", model_versions.NO_STAGE),
         source=source,
         storage_location=location,
-        run_id=told.get("run_id"),
-        run_link=told.get("run_link", ""),
-        status=told.get("status", model_versions.READY),
-        status_message=told.get("status_message"),
-        tags=texts(told.get("tags")),
+        run_id=fields.get("run_id"),
+        run_link=fields.get("run_link", ""),
+        status=fields.get("status", model_versions.READY),
+        status_message=fields.get("status_message"),
+        tags=texts(fields.get("tags")),
         model_id=logged.group(1) if logged else None,
     )
 
@@ -160,22 +161,22 @@ def _create(workspace: str, name: str, want: Content) -> None:
 
 def _complete(workspace: str, name: str, want: Content) -> None:
     """Adds what the table's model lacks; times come last, because writes move them."""
-    read = registered_models.get(workspace, name)
-    present = {one.version.version: one for one in model_versions.all_of(read)}
+    stored = registered_models.get(workspace, name)
+    present = {one.version.version: one for one in model_versions.all_of(stored)}
     for version, content in want["versions"].items():
         if version not in present:
             _add(workspace, name, version, content)
         elif _content(present[version].version) != content:
             _change(workspace, name, version, content)
-    read = registered_models.get(workspace, name)
-    tags = {key: text for key, text in want["tags"].items() if read.model.tags.get(key) != text}
+    stored = registered_models.get(workspace, name)
+    tags = {key: text for key, text in want["tags"].items() if stored.model.tags.get(key) != text}
     if tags:
-        registered_models.write(read, {"tags": tags}, ())
+        registered_models.write(stored, {"tags": tags}, ())
     for alias, version in want["aliases"].items():
-        if read.model.aliases.get(alias) != version:
-            registered_models.set_alias(read, alias, version, [], announced=False)
+        if stored.model.aliases.get(alias) != version:
+            registered_models.set_alias(stored, alias, version, [], announced=False)
     put(
-        read.document.key,
+        stored.document.key,
         {
             "description": string(want["description"]),
             "creation_time": number(want["creation_timestamp"]),
@@ -186,14 +187,14 @@ def _complete(workspace: str, name: str, want: Content) -> None:
 
 def _add(workspace: str, name: str, version: int, content: Content) -> None:
     """A version under its own number, which may leave a gap behind the last one."""
-    read = registered_models.get(workspace, name)
-    if version <= read.last_version:
+    stored = registered_models.get(workspace, name)
+    if version <= stored.last_version:
         raise errors.ResourceConflict(
             f"Model {name!r} has given the number {version} to another version, now deleted."
         )
     absent = dict.fromkeys(("description", "user_id", "run_id", "status_message"))
     made = ModelVersion(**{**absent, **content, "name": name, "version": version})
-    operations = model_versions.creation(read, made, new_ulid())
+    operations = model_versions.creation(stored, made, new_ulid())
     for operation in operations:
         if isinstance(operation, Put):
             operation.item.pop(announcement.ATTRIBUTE, None)
@@ -201,17 +202,17 @@ def _add(workspace: str, name: str, version: int, content: Content) -> None:
 
 
 def _change(workspace: str, name: str, version: int, content: Content) -> None:
-    read = model_versions.get(workspace, name, version)
-    if read.version.current_stage != content["current_stage"]:
-        read = model_stages.transition(read, content["current_stage"], archive_existing=False)
+    stored = model_versions.get(workspace, name, version)
+    if stored.version.current_stage != content["current_stage"]:
+        stored = model_stages.transition(stored, content["current_stage"], archive_existing=False)
     tags = {
-        key: text for key, text in content["tags"].items() if read.version.tags.get(key) != text
+        key: text for key, text in content["tags"].items() if stored.version.tags.get(key) != text
     }
     if tags:
-        model_versions.write(read, {"tags": tags}, ())
+        model_versions.write(stored, {"tags": tags}, ())
     attributes: Raw = {
         "creation_time": number(content["creation_timestamp"]),
         "last_update_time": number(content["last_updated_timestamp"]),
     }
     attributes.update({field: string(content[field]) for field in _TEXTS if field in content})
-    put(read.document.key, attributes)
+    put(stored.document.key, attributes)

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 Json = dict[str, Any]
 

@@ -7,13 +7,15 @@ from typing import Any
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw, number, string
-from mlcore.entities import ACTIVE, Metric, Run
+from mlcore.entities.metrics import Metric
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import ACTIVE
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import datasets, history, runs
 from mlcore.repos.runs.points import pack
-from mlcore.repos.runs.runs import Record
+from mlcore.repos.runs.runs import StoredRun
 from mlcore.search.fields import DATASET_CONTEXT_TAG
 from operate.transfer.experiments import put
 from operate.transfer.item import Content, Item
@@ -68,7 +70,7 @@ def item(source: Source, run_id: str) -> Item:
     )
 
 
-def _find(run_id: str, workspace: str) -> Record | None:
+def _find(run_id: str, workspace: str) -> StoredRun | None:
     try:
         return runs.load(run_id, workspace)
     except errors.ResourceDoesNotExist:
@@ -106,19 +108,19 @@ def _write_datasets(run: Run) -> None:
 
 def _update(run: Run, workspace: str) -> None:
     """A run that went on, on the server, since it was brought over. Nothing is taken away."""
-    read = runs.load(run.run_id, workspace)
-    if read.stage != ACTIVE:
-        runs.set_stage(read, ACTIVE)
-        read = runs.load(run.run_id, workspace)
+    stored = runs.load(run.run_id, workspace)
+    if stored.stage != ACTIVE:
+        runs.set_stage(stored, ACTIVE)
+        stored = runs.load(run.run_id, workspace)
 
-    def decide(current: Record) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+    def decide(current: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         changed = {}
         for name, wanted in run_children.texts(run).items():
             present = current.document.texts(name)
             changed[name] = {key: text for key, text in wanted.items() if present.get(key) != text}
         return changed, ()
 
-    runs.write(read, decide)
+    runs.write(stored, decide)
     attributes: Raw = {
         "status": string(run.status),
         "user_id": string(run.user_id),
@@ -127,6 +129,6 @@ def _update(run: Run, workspace: str) -> None:
     }
     if run.end_time is not None:
         attributes["end_time"] = number(run.end_time)
-    put(keys.run(read.experiment.experiment_id, run.run_id), attributes)
+    put(keys.run(stored.experiment.experiment_id, run.run_id), attributes)
     if run.lifecycle_stage != ACTIVE:
         runs.set_stage(runs.load(run.run_id, workspace), run.lifecycle_stage)

@@ -6,19 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import urlparse
 
-from mlcore.entities import (
-    ACTIVE,
-    Dataset,
-    DatasetInput,
-    Experiment,
-    LoggedModel,
-    Metric,
-    ModelMetric,
-    ModelOutput,
-    Run,
-    Tag,
-    stored_value,
-)
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
+from mlcore.entities.metrics import Metric, stored_value
+from mlcore.entities.runs import Dataset, DatasetInput, ModelOutput, Run
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.tags import Tag
 from mlcore.repos.runs import history
 from operate.transfer.rest import Json, Server, SourceFailed
 
@@ -91,8 +84,8 @@ class Source:
             yield info.get("run_id") or info["run_uuid"], info.get("artifact_uri", "")
 
     def run(self, run_id: str) -> Run:
-        told = self.server.get(f"{API}/runs/get", run_id=run_id)["run"]
-        info, data = told["info"], told.get("data", {})
+        fields = self.server.get(f"{API}/runs/get", run_id=run_id)["run"]
+        info, data = fields["info"], fields.get("data", {})
         tags = texts(data.get("tags"))
         return Run(
             run_id=run_id,
@@ -108,46 +101,46 @@ class Source:
             params=texts(data.get("params")),
             tags=tags,
             dataset_inputs=tuple(
-                map(_dataset_input, told.get("inputs", {}).get("dataset_inputs", ()))
+                map(_dataset_input, fields.get("inputs", {}).get("dataset_inputs", ()))
             ),
             model_inputs=tuple(
-                one["model_id"] for one in told.get("inputs", {}).get("model_inputs", ())
+                one["model_id"] for one in fields.get("inputs", {}).get("model_inputs", ())
             ),
             model_outputs=tuple(
                 ModelOutput(one["model_id"], int(one.get("step", 0)))
-                for one in told.get("outputs", {}).get("model_outputs", ())
+                for one in fields.get("outputs", {}).get("model_outputs", ())
             ),
         )
 
     def history(self, run_id: str, key: str) -> list[Metric]:
         """Every distinct point in the order in which MLflow's server answers them."""
         path = f"{API}/metrics/get-history"
-        told = {"run_id": run_id, "metric_key": key}
+        fields = {"run_id": run_id, "metric_key": key}
         try:
-            points = list(self.server.pages("GET", path, "metrics", **told, max_results=POINTS))
+            points = list(self.server.pages("GET", path, "metrics", **fields, max_results=POINTS))
         except SourceFailed as failed:
             if failed.status != 400:
                 raise
-            points = self.server.get(path, **told).get("metrics", [])  # it knows no pages
+            points = self.server.get(path, **fields).get("metrics", [])  # it knows no pages
         return history.distinct(_metric(key, one) for one in points)
 
     def logged_models(self, experiment_id: str) -> Iterator[LoggedModel]:
         """Those of active stage: no server tells the others. None of a server before 3.0."""
         try:
-            for told in self.server.pages(
+            for fields in self.server.pages(
                 "POST",
                 f"{API}/logged-models/search",
                 "models",
                 experiment_ids=[experiment_id],
                 max_results=50,
             ):
-                yield self._logged_model(told)
+                yield self._logged_model(fields)
         except SourceFailed as failed:
             if not failed.unknown:
                 raise
 
-    def _logged_model(self, told: Json) -> LoggedModel:
-        info, data = told["info"], told.get("data", {})
+    def _logged_model(self, fields: Json) -> LoggedModel:
+        info, data = fields["info"], fields.get("data", {})
         return LoggedModel(
             model_id=info["model_id"],
             experiment_id=self.target_of(info["experiment_id"]),
@@ -173,29 +166,29 @@ class Source:
         )
 
 
-def _experiment(told: Json, workspace: str) -> Experiment:
-    created = int(told.get("creation_time", 0))
+def _experiment(fields: Json, workspace: str) -> Experiment:
+    created = int(fields.get("creation_time", 0))
     return Experiment(
-        experiment_id=told["experiment_id"],
-        name=told["name"],
-        artifact_location=moved(told.get("artifact_location", "")),
-        lifecycle_stage=told.get("lifecycle_stage", ACTIVE),
+        experiment_id=fields["experiment_id"],
+        name=fields["name"],
+        artifact_location=moved(fields.get("artifact_location", "")),
+        lifecycle_stage=fields.get("lifecycle_stage", ACTIVE),
         creation_time=created,
-        last_update_time=int(told.get("last_update_time", created)),
-        tags=texts(told.get("tags")),
+        last_update_time=int(fields.get("last_update_time", created)),
+        tags=texts(fields.get("tags")),
         workspace=workspace,
     )
 
 
-def _metric(key: str, told: Json) -> Metric:
-    value: Any = told.get("value", 0)
+def _metric(key: str, fields: Json) -> Metric:
+    value: Any = fields.get("value", 0)
     return Metric(
-        key, stored_value(float(value)), int(told.get("timestamp", 0)), int(told.get("step", 0))
+        key, stored_value(float(value)), int(fields.get("timestamp", 0)), int(fields.get("step", 0))
     )
 
 
-def _dataset_input(told: Json) -> DatasetInput:
-    dataset = told["dataset"]
+def _dataset_input(fields: Json) -> DatasetInput:
+    dataset = fields["dataset"]
     return DatasetInput(
         Dataset(
             dataset["name"],
@@ -205,5 +198,5 @@ def _dataset_input(told: Json) -> DatasetInput:
             dataset.get("schema"),
             dataset.get("profile"),
         ),
-        tuple(Tag(tag["key"], tag.get("value", "")) for tag in told.get("tags", ())),
+        tuple(Tag(tag["key"], tag.get("value", "")) for tag in fields.get("tags", ())),
     )

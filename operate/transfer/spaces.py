@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mlcore import errors
-from mlcore.entities import Workspace
-from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.repos.workspaces import workspaces
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
@@ -28,19 +27,19 @@ def listed(server: Server) -> list[Json]:
     return found
 
 
-def items(told: list[Json]) -> Iterator[Item]:
+def items(entries: list[Json]) -> Iterator[Item]:
     """The default one is there without being made."""
-    for one in told:
+    for one in entries:
         if one["name"] != DEFAULT_WORKSPACE:
             yield _item(one)
 
 
-def _item(told: Json) -> Item:
-    archival = told.get("trace_archival_config", {})
+def _item(fields: Json) -> Item:
+    archival = fields.get("trace_archival_config", {})
     workspace = Workspace(
-        told["name"],
-        told.get("description"),
-        told.get("default_artifact_root"),
+        fields["name"],
+        fields.get("description"),
+        fields.get("default_artifact_root"),
         archival.get("location"),
         archival.get("retention"),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.entities import ACTIVE
+from mlcore.entities.stages import ACTIVE
 from mlcore.repos.experiments import experiments
 from mlcore.repos.registry import registered_models
 
@@ -34,8 +34,8 @@ def trace_ids(experiment_id: str) -> Iterator[str]:
 
 def registered_model_names(workspace: str) -> Iterator[str]:
     places = [place for _, place in registered_models.listed(workspace)]
-    for read in registered_models.find_many(places):
-        yield read.model.name
+    for stored in registered_models.find_many(places):
+        yield stored.model.name
 
 
 def _of(experiment_id: str, index: str, prefix: str, attribute: str) -> Iterator[str]:

@@ -6,21 +6,21 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from mlcore.entities import Assessment, Trace
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
-from mlcore.repos.traces.traces import Change, Info, Record
+from mlcore.repos.traces.traces import Change, Info, StoredTrace
+from mlcore.wire.times import parse_duration, parse_point
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 from operate.transfer.source import API, Source, moved, texts
-from traces import facts, spans
 from traces.assessments import SOURCE_RUN
-from traces.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
-from traces.spans import Stored
-from traces.state import Given
-from traces.times import parse_duration, parse_point
+from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from traces.ingest import facts, spans
+from traces.ingest.spans import StoredSpan
+from traces.ingest.state import Report
 
 V3: Final = "api/3.0/mlflow/traces"
 KINDS: Final = ("feedback", "expectation", "issue")
@@ -31,10 +31,10 @@ def listed(source: Source, experiment_id: str) -> Iterator[Trace]:
     server = source.server
     location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
     try:
-        for told in server.pages(
+        for fields in server.pages(
             "POST", f"{V3}/search", "traces", locations=[location], max_results=100
         ):
-            yield _trace(source, told)
+            yield _trace(source, fields)
     except SourceFailed as failed:
         if not failed.unknown:
             raise
@@ -43,10 +43,10 @@ def listed(source: Source, experiment_id: str) -> Iterator[Trace]:
 
 def _listed_by_version_2(source: Source, experiment_id: str) -> Iterator[Trace]:
     try:
-        for told in source.server.pages(
+        for fields in source.server.pages(
             "GET", f"{API}/traces", "traces", experiment_ids=experiment_id, max_results=100
         ):
-            yield _trace_of_version_2(source, told)
+            yield _trace_of_version_2(source, fields)
     except SourceFailed as failed:
         if not failed.unknown:
             raise
@@ -62,11 +62,11 @@ def item(source: Source, trace: Trace) -> Item:
         return _content(trace, _spans(source.server, trace))
 
     def have() -> Content | None:
-        read = traces.find(trace.trace_id, source.workspace)
-        return None if read is None else _content(traces.entity(read), _kept(read))
+        stored = traces.find(trace.trace_id, source.workspace)
+        return None if stored is None else _content(traces.entity(stored), _kept(stored))
 
-    def write(want: Content, found: Content | None) -> None:
-        known = (found or {}).get("spans", {})
+    def write(want: Content, rows: Content | None) -> None:
+        known = (rows or {}).get("spans", {})
         new = [one for span_id, one in want["spans"].items() if known.get(span_id) != one]
         packs = (
             span_packs.packs_of(
@@ -75,11 +75,11 @@ def item(source: Source, trace: Trace) -> Item:
             if new
             else []
         )
-        read = traces.find(trace.trace_id, source.workspace)
-        if read is None:
+        stored = traces.find(trace.trace_id, source.workspace)
+        if stored is None:
             _create(trace, list(want["spans"].values()), packs)
         else:
-            _update(read, trace, packs)
+            _update(stored, trace, packs)
 
     return Item(
         "trace",
@@ -92,32 +92,32 @@ def item(source: Source, trace: Trace) -> Item:
     )
 
 
-def _content(trace: Trace, found: Sequence[Stored]) -> Content:
+def _content(trace: Trace, spans: Sequence[StoredSpan]) -> Content:
     fields: dict[str, Any] = trace._asdict()
     del fields["prompts"]  # no server tells them
     fields["assessments"] = {one.assessment_id: one._asdict() for one in trace.assessments}
-    fields["spans"] = {one["span_id"]: one for one in found}
+    fields["spans"] = {one["span_id"]: one for one in spans}
     return fields
 
 
-def _spans(server: Server, trace: Trace) -> list[Stored]:
+def _spans(server: Server, trace: Trace) -> list[StoredSpan]:
     """The spans that the server's table holds; others are in a file of the trace."""
     if trace.tags.get(SPANS_LOCATION_TAG) != IN_STORE:
         return []
-    told = server.text("ajax-api/2.0/mlflow/get-trace-artifact", request_id=trace.trace_id)
-    found: list[Stored] = json.loads(told)["spans"]
-    return found
+    fields = server.text("ajax-api/2.0/mlflow/get-trace-artifact", request_id=trace.trace_id)
+    spans: list[StoredSpan] = json.loads(fields)["spans"]
+    return spans
 
 
-def _kept(read: Record) -> list[Stored]:
-    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
+def _kept(trace: StoredTrace) -> list[StoredSpan]:
+    owner = Owner(trace.experiment.workspace, trace.experiment.experiment_id, trace.trace_id)
     return [json.loads(line) for _, line in span_packs.read(owner)]
 
 
-def _info(trace: Trace, found: Sequence[Stored], first_pack: str | None) -> Info:
+def _info(trace: Trace, spans: Sequence[StoredSpan], first_pack: str | None) -> Info:
     """All that is shown of the trace was told by the server, so nothing follows from its spans
     unless more of them come."""
-    given = Given(
+    given = Report(
         trace.request_time,
         trace.execution_duration,
         trace.state,
@@ -125,12 +125,12 @@ def _info(trace: Trace, found: Sequence[Stored], first_pack: str | None) -> Info
         trace.request_preview,
         trace.response_preview,
     )
-    told = None
-    if found:
-        made = facts.of_spans((one, {}) for one in found)
+    fields = None
+    if spans:
+        made = facts.of_spans((one, {}) for one in spans)
         hidden = {*made.tag_texts(), *made.metadata_texts()}
-        told = made._replace(masked=tuple(sorted(hidden))).text
-    return Info(*given, given=given.text, facts=told, first_pack=first_pack)
+        fields = made._replace(masked=tuple(sorted(hidden))).text
+    return Info(*given, given=given.text, facts=fields, first_pack=first_pack)
 
 
 def _maps(trace: Trace) -> dict[str, Mapping[str, str]]:
@@ -138,7 +138,7 @@ def _maps(trace: Trace) -> dict[str, Mapping[str, str]]:
     return {"tags": trace.tags, "trace_metadata": trace.trace_metadata, "assessments": assessed}
 
 
-def _create(trace: Trace, found: Sequence[Stored], packs: Sequence[Pack]) -> None:
+def _create(trace: Trace, spans: Sequence[StoredSpan], packs: Sequence[Pack]) -> None:
     """The trace appears with its first spans, after all others."""
     experiment = experiments.get(trace.experiment_id).experiment
     owner = Owner(experiment.workspace, trace.experiment_id, trace.trace_id)
@@ -146,21 +146,21 @@ def _create(trace: Trace, found: Sequence[Stored], packs: Sequence[Pack]) -> Non
     traces.create(
         trace.trace_id,
         experiment,
-        _info(trace, found, packs[0].suffix if packs else None),
+        _info(trace, spans, packs[0].suffix if packs else None),
         _maps(trace),
         [span_packs.first_item(owner, pack) for pack in packs[:1]],
     )
 
 
-def _update(read: Record, trace: Trace, packs: list[Pack]) -> None:
-    owner = Owner(read.experiment.workspace, read.experiment.experiment_id, read.trace_id)
-    first = read.info.first_pack
+def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
+    owner = Owner(stored.experiment.workspace, stored.experiment.experiment_id, stored.trace_id)
+    first = stored.info.first_pack
     if packs and first is None and span_packs.put_first(owner, packs[0]):
         first = packs[0].suffix
     span_packs.put(owner, [pack for pack in packs if pack.suffix != first])
-    kept = _kept(read)
+    kept = _kept(stored)
 
-    def decide(current: Record) -> Change:
+    def decide(current: StoredTrace) -> Change:
         sets = {
             name: {
                 key: text
@@ -171,45 +171,45 @@ def _update(read: Record, trace: Trace, packs: list[Pack]) -> None:
         }
         return Change(_info(trace, kept, current.info.first_pack or first), sets)
 
-    traces.write(read, decide)
+    traces.write(stored, decide)
 
 
-def _trace(source: Source, told: Json) -> Trace:
-    where = told.get("trace_location", {}).get("mlflow_experiment", {}).get("experiment_id", "")
-    duration = told.get("execution_duration")
+def _trace(source: Source, fields: Json) -> Trace:
+    where = fields.get("trace_location", {}).get("mlflow_experiment", {}).get("experiment_id", "")
+    duration = fields.get("execution_duration")
     return Trace(
-        trace_id=told["trace_id"],
+        trace_id=fields["trace_id"],
         experiment_id=source.target_of(where),
-        request_time=parse_point(told["request_time"], "request_time"),
+        request_time=parse_point(fields["request_time"], "request_time"),
         execution_duration=(
             None if duration is None else parse_duration(duration, "execution_duration")
         ),
-        state=told.get("state", "STATE_UNSPECIFIED"),
-        client_request_id=told.get("client_request_id"),
-        request_preview=told.get("request_preview"),
-        response_preview=told.get("response_preview"),
-        trace_metadata=dict(told.get("trace_metadata", {})),
-        tags=_located(told.get("tags", {})),
+        state=fields.get("state", "STATE_UNSPECIFIED"),
+        client_request_id=fields.get("client_request_id"),
+        request_preview=fields.get("request_preview"),
+        response_preview=fields.get("response_preview"),
+        trace_metadata=dict(fields.get("trace_metadata", {})),
+        tags=_located(fields.get("tags", {})),
         assessments=tuple(
-            _assessment(told["trace_id"], one) for one in told.get("assessments", ())
+            _assessment(fields["trace_id"], one) for one in fields.get("assessments", ())
         ),
     )
 
 
-def _trace_of_version_2(source: Source, told: Json) -> Trace:
-    status = told.get("status", "")
-    duration = told.get("execution_time_ms")
+def _trace_of_version_2(source: Source, fields: Json) -> Trace:
+    status = fields.get("status", "")
+    duration = fields.get("execution_time_ms")
     return Trace(
-        trace_id=told["request_id"],
-        experiment_id=source.target_of(told["experiment_id"]),
-        request_time=int(told.get("timestamp_ms", 0)),
+        trace_id=fields["request_id"],
+        experiment_id=source.target_of(fields["experiment_id"]),
+        request_time=int(fields.get("timestamp_ms", 0)),
         execution_duration=None if duration is None else int(duration),
         state="STATE_UNSPECIFIED" if status in ("", "TRACE_STATUS_UNSPECIFIED") else status,
         client_request_id=None,
         request_preview=None,
         response_preview=None,
-        trace_metadata=texts(told.get("request_metadata")),
-        tags=_located(texts(told.get("tags"))),
+        trace_metadata=texts(fields.get("request_metadata")),
+        tags=_located(texts(fields.get("tags"))),
     )
 
 
@@ -220,9 +220,9 @@ def _located(tags: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def _assessment(trace_id: str, told: Json) -> Assessment:
-    kind = next((name for name in KINDS if name in told), "feedback")
-    value, error = told.get(kind, {}), None
+def _assessment(trace_id: str, fields: Json) -> Assessment:
+    kind = next((name for name in KINDS if name in fields), "feedback")
+    value, error = fields.get(kind, {}), None
     if kind == "feedback":
         failed = value.get("error")
         names = ("error_code", "error_message", "stack_trace")
@@ -231,23 +231,23 @@ def _assessment(trace_id: str, told: Json) -> Assessment:
     elif kind == "expectation":
         serialized = value.get("serialized_value")
         value = json.loads(serialized["value"]) if serialized else value.get("value")
-    metadata = told.get("metadata") or None
-    source = told.get("source", {})
+    metadata = fields.get("metadata") or None
+    source = fields.get("source", {})
     return Assessment(
-        assessment_id=told["assessment_id"],
+        assessment_id=fields["assessment_id"],
         trace_id=trace_id,
-        name=told.get("assessment_name", ""),
+        name=fields.get("assessment_name", ""),
         kind=kind,
         value=value,
         error=error,
         source_type=source.get("source_type", "SOURCE_TYPE_UNSPECIFIED"),
         source_id=source.get("source_id"),
-        create_time=parse_point(told["create_time"], "create_time"),
-        last_update_time=parse_point(told["last_update_time"], "last_update_time"),
+        create_time=parse_point(fields["create_time"], "create_time"),
+        last_update_time=parse_point(fields["last_update_time"], "last_update_time"),
         run_id=metadata.get(SOURCE_RUN) if metadata else None,
-        span_id=told.get("span_id"),
-        rationale=told.get("rationale"),
+        span_id=fields.get("span_id"),
+        rationale=fields.get("rationale"),
         metadata=metadata,
-        overrides=told.get("overrides"),
-        valid=told.get("valid", True),
+        overrides=fields.get("overrides"),
+        valid=fields.get("valid", True),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mlcore.entities.webhooks import ACTIONS, DISABLED, EventName, Webhook
 from mlcore.repos import webhooks
-from mlcore.webhooks.webhook import ACTIONS, DISABLED, EventName, Webhook
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 from operate.transfer.source import API
@@ -21,20 +21,20 @@ def items(server: Server) -> Iterator[Item]:
             raise
 
 
-def _item(workspace: str, told: Json) -> Item:
-    events = (EventName(one["entity"].lower(), one["action"].lower()) for one in told["events"])
+def _item(workspace: str, fields: Json) -> Item:
+    events = (EventName(one["entity"].lower(), one["action"].lower()) for one in fields["events"])
     webhook = Webhook(
-        webhook_id=told["webhook_id"],
+        webhook_id=fields["webhook_id"],
         workspace=workspace,
-        name=told["name"],
-        url=told["url"],
+        name=fields["name"],
+        url=fields["url"],
         events=tuple(sorted(one for one in events if one.action in ACTIONS.get(one.entity, ()))),
         # Both servers would call; and without its secret no delivery is signed.
         status=DISABLED,
-        description=told.get("description", ""),
+        description=fields.get("description", ""),
         sealed_secret="",
-        creation_time=int(told["creation_timestamp"]),
-        last_update_time=int(told["last_updated_timestamp"]),
+        creation_time=int(fields["creation_timestamp"]),
+        last_update_time=int(fields["last_updated_timestamp"]),
     )
 
     def have() -> Content | None:

@@ -6,7 +6,8 @@ import pytest
 
 from mlcore.db import keys
 from mlcore.db.keys import PATTERNS
-from mlcore.ids import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, DEFAULT_WORKSPACE
+from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from tests.arch import grants, project, rights
 from tests.arch.grants import BASIC, IAM, OIDC, ROLES, statements
 from tests.arch.rights import Right
@@ -93,6 +94,6 @@ def test_what_is_read_of_code_is_what_python_runs() -> None:
     """Through imports inside functions, objects that keep a module, and policies of routes."""
     assert ("dynamodb:UpdateItem", "Table") in rights.of("authorizer", "authorizer.oidc")
     assert ("dynamodb:PutItem", "Table") not in rights.of("authorizer", "authorizer.oidc")
-    assert rights.of("server", rights.SIGNERS) == {("dynamodb:GetItem", "Table")}
+    assert rights.of("server_info", rights.SIGNERS) == {("dynamodb:GetItem", "Table")}
     assert ("dynamodb:Query", "Table/index/LSI5") in rights.of("logged_models")
     assert ("dynamodb:Query", "Table/index/LSI5") not in rights.of("runs")

@@ -22,6 +22,15 @@ ROUTER = Router(RouteDefinition(key, function) for key, function in project.rout
 TABLE = project.resources("AWS::DynamoDB::Table")["Table"]
 
 
+FOLDERS = {
+    f"{name}Function": folder
+    for name, folder in re.findall(
+        r"^FOLDER_OF_(\w+) := (\w+)$", (project.FUNCTIONS / "Makefile").read_text(), re.MULTILINE
+    )
+}
+"""Of renamed folders: the logical id stays, so that what is deployed is updated in place."""
+
+
 def _schema(keys: list[dict[str, str]]) -> dict[str, str]:
     return {key["KeyType"]: key["AttributeName"] for key in keys}
 
@@ -146,7 +155,8 @@ def test_every_function_has_a_role_and_a_log_group_with_retention() -> None:
         assert function["Role"] == {"Fn::GetAtt": [f"{noun}Role", "Arn"]}
         assert function["LoggingConfig"]["LogGroup"] == {"Ref": f"{noun}LogGroup"}
         assert "RetentionInDays" in groups[f"{noun}LogGroup"]
-        folder = re.sub(r"(?<!^)(?=[A-Z])", "_", noun).lower()
+        folder = FOLDERS.get(name) or re.sub(r"(?<!^)(?=[A-Z])", "_", noun).lower()
+        assert function["Handler"] == f"{folder}.app.handler"
         assert (project.FUNCTIONS / folder / "app.py").is_file()
 
 
@@ -291,7 +301,7 @@ def test_each_rpc_has_a_route_of_its_own_function(domain: str, method: str, path
 
 
 def test_other_paths_end_in_the_catch_all() -> None:
-    assert project.routes()["$default"] == "server"
+    assert project.routes()["$default"] == "server_info"
 
 
 def test_no_rpc_is_listed_twice() -> None:

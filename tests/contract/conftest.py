@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from experiments import attempts
 from mlcore.db.client import client as product_client
-from mlcore.entities import Workspace
+from mlcore.entities.workspaces import Workspace
 from mlcore.observability import logger
 from mlcore.repos import text_index
 from mlcore.repos.logged_models import logged_models

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import indexer.app
 from file_remover import app as remover
 from mlcore.artifacts.folder import Folder
-from mlcore.entities import ACTIVE, Experiment
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE
 from mlcore.ids import new_ulid
 from mlcore.repos.experiments import experiments
 from mlcore.repos.removal import garbage

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import server.app
+import server_info.app
 from local.cloudformation import Resolver, load
 from mlcore.http import lambda_handler
 from mlcore.http.gate import REFUSED
@@ -52,7 +52,7 @@ def edge() -> EdgeFunction:
 def origin(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Asks a function for a path as CloudFront and API Gateway do; the authorizer knows nobody."""
     monkeypatch.setenv(AUTHENTICATION, "basic")
-    handler = lambda_handler(server.app.RPCS, server.app.PLAIN_ROUTES)
+    handler = lambda_handler(server_info.app.RPCS, server_info.app.PLAIN_ROUTES)
 
     def ask(path: str, headers: dict[str, str]) -> dict[str, Any]:
         event = {

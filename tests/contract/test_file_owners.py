@@ -17,7 +17,7 @@ from mlcore import artifacts as port
 from mlcore import queues
 from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.paths import covers
-from mlcore.entities import Workspace
+from mlcore.entities.workspaces import Workspace
 from mlcore.repos.files import former_locations, locations
 from mlcore.repos.removal import garbage
 from mlcore.repos.workspaces import workspaces as repo

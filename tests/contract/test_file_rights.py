@@ -16,11 +16,12 @@ import traces.app
 from mlcore import artifacts as port
 from mlcore.artifacts.folder import Folder
 from mlcore.auth.permissions import EXPERIMENT, Grant
-from mlcore.entities import ACTIVE, Experiment
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.users import User
 from mlcore.http import lambda_handler
 from mlcore.repos.experiments import experiments
 from mlcore.repos.users import grants, users
-from mlcore.repos.users.users import User
 from mlcore.settings import AUTHENTICATION
 from tests.contract.api import Answer
 from tests.contract.conftest import Store

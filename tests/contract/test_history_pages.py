@@ -19,7 +19,7 @@ from mlcore import paging
 from mlcore.db import keys
 from mlcore.db.keys import Key
 from mlcore.db.table import Table, table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.repos.runs import history, history_pages, point_places
 from mlcore.repos.runs import points as encoded
 from mlcore.repos.runs.point_places import Order

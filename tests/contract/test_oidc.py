@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from authorizer import oidc, signing_keys
 from mlcore.auth.permissions import Grant
+from mlcore.entities.users import User
 from mlcore.repos.users import grants, users
-from mlcore.repos.users.users import User
 from tests import issuer as issuers
 from tests.contract.conftest import Store
 from tests.issuer import Issuer

@@ -8,10 +8,10 @@ import itertools
 import pytest
 
 from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant
+from mlcore.entities.users import User
 from mlcore.repos.experiments import experiments
 from mlcore.repos.registry import registered_models
 from mlcore.repos.users import grants, users
-from mlcore.repos.users.users import User
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.logins import Logins, named

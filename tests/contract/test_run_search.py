@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlcore.entities import Run
+from mlcore.entities.runs import Run
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import runs

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from indexer import rebuild, unfinished
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
 from mlcore.repos import document
 from mlcore.repos.runs import history, points, runs

@@ -12,8 +12,8 @@ import authorizer.app
 from mlcore.auth import passwords
 from mlcore.auth.passwords import hash_password
 from mlcore.auth.permissions import Grant
+from mlcore.entities.users import HeldGrant
 from mlcore.repos.users import grants, roles, users
-from mlcore.repos.users.users import HeldGrant
 from tests.contract.api import Answer, Api
 from tests.contract.conftest import Store
 from tests.contract.logins import ADMIN, Logins, named, signed

@@ -8,13 +8,13 @@ import pytest
 
 import indexer.app
 from mlcore import queues
-from mlcore.entities import Workspace
+from mlcore.entities.webhooks import ACTIONS, ACTIVE, EventName, Webhook
+from mlcore.entities.workspaces import Workspace
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import webhooks
 from mlcore.repos.workspaces import workspaces
 from mlcore.webhooks import message
 from mlcore.webhooks.message import DeliveryMessage
-from mlcore.webhooks.webhook import ACTIONS, ACTIVE, EventName, Webhook
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.streams import following

@@ -20,7 +20,7 @@ import webhooks.app
 import workspaces.app
 from mlcore import artifacts as port
 from mlcore.artifacts.folder import Folder
-from mlcore.entities import Workspace
+from mlcore.entities.workspaces import Workspace
 from mlcore.repos.workspaces import workspaces as repo
 from mlcore.webhooks.settings import webhook_settings
 from tests.contract.conftest import Store, enable_workspaces

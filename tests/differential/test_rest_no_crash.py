@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 DOMAINS = (
     *("experiments", "runs", "registry", "logged_models", "traces", "webhooks"),
-    *("artifacts", "evaluation", "ui", "server", "workspaces"),
+    *("artifacts", "evaluation", "ui", "server_info", "workspaces"),
 )
 RPCS: list[Rpc] = [
     rpc

@@ -11,7 +11,7 @@ from evaluation import app as evaluation
 from experiments import app as experiments
 from logged_models import app as logged_models
 from runs import app as runs
-from server import app as server
+from server_info import app as server_info
 from webhooks import app as webhooks
 
 with warnings.catch_warnings():
@@ -48,7 +48,7 @@ def test_same_methods_and_paths() -> None:
     }
     ours = [
         (rpc.method, prefix + re.sub(r"\{\w+\}", "{}", rpc.path))
-        for domain in (experiments, runs, webhooks, logged_models, server, evaluation)
+        for domain in (experiments, runs, webhooks, logged_models, server_info, evaluation)
         for rpc in domain.RPCS
         for prefix in (("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"))
     ]

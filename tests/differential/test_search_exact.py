@@ -163,7 +163,7 @@ def brute_force(
         experiment = experiments.get(experiment_id).experiment
         pk = keys.experiment(experiment_id).pk
         items = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix())
-        every += [runs.outline(runs.record(item, experiment)) for item in items]
+        every += [runs.outline(runs.of_item(item, experiment)) for item in items]
     rows = [run for run in every if run.lifecycle_stage in stages and matches(run)]
     return [run.run_id for run in sorted(rows, key=key)]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mlcore import entities
+from mlcore.entities.experiments import Experiment
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import fields, grammar, match
 from tests.differential import search_samples as samples
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def _fill(store: Any, rng: random.Random) -> tuple[entities.Experiment, ...]:
+def _fill(store: Any, rng: random.Random) -> tuple[Experiment, ...]:
     made = mlflow_entities
     names = [text for text in samples.TEXTS if text.strip() and "\\" not in text]
     experiments = []
@@ -39,7 +39,7 @@ def _fill(store: Any, rng: random.Random) -> tuple[entities.Experiment, ...]:
         experiments.append(store.get_experiment(experiment_id))
     experiments.append(store.get_experiment("0"))
     return tuple(
-        entities.Experiment(
+        Experiment(
             one.experiment_id,
             one.name,
             one.artifact_location,
@@ -53,7 +53,7 @@ def _fill(store: Any, rng: random.Random) -> tuple[entities.Experiment, ...]:
     )
 
 
-def _ours(experiments: tuple[entities.Experiment, ...], made: samples.Made) -> Any:
+def _ours(experiments: tuple[Experiment, ...], made: samples.Made) -> Any:
     try:
         order = grammar.parse_order_by(made.order_by, fields.EXPERIMENT)
         comparisons = grammar.parse_filter(made.filter, fields.EXPERIMENT)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mlcore import entities
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.errors import BadRequest, InvalidParameterValue
 from mlcore.search import logged_models as language
 from tests.differential.stock import COUNT, REFUSED, SEED, answer, mlflow_entities, open_store
@@ -34,7 +34,7 @@ FIELDS = (
 )
 
 
-def _fill(store: Any, rng: random.Random) -> tuple[str, list[entities.LoggedModel]]:
+def _fill(store: Any, rng: random.Random) -> tuple[str, list[LoggedModel]]:
     made = mlflow_entities
     experiment_id = store.create_experiment(f"models {rng.random()}")
     runs = [
@@ -77,8 +77,8 @@ def _fill(store: Any, rng: random.Random) -> tuple[str, list[entities.LoggedMode
     return experiment_id, models
 
 
-def _model(found: Any) -> entities.LoggedModel:
-    return entities.LoggedModel(
+def _model(found: Any) -> LoggedModel:
+    return LoggedModel(
         model_id=found.model_id,
         experiment_id=found.experiment_id,
         name=found.name,
@@ -92,7 +92,7 @@ def _model(found: Any) -> entities.LoggedModel:
         params=dict(found.params),
         tags=dict(found.tags),
         metrics=tuple(
-            entities.ModelMetric(
+            ModelMetric(
                 *(one.key, one.value, one.timestamp, one.step),
                 *(one.run_id, one.dataset_name, one.dataset_digest),
             )
@@ -120,7 +120,7 @@ def _clause(rng: random.Random) -> str:
 
 
 def _ours(
-    models: list[entities.LoggedModel],
+    models: list[LoggedModel],
     text: str,
     datasets: list[dict[str, str]],
     order_by: list[dict[str, Any]],

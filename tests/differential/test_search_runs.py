@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mlcore import entities
+from mlcore.entities.metrics import Metric, stored_value
+from mlcore.entities.runs import Dataset, DatasetInput, Run
+from mlcore.entities.tags import Tag
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import fields, grammar, match
 from tests.differential import search_samples as samples
@@ -23,7 +25,7 @@ POPULATIONS = 6
 RUNS = 25
 
 
-def _fill(store: Any, rng: random.Random) -> tuple[str, tuple[entities.Run, ...]]:
+def _fill(store: Any, rng: random.Random) -> tuple[str, tuple[Run, ...]]:
     made = mlflow_entities
     experiment_id = store.create_experiment(f"population {rng.random()}")
     runs = []
@@ -76,9 +78,9 @@ def _input(rng: random.Random) -> Any:
     return made.DatasetInput(made.Dataset(name, digest, "local", "{}"), tags)
 
 
-def _run(run: Any) -> entities.Run:
+def _run(run: Any) -> Run:
     info, data = run.info, run.data
-    return entities.Run(
+    return Run(
         run_id=info.run_id,
         experiment_id=info.experiment_id,
         run_name=info.run_name,
@@ -89,22 +91,21 @@ def _run(run: Any) -> entities.Run:
         artifact_uri=info.artifact_uri,
         lifecycle_stage=info.lifecycle_stage,
         metrics={
-            key: entities.Metric(key, entities.stored_value(value), 1, 0)
-            for key, value in data.metrics.items()
+            key: Metric(key, stored_value(value), 1, 0) for key, value in data.metrics.items()
         },
         params=dict(data.params),
         tags=dict(data.tags),
         dataset_inputs=tuple(
-            entities.DatasetInput(
-                entities.Dataset(one.dataset.name, one.dataset.digest, "local", "{}"),
-                tuple(entities.Tag(tag.key, tag.value) for tag in one.tags),
+            DatasetInput(
+                Dataset(one.dataset.name, one.dataset.digest, "local", "{}"),
+                tuple(Tag(tag.key, tag.value) for tag in one.tags),
             )
             for one in run.inputs.dataset_inputs
         ),
     )
 
 
-def _ours(runs: tuple[entities.Run, ...], made: samples.Made) -> Any:
+def _ours(runs: tuple[Run, ...], made: samples.Made) -> Any:
     try:
         order = grammar.parse_order_by(made.order_by, fields.RUN)
         test = match.predicate(grammar.parse_filter(made.filter, fields.RUN), fields.RUN)

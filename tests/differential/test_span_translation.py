@@ -14,7 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.traces.test_otlp import written
-from traces import costs, otlp, otlp_protobuf, spans, usage
+from traces.conventions import costs, usage
+from traces.ingest import otlp, otlp_protobuf, spans
 
 mlflow_span = pytest.importorskip("mlflow.entities.span")
 tracing = pytest.importorskip("mlflow.tracing.utils")
@@ -183,7 +184,7 @@ def test_the_same_attributes(attributes: dict[str, Any], events: list[otlp.Event
     except Exception:  # stock answers 500
         theirs = None
     [[read]] = [resource.spans for resource in otlp_protobuf.read(sent.SerializeToString())]
-    stored = spans.stored(read)
+    stored = spans.of_otlp(read)
     costs.complete(stored["attributes"], {})
     assume(theirs is not None)
     assert stored["attributes"] == theirs["attributes"]

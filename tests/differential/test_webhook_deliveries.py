@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
+from mlcore.entities.webhooks import ACTIONS
 from mlcore.webhooks.delivery import signature
-from mlcore.webhooks.webhook import ACTIONS
 from tests.differential.pair import Pair, pair
 from tests.differential.rest import API, Call, post
 from tests.engines import memory_folder

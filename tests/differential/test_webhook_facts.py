@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore.entities.webhooks import ACTIONS, EventName
 from mlcore.webhooks import delivery, examples
 from mlcore.webhooks.addresses import is_public
-from mlcore.webhooks.webhook import ACTIONS, EventName
 
 pytest.importorskip("mlflow")
 with warnings.catch_warnings():

@@ -13,12 +13,12 @@ from mlcore.artifacts.folder import Folder
 from mlcore.auth.passwords import hash_password
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.entities import Run
+from mlcore.entities.runs import Run
+from mlcore.entities.webhooks import ACTIVE, EventName, Webhook
 from mlcore.repos import webhooks
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import runs
 from mlcore.repos.users import users
-from mlcore.webhooks.webhook import ACTIVE, EventName, Webhook
 from tests.engines import ROOT
 from tests.receiver import Receiver
 

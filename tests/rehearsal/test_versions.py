@@ -34,7 +34,7 @@ def test_an_unchanged_deployment_publishes_nothing(stack: Stack) -> None:
 
 def test_one_changed_function_moves_all_together(stack: Stack, tmp_path: Path) -> None:
     before = aliases.published(stack)
-    path = "ServerFunction/server/app.py"
+    path = "ServerFunction/server_info/app.py"
     build = changed(stack.build, tmp_path, path, '"""', '"""Changed. ', 1)
     digests = build / "RevisionLayer" / "functions.sha256"
     digests.write_text(digests.read_text() + "changed\n")

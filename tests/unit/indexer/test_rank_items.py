@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from indexer import derived, index_items, markers, run_items, survey
 from mlcore.db import keys
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs.points import latest_text
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore.entities import LoggedModel, ModelMetric
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.errors import AttributeNotFound, BadRequest, InvalidParameterValue
 from mlcore.search import logged_models as language
 from mlcore.search.logged_models import Dataset, Ids, MadeBy, Named, OrderBy

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from mlcore.entities import Dataset, DatasetInput, Metric, Run, Tag
+from mlcore.entities.metrics import Metric
+from mlcore.entities.runs import Dataset, DatasetInput, Run
+from mlcore.entities.tags import Tag
 from mlcore.search import fields, grammar, match
 
 _INPUTS = (

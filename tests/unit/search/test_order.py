@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore.entities import Experiment, Metric, Run
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.metrics import Metric
+from mlcore.entities.runs import Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import fields, grammar
 from mlcore.search.order import descending, identifier, restore_key, sort_key

@@ -68,7 +68,7 @@ def all_at_once() -> Iterator[None]:
 @settings(max_examples=300, deadline=None)
 def test_it_finds_what_python_finds(flags: str, expression: str, texts: list[str]) -> None:
     test, search = (
-        rlike.found(flags + expression, rlike.Budget()),
+        rlike.test(flags + expression, rlike.Budget()),
         re.compile(flags + expression).search,
     )
     for text in texts:
@@ -91,25 +91,25 @@ def test_it_finds_what_python_finds(flags: str, expression: str, texts: list[str
     ],
 )
 def test_what_takes_python_for_ever_is_answered(expression: str, wanted: bool) -> None:
-    assert rlike.found(expression, rlike.Budget())("a" * 5_000 + "b") is wanted
+    assert rlike.test(expression, rlike.Budget())("a" * 5_000 + "b") is wanted
 
 
 @pytest.mark.parametrize("expression", [r"(a+)+\1b", r"(?>a*)*b", "(a|" + "b|" * 600 + "c)+"])
 def test_what_would_take_too_long_is_refused(expression: str) -> None:
-    assert rlike.found(expression, rlike.Budget())("ac") in (True, False)
+    assert rlike.test(expression, rlike.Budget())("ac") in (True, False)
     with pytest.raises(InvalidParameterValue, match="too long"):
-        rlike.found(expression, rlike.Budget())("a" * 5_000 + "c")
+        rlike.test(expression, rlike.Budget())("a" * 5_000 + "c")
 
 
 def test_what_is_no_expression_matches_nothing() -> None:
     for expression in ("[", "(?P<a", "a{3,1}", "(" * 5_000):
-        assert not rlike.found(expression, rlike.Budget())("a")
+        assert not rlike.test(expression, rlike.Budget())("a")
 
 
 def test_all_texts_of_a_search_share_what_it_may_take() -> None:
     """Whichever engine answers, and however many conditions there are."""
     budget = rlike.Budget()
-    tests = [rlike.found("(a+)+$", budget), rlike.found(r"(a)b\1", budget)]
+    tests = [rlike.test("(a+)+$", budget), rlike.test(r"(a)b\1", budget)]
     spent = []
     for test in tests:
         left = budget.left
@@ -120,4 +120,4 @@ def test_all_texts_of_a_search_share_what_it_may_take() -> None:
     tests[0]("a" * 100 + "b")
     with pytest.raises(InvalidParameterValue, match="so many texts"):
         tests[1]("a" * 100 + "b")
-    assert rlike.found("(a+)+$", rlike.Budget())("a" * 100)
+    assert rlike.test("(a+)+$", rlike.Budget())("a" * 100)

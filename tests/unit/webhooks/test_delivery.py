@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore.entities.webhooks import ACTIONS, EventName
 from mlcore.webhooks import delivery, examples
 from mlcore.webhooks.settings import webhook_settings
-from mlcore.webhooks.webhook import ACTIONS, EventName
 
 
 def test_the_signature_never_changes() -> None:

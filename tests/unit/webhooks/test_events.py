@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from indexer import webhook_events
 from mlcore import queues
-from mlcore.entities import ModelVersion, RegisteredModel
+from mlcore.entities.registry import ModelVersion, RegisteredModel
+from mlcore.entities.webhooks import ACTIVE, DISABLED, EventName, Webhook
 from mlcore.repos import webhooks
 from mlcore.webhooks import announcement, message
 from mlcore.webhooks.message import DeliveryMessage
-from mlcore.webhooks.webhook import ACTIVE, DISABLED, EventName, Webhook
 
 MODEL = RegisteredModel("m#1", "team", 1, 1, "", {}, {}, {})
 PROMPT = MODEL._replace(tags={"mlflow.prompt.is_prompt": "True"})
@@ -112,14 +112,14 @@ def test_a_record_that_comes_again_makes_the_same_messages(monkeypatch: pytest.M
 @given(st.dictionaries(st.text(), st.text() | st.none(), max_size=3), st.integers(0, 2**53))
 def test_messages_are_read_as_they_were_written(data: dict[str, Any], time_ms: int) -> None:
     wanted = DeliveryMessage("w", "h", "d", EventName("prompt", "created"), time_ms, data)
-    assert message.parse(message.written(wanted)) == wanted
+    assert message.parse(message.text(wanted)) == wanted
 
 
 @pytest.mark.parametrize("character", ["x", "é", "\0", "\uffff", "😀"])
 def test_the_largest_item_fits_a_queue(character: str) -> None:
     text = character * (400_000 // len(character.encode()))
     wanted = DeliveryMessage("w", "h", "d", EventName("prompt", "created"), 1, {"value": text})
-    written = message.written(wanted)
+    written = message.text(wanted)
     assert written.isascii()
     assert len(written) < 256 * 1024
     assert message.parse(written) == wanted

@@ -7,10 +7,6 @@ from uuid import uuid4
 
 from ulid import ULID
 
-DEFAULT_WORKSPACE = "default"
-DEFAULT_EXPERIMENT_ID = "0"
-DEFAULT_EXPERIMENT_NAME = "Default"
-
 
 def new_ulid() -> str:
     """A ULID in its canonical form: 26 characters, upper case, ordered by creation time."""

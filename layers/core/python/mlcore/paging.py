@@ -68,14 +68,14 @@ def _digest(query: object) -> str:
     return blake2b(json.dumps(query, sort_keys=True).encode(), digest_size=6).hexdigest()
 
 
-def fitting(found: list[T], weigh: Callable[[T], int]) -> list[T]:
+def fitting(rows: list[T], weigh: Callable[[T], int]) -> list[T]:
     """As many of the first rows as fit a response, one at least."""
     weight = 0
-    for count, row in enumerate(found):
+    for count, row in enumerate(rows):
         weight += weigh(row)
         if weight > RESPONSE_WEIGHT and count:
-            return found[:count]
-    return found
+            return rows[:count]
+    return rows
 
 
 def weight_of(texts: Iterable[str]) -> int:

@@ -7,8 +7,8 @@ import os
 from typing import Final
 from urllib.parse import urlparse
 
-from mlcore.artifacts.paths import DEFAULT_WORKSPACE as DEFAULT
 from mlcore.artifacts.paths import INTERNAL, WORKSPACES, below, safe_path, scoped
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.errors import InvalidParameterValue
 
 PROXIED: Final = ("mlflow-artifacts", "http", "https")
@@ -50,5 +50,5 @@ def root_of(location: str) -> str | None:
 
 def internal(workspace: str, path: str) -> str:
     """The key of something that only the product reads and writes."""
-    root = INTERNAL if workspace == DEFAULT else f"{INTERNAL}/{WORKSPACES}/{workspace}"
+    root = INTERNAL if workspace == DEFAULT_WORKSPACE else f"{INTERNAL}/{WORKSPACES}/{workspace}"
     return f"{root}/{path}"

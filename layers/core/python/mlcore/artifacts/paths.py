@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote, urlparse, urlunparse
 
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.errors import InvalidParameterValue
 
 INTERNAL: Final = ".internal"
@@ -18,7 +19,6 @@ INTERNAL: Final = ".internal"
 WORKSPACES: Final = "workspaces"
 """First segment of the files of all workspaces but the default one."""
 
-DEFAULT_WORKSPACE: Final = "default"
 
 MAX_KEY_BYTES: Final = 1024
 MAX_NAME_BYTES: Final = 255

@@ -76,9 +76,11 @@ def add(measurement: Measurement | None, operation: str, answer: dict[str, Any])
         measurement.largest = max((measurement.largest, *told))
 
 
-def _sizes(told: dict[str, Any]) -> Iterator[tuple[float, str]]:
+def _sizes(metrics: dict[str, Any]) -> Iterator[tuple[float, str]]:
     """Of one item, or of the items of a batch or transaction by table."""
-    for each in [told] if "ItemCollectionKey" in told else chain.from_iterable(told.values()):
+    for each in (
+        [metrics] if "ItemCollectionKey" in metrics else chain.from_iterable(metrics.values())
+    ):
         yield each["SizeEstimateRangeGB"][0], each["ItemCollectionKey"]["PK"]["S"]
 
 

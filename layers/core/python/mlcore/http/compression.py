@@ -16,7 +16,7 @@ would reach the client as a 500, which it repeats for minutes."""
 GZIP_BITS: Final = 16 + zlib.MAX_WBITS
 
 
-def fitted(response: Response, headers: Mapping[str, str]) -> Response:
+def fit(response: Response, headers: Mapping[str, str]) -> Response:
     """The response, compressed if it would not fit otherwise. ``headers`` are the request's.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db import capacity, deadline
-from mlcore.http.compression import fitted
+from mlcore.http.compression import fit
 from mlcore.http.gate import Gate, Refused
 from mlcore.http.request import (
     Event,
@@ -128,7 +128,7 @@ def _call(route: Route, request: Request, gate: Gate) -> Response:
     gate.follow(route, request, message, answer)
     if route.status == 204:
         return Response(204, "", "text/html; charset=utf-8")
-    return fitted(Response(route.status, encode(answer)), request.headers)
+    return fit(Response(route.status, encode(answer)), request.headers)
 
 
 def _no_route(request: Request, methods: Mapping[str, Route]) -> Response:

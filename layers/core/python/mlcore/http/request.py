@@ -14,12 +14,12 @@ from urllib.parse import parse_qsl
 
 from mlcore import errors
 from mlcore.auth.requirements import Reader, everything
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.settings import AUTHENTICATION, IAM, workspaces_enabled
 from mlcore.wire import Message
 from mlcore.wire.message import fields_of
 from mlcore.wire.parameters import Parameters
 
-DEFAULT_WORKSPACE: Final = "default"
 _WORKSPACE_HEADER: Final = "x-mlflow-workspace"
 
 Event = Mapping[str, Any]

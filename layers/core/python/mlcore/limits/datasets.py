@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from mlcore.entities import Dataset, DatasetInput, Tag
+from mlcore.entities.runs import Dataset, DatasetInput
+from mlcore.entities.tags import Tag
 from mlcore.errors import BadRequest, InvalidParameterValue
 from mlcore.limits.text import check_length, check_run_id
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from mlcore.entities import Tag
+from mlcore.entities.tags import Tag
 from mlcore.errors import BadRequest, InvalidParameterValue
 from mlcore.limits.locations import check_location
 from mlcore.limits.text import check_key, check_length

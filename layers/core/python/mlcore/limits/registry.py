@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from mlcore.entities import Tag
+from mlcore.entities.tags import Tag
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.text import check_key, check_length, check_path
 

@@ -7,7 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from mlcore.entities import Metric, Param, Tag
+from mlcore.entities.metrics import Metric
+from mlcore.entities.runs import Param
+from mlcore.entities.tags import Tag
 from mlcore.errors import BadRequest, InvalidParameterValue
 from mlcore.limits.text import MAX_KEY_LENGTH, check_key, check_length, check_run_id, truncated
 from mlcore.wire import invalid_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mlcore.entities import Tag
+from mlcore.entities.tags import Tag
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.text import MAX_KEY_LENGTH, check_key, check_length, truncated
 

@@ -26,10 +26,9 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, Grants, Reader, Requirement, Rung, everything
 from mlcore.db.table import Operation, Put
-from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.entities.users import Profile, Role
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.repos.users import grants, roles, users
-from mlcore.repos.users.roles import Role
-from mlcore.repos.users.users import Profile
 from mlcore.settings import workspaces_enabled
 
 GRANTS_AT_ONCE: Final = 24

@@ -19,11 +19,11 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import Requirement
 from mlcore.limits.registry import version_number
-from mlcore.policies import places
+from mlcore.policies import file_rights
 from mlcore.policies.access import Access, absent
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.registry import may_read_version
-from mlcore.policies.requests import Policy, inherited, named, on_runs
+from mlcore.policies.requests import Policy, inherited, on_runs, subject
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import model_versions
 from mlcore.repos.runs import runs
@@ -59,9 +59,9 @@ def _places(path: str, workspace: str, *, tree: bool) -> list[tuple[str, list[st
     try:
         key = scoped(path, workspace)
     except errors.InvalidParameterValue:
-        own = places.own_place(path)  # another workspace's, which is refused later
+        own = file_rights.own_place(path)  # another workspace's, which is refused later
         return [] if own is None else [(own.experiment_id, own.rest(path))]
-    return [(one.experiment_id, one.rest(key)) for one in places.around(key, tree=tree)]
+    return [(one.experiment_id, one.rest(key)) for one in file_rights.around(key, tree=tree)]
 
 
 def _allows(
@@ -82,7 +82,7 @@ def _kinds(rest: list[str], *, tree: bool) -> tuple[str, ...]:
         return (RUN, TRACE, LOGGED_MODEL) if tree else ()
     if rest[0] in _FOLDERS:
         return (_FOLDERS[rest[0]],)
-    if tree or rest[1:2] == ["artifacts"] or places.RUN_FOLDERS.fullmatch(rest[0]):
+    if tree or rest[1:2] == ["artifacts"] or file_rights.RUN_FOLDERS.fullmatch(rest[0]):
         return (RUN,)
     return ()
 
@@ -115,7 +115,7 @@ def on_run_argument(action: str) -> Policy:
 
 def files_of_runs(access: Access, run_ids: Sequence[str], action: str) -> bool:
     """As :func:`on_runs`, and by what the places allow that their experiments lie in."""
-    return on_runs(access, run_ids, action) and places.may_through(
+    return on_runs(access, run_ids, action) and file_rights.may_through(
         access, filter(None, map(runs.locate, run_ids)), action
     )
 
@@ -123,7 +123,7 @@ def files_of_runs(access: Access, run_ids: Sequence[str], action: str) -> bool:
 def files_of_models(access: Access, model_ids: Sequence[str], action: str) -> bool:
     """As :func:`files_of_runs`."""
     found = logged_models.find(model_ids, access.workspace)
-    return on_models(access, model_ids, action) and places.may_through(
+    return on_models(access, model_ids, action) and file_rights.may_through(
         access, [item["experiment_id"]["S"] for item in found if item is not None], action
     )
 
@@ -132,7 +132,7 @@ def files_of_run(action: str) -> Policy:
     """The run that a message names, by either of its two names."""
 
     def policy(access: Access, message: Any) -> bool:
-        run_id = message.run_id or named(message, "run_uuid", "run_id")
+        run_id = message.run_id or subject(message, "run_uuid", "run_id")
         return files_of_runs(access, [run_id], action)
 
     return policy
@@ -162,10 +162,10 @@ def file_of_version(access: Access, message: Any) -> bool:
         return False
     try:
         number = version_number(message.arguments().get("version", ""))
-        read = model_versions.get(access.workspace, name, number).version
+        stored = model_versions.get(access.workspace, name, number).version
     except errors.MlflowError:
         return True  # the route says what is wrong
-    return places.may_read_source(access, read.storage_location or read.source)
+    return file_rights.may_read_source(access, stored.storage_location or stored.source)
 
 
 read_proxied = proxied("read")

@@ -15,12 +15,12 @@ from mlcore.auth.permissions import (
     TRACE,
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement
-from mlcore.policies import places
+from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     inherited,
-    named,
     on_experiment,
+    subject,
 )
 from mlcore.repos.experiments import experiments
 from mlcore.wire.parameters import text
@@ -33,13 +33,13 @@ def create(access: Access, message: Any) -> bool:
     if not (access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))):
         return False
     if message.artifact_location:
-        places.check_choice(access, message.artifact_location)
+        file_rights.check_choice(access, message.artifact_location)
     return True
 
 
 def read_by_name(access: Access, message: Any) -> bool:
     """A missing name is 404 for everybody, as on MLflow's server."""
-    name = named(message, "experiment_name")
+    name = subject(message, "experiment_name")
     found = experiments.find_by_name(access.workspace, name)
     if found is None:
         raise errors.ResourceDoesNotExist(f"Could not find experiment with name {name}")
@@ -48,7 +48,7 @@ def read_by_name(access: Access, message: Any) -> bool:
 
 def delete(access: Access, message: Any) -> bool:
     """The experiment, and everything in it."""
-    experiment_id = named(message, "experiment_id")
+    experiment_id = subject(message, "experiment_id")
     return access.allows(
         Requirement(EXPERIMENT, experiment_id, "delete"),
         *(inherited(experiment_id, each, "delete") for each in CONTENTS),

@@ -13,8 +13,8 @@ from mlcore.policies.requests import (
     Policy,
     creating,
     inside,
-    named,
     on_runs,
+    subject,
 )
 from mlcore.repos.logged_models import logged_models
 
@@ -40,7 +40,7 @@ def on_model(action: str) -> Policy:
 
 
 def create(access: Access, message: Any) -> bool:
-    if not access.allows(*creating(named(message, "experiment_id"), LOGGED_MODEL)):
+    if not access.allows(*creating(subject(message, "experiment_id"), LOGGED_MODEL)):
         return False
     return not message.source_run_id or on_runs(access, [message.source_run_id], "read")
 

@@ -24,7 +24,7 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
-from mlcore.policies.places import RUN_FOLDERS
+from mlcore.policies.file_rights import RUN_FOLDERS
 from mlcore.policies.registry import kind_of_tags
 from mlcore.policies.requests import inherited
 from mlcore.policies.reviews import hide_queues, hide_source_runs

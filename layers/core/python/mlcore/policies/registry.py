@@ -9,10 +9,10 @@ from mlcore.auth.permissions import ANY, PROMPT, REGISTERED_MODEL, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.model_sources import ModelUri, parse
-from mlcore.policies import places
+from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Policy, named, on_runs, version_type
+from mlcore.policies.requests import Policy, on_runs, subject, version_type
 from mlcore.prompts import IS_PROMPT, is_prompt
 from mlcore.repos.registry import registered_models
 from mlcore.repos.users import grants
@@ -34,7 +34,7 @@ def on_model(action: str) -> Policy:
     """The action on a model or prompt. A missing one counts as a model that nobody was granted."""
 
     def policy(access: Access, message: Any) -> bool:
-        name = named(message, "name")
+        name = subject(message, "name")
         kind = kind_of(access.workspace, name) or REGISTERED_MODEL
         return access.allows(Requirement(kind, name, action))
 
@@ -46,7 +46,7 @@ def on_version(action: str) -> Policy:
     like one of somebody else."""
 
     def policy(access: Access, message: Any) -> bool:
-        kind = kind_of(access.workspace, named(message, "name"))
+        kind = kind_of(access.workspace, subject(message, "name"))
         return kind is not None and access.allows(
             Requirement(kind, message.name, "read"), _version(kind, message.name, action)
         )
@@ -55,7 +55,7 @@ def on_version(action: str) -> Policy:
 
 
 def read_version(access: Access, message: Any) -> bool:
-    return may_read_version(access, named(message, "name"))
+    return may_read_version(access, subject(message, "name"))
 
 
 def may_read_version(access: Access, name: str) -> bool:
@@ -73,7 +73,7 @@ def create(access: Access, message: Any) -> bool:
 
 def delete(access: Access, message: Any) -> bool:
     """The model, and all of its versions."""
-    kind = kind_of(access.workspace, named(message, "name"))
+    kind = kind_of(access.workspace, subject(message, "name"))
     return kind is not None and access.allows(
         Requirement(kind, message.name, "delete"), _version(kind, message.name, "delete")
     )
@@ -83,7 +83,7 @@ def on_alias(action: str) -> Policy:
     """An alias is the model's, and names a version."""
 
     def policy(access: Access, message: Any) -> bool:
-        kind = kind_of(access.workspace, named(message, "name"))
+        kind = kind_of(access.workspace, subject(message, "name"))
         return kind is not None and access.allows(
             Requirement(kind, message.name, action), _version(kind, message.name, "read")
         )
@@ -93,7 +93,7 @@ def on_alias(action: str) -> Policy:
 
 def create_version(access: Access, message: Any) -> bool:
     """The model must allow it, and what the version is made of must be readable."""
-    kind = kind_of(access.workspace, named(message, "name"))
+    kind = kind_of(access.workspace, subject(message, "name"))
     if kind is None or not access.allows(
         Requirement(kind, message.name, "update"), Requirement(version_type(kind), ANY, NOT_DENIED)
     ):
@@ -102,7 +102,7 @@ def create_version(access: Access, message: Any) -> bool:
     asserted = kind_of_tags(tags) if IS_PROMPT in tags else kind
     if asserted != kind and not access.allows(Requirement(version_type(asserted), ANY, NOT_DENIED)):
         return False
-    if not places.may_read_source(access, message.source):
+    if not file_rights.may_read_source(access, message.source):
         return False
     source = _source(message.source)
     if source is not None and source.name:

@@ -42,7 +42,7 @@ def administrators(access: Access, message: Any) -> bool:
     return False
 
 
-def named(message: Any, *fields: str) -> str:
+def subject(message: Any, *fields: str) -> str:
     """The id or the name that a message is about, by the first of the fields that it has.
 
     Raises:
@@ -61,7 +61,7 @@ def on_experiment(action: str) -> Policy:
     """The action on the experiment that a message names."""
 
     def policy(access: Access, message: Any) -> bool:
-        return access.allows(Requirement(EXPERIMENT, named(message, "experiment_id"), action))
+        return access.allows(Requirement(EXPERIMENT, subject(message, "experiment_id"), action))
 
     return policy
 

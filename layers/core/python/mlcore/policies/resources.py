@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlcore import errors
 from mlcore.auth.permissions import ANY, EXPERIMENT
-from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.repos.experiments import experiments
 from mlcore.settings import workspaces_enabled
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.auth.permissions import ANY, EXPERIMENT, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement
-from mlcore.evaluation.review_queue import CUSTOM, ReviewQueue
+from mlcore.entities.evaluation.review_queues import CUSTOM, ReviewQueue
 from mlcore.policies.access import Access
 from mlcore.policies.requests import Policy, are_here, creating, inside
 from mlcore.repos.evaluation import entity_refs, review_queues

@@ -8,11 +8,11 @@ from typing import Any
 from mlcore.auth.permissions import RUN
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Policy, creating, named, on_runs
+from mlcore.policies.requests import Policy, creating, on_runs, subject
 
 
 def create(access: Access, message: Any) -> bool:
-    return access.allows(*creating(named(message, "experiment_id"), RUN))
+    return access.allows(*creating(subject(message, "experiment_id"), RUN))
 
 
 def on_run(action: str) -> Policy:
@@ -54,7 +54,7 @@ def _with_models(access: Access, message: Any, model_ids: Iterable[str]) -> bool
 
 def _run_id(message: Any) -> str:
     run_id: str = message.run_id
-    return run_id or named(message, "run_uuid", "run_id")
+    return run_id or subject(message, "run_uuid", "run_id")
 
 
 read_run = on_run("read")

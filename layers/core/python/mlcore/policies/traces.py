@@ -9,7 +9,7 @@ from mlcore import errors
 from mlcore.auth.permissions import ANY, ASSESSMENT, EXPERIMENT, LOGGED_MODEL, RUN, TRACE
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.limits.locations import below
-from mlcore.policies import places
+from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     Policy,
@@ -17,11 +17,11 @@ from mlcore.policies.requests import (
     creating,
     inherited,
     inside,
-    named,
     on_runs,
+    subject,
 )
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Record
+from mlcore.repos.traces.traces import StoredTrace
 
 LOCATION_TAG: Final = "mlflow.artifactLocation"
 
@@ -40,9 +40,9 @@ def experiments_of(access: Access, trace_ids: Sequence[str]) -> list[str] | None
     return _experiments(traces.find_many(trace_ids, access.workspace))
 
 
-def _experiments(found: Sequence[Record | None]) -> list[str] | None:
-    known = [read.experiment.experiment_id for read in found if read is not None]
-    return known if len(known) == len(found) else None
+def _experiments(records: Sequence[StoredTrace | None]) -> list[str] | None:
+    known = [trace.experiment.experiment_id for trace in records if trace is not None]
+    return known if len(known) == len(records) else None
 
 
 def on_traces(access: Access, trace_ids: Sequence[str], action: str) -> bool:
@@ -53,18 +53,18 @@ def on_traces(access: Access, trace_ids: Sequence[str], action: str) -> bool:
     return (
         requirements is not None
         and access.allows(*requirements)
-        and (action != "read" or all(_may_read_files(access, read) for read in found))
+        and (action != "read" or all(_may_read_files(access, trace) for trace in found))
     )
 
 
-def _may_read_files(access: Access, read: Record | None) -> bool:
+def _may_read_files(access: Access, trace: StoredTrace | None) -> bool:
     """The tag that says where a trace's files are is the clients' to set."""
-    told = None if read is None else read.document.texts("tags").get(LOCATION_TAG)
-    if read is None or told is None:
+    told = None if trace is None else trace.document.texts("tags").get(LOCATION_TAG)
+    if trace is None or told is None:
         return True
-    root = read.experiment.artifact_location
-    own = below(root, f"traces/{read.trace_id}/artifacts")
-    return told == own or places.may_read(access, told, own=own)
+    root = trace.experiment.artifact_location
+    own = below(root, f"traces/{trace.trace_id}/artifacts")
+    return told == own or file_rights.may_read(access, told, own=own)
 
 
 def on_trace(action: str) -> Policy:
@@ -75,7 +75,7 @@ def on_trace(action: str) -> Policy:
 
 
 def start(access: Access, message: Any) -> bool:
-    return access.allows(*creating(named(message, "experiment_id"), TRACE))
+    return access.allows(*creating(subject(message, "experiment_id"), TRACE))
 
 
 def start_v3(access: Access, message: Any) -> bool:
@@ -135,7 +135,7 @@ def read_many(access: Access, message: Any) -> bool:
 
 def delete(access: Access, message: Any) -> bool:
     """The traces, and the assessments of them."""
-    experiment_id = named(message, "experiment_id")
+    experiment_id = subject(message, "experiment_id")
     return access.allows(
         *inside(experiment_id, TRACE, "delete"),
         inherited(experiment_id, ASSESSMENT, "delete", "update"),
@@ -143,7 +143,7 @@ def delete(access: Access, message: Any) -> bool:
 
 
 def link_to_run(access: Access, message: Any) -> bool:
-    if not on_runs(access, [named(message, "run_id")], "update"):
+    if not on_runs(access, [subject(message, "run_id")], "update"):
         return False
     return not message.trace_ids or on_traces(access, message.trace_ids, "read")
 
@@ -188,7 +188,7 @@ def on_assessment(action: str, otherwise: str | None = None) -> Policy:
 
 
 def _id(message: Any) -> str:
-    return named(message, "trace_id", "request_id")
+    return subject(message, "trace_id", "request_id")
 
 
 read_trace = on_trace("read")

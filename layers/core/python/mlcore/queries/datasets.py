@@ -9,7 +9,7 @@ from typing import Any
 from mlcore.auth.requirements import Reader
 from mlcore.limits.datasets import check_search_datasets
 from mlcore.repos.experiments import experiments
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.runs import datasets
 
 MAX_SUMMARIES = 1_000
@@ -18,7 +18,7 @@ MAX_SUMMARIES = 1_000
 def search(workspace: str, experiment_ids: Sequence[str], readable: Reader) -> dict[str, Any]:
     """Each dataset of the experiments, once for each context in which a run used it."""
     check_search_datasets(experiment_ids)
-    known = experiments.find_many(asked_for(experiment_ids))
+    known = experiments.find_many(canonical_ids(experiment_ids))
     summaries = (
         summary
         for experiment in known

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.limits import runs as limits
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, history_pages, latest_points, runs
@@ -139,7 +139,7 @@ def _of_runs(
     workspace: str,
     run_ids: Sequence[str],
     key: str,
-    read: Callable[[str, str], T],
+    page_of: Callable[[str, str], T],
     *,
     refuse: bool = False,
 ) -> list[_OfRun[T] | None]:
@@ -161,7 +161,7 @@ def _of_runs(
         latest.update(latest_points.of(owners, key))
 
     calls: list[Callable[[], T | None]] = [
-        _nothing if home is None else partial(read, run_id, home)
+        _nothing if home is None else partial(page_of, run_id, home)
         for home, run_id in zip(homes, run_ids, strict=True)
     ]
     _, _, *found = table.parallel([own, look, *calls])

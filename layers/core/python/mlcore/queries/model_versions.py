@@ -13,8 +13,8 @@ from mlcore.db.table import table
 from mlcore.limits.text import check_max_results
 from mlcore.queries import registered_models as models
 from mlcore.repos.registry import model_versions
-from mlcore.repos.registry.model_versions import Record
-from mlcore.repos.registry.registered_models import Record as ModelRecord
+from mlcore.repos.registry.model_versions import StoredModelVersion
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.responses import registry as responses
 from mlcore.search import grammar, order
 from mlcore.search.fields import ATTRIBUTE
@@ -50,9 +50,10 @@ def search(
     matches = predicate(comparisons, MODEL_VERSION)
     key_of = order.sort_key(ordering, MODEL_VERSION)
     keyed = (
-        (key_of(read.version), read.version)
-        for read in _candidates(workspace, comparisons, prompts=prompts)
-        if readable(read.version.name, models.is_prompt(read.model.model)) and matches(read.version)
+        (key_of(stored.version), stored.version)
+        for stored in _candidates(workspace, comparisons, prompts=prompts)
+        if readable(stored.version.name, models.is_prompt(stored.model.model))
+        and matches(stored.version)
     )
     following = (pair for pair in keyed if after is None or pair[0] > after)
     rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
@@ -67,7 +68,7 @@ def search(
 
 def _candidates(
     workspace: str, comparisons: Sequence[Comparison], *, prompts: bool
-) -> Iterator[Record]:
+) -> Iterator[StoredModelVersion]:
     run_ids = _run_ids(comparisons)
     if run_ids is None:
         return _of_models(models.of_names(workspace, comparisons), prompts=prompts)
@@ -86,27 +87,31 @@ def _run_ids(comparisons: Sequence[Comparison]) -> list[str] | None:
     return None
 
 
-def _of_runs(workspace: str, run_ids: Sequence[str], *, prompts: bool) -> Iterator[Record]:
+def _of_runs(
+    workspace: str, run_ids: Sequence[str], *, prompts: bool
+) -> Iterator[StoredModelVersion]:
     found = table.parallel(
         [partial(model_versions.of_run, workspace, run_id) for run_id in run_ids]
     )
     shown: dict[str, bool] = {}
-    for read in (read for reads in found for read in reads):
-        model = read.model
+    for stored in (stored for reads in found for stored in reads):
+        model = stored.model
         if model.incarnation not in shown:
             shown[model.incarnation] = prompts or not model_versions.has_prompt_versions(model)
         if shown[model.incarnation]:
-            yield read
+            yield stored
 
 
-def _of_models(found: Iterator[ModelRecord], *, prompts: bool) -> Iterator[Record]:
-    while chunk := list(islice(found, MODELS_TOGETHER)):
+def _of_models(
+    models: Iterator[StoredRegisteredModel], *, prompts: bool
+) -> Iterator[StoredModelVersion]:
+    while chunk := list(islice(models, MODELS_TOGETHER)):
         calls = [partial(_versions, model, prompts=prompts) for model in chunk]
         for reads in table.parallel(calls):
             yield from reads
 
 
-def _versions(model: ModelRecord, *, prompts: bool) -> list[Record]:
+def _versions(model: StoredRegisteredModel, *, prompts: bool) -> list[StoredModelVersion]:
     if not model.model.latest or (not prompts and model_versions.has_prompt_versions(model)):
         return []
     return list(model_versions.all_of(model))

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from mlcore import paging
 from mlcore.db import keys
-from mlcore.entities import ModelVersion, RegisteredModel
+from mlcore.entities.registry import ModelVersion, RegisteredModel
 from mlcore.limits.text import check_max_results
 from mlcore.prompts import IS_PROMPT
 from mlcore.repos.registry import latest_versions, registered_models
-from mlcore.repos.registry.registered_models import Record
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.responses import registry as responses
 from mlcore.search import grammar, order
 from mlcore.search.fields import ATTRIBUTE, TAG
@@ -58,26 +58,26 @@ def search(
     others = any(comparison.key != "name" for comparison in comparisons)
     together = max(limit + 1, READ_TOGETHER if others or not by_name else 0)
     found = (
-        (key_of(read.model), read)
-        for read in of_names(
+        (key_of(stored.model), stored)
+        for stored in of_names(
             workspace, comparisons, start, descending=descending, together=together
         )
-        if (prompts or not is_prompt(read.model))
-        and readable(read.model.name, is_prompt(read.model))
-        and matches(read.model)
+        if (prompts or not is_prompt(stored.model))
+        and readable(stored.model.name, is_prompt(stored.model))
+        and matches(stored.model)
     )
     following = (pair for pair in found if after is None or pair[0] > after)
     if by_name and not _named(comparisons):
         rows = list(islice(following, limit + 1))
     else:
         rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
-    records = [read for _, read in rows[:limit]]
+    records = [stored for _, stored in rows[:limit]]
     whole = list(zip(records, latest_versions.of_many(records), strict=True))
     page = paging.fitting(whole, _weight)
     answer: dict[str, Any] = {}
     if page:
         answer["registered_models"] = [
-            responses.registered_model(read.model, latest) for read, latest in page
+            responses.registered_model(stored.model, latest) for stored, latest in page
         ]
     if len(page) < len(rows):
         answer["next_page_token"] = paging.token(rows[len(page) - 1][0], query)
@@ -91,7 +91,7 @@ def of_names(
     *,
     descending: bool = False,
     together: int = READ_TOGETHER,
-) -> Iterator[Record]:
+) -> Iterator[StoredRegisteredModel]:
     """The models whose names hold what the comparisons say of names, by name. Models that are named
     in full are read without any index, so nothing lags.
 
@@ -167,9 +167,9 @@ def _name_test(comparisons: Sequence[Comparison]) -> Callable[[str], bool]:
     return lambda name: test(_Named(name))
 
 
-def _weight(row: tuple[Record, list[ModelVersion]]) -> int:
-    read, latest = row
-    model = read.model
+def _weight(row: tuple[StoredRegisteredModel, list[ModelVersion]]) -> int:
+    stored, latest = row
+    model = stored.model
     return (
         300
         + weight_of_texts([model.name, model.description, *model.aliases], model.tags)

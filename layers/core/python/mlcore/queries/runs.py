@@ -7,10 +7,12 @@ from typing import Any
 
 from mlcore import paging
 from mlcore.auth.requirements import Reader
-from mlcore.entities import VIEW_STAGES, Experiment, Run
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import VIEW_STAGES
 from mlcore.limits.experiments import check_searched
 from mlcore.limits.text import check_max_results
-from mlcore.repos.experiments.ids import asked_for
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.runs import runs
 from mlcore.repos.runs import search as run_search
 from mlcore.responses import runs as responses
@@ -19,7 +21,7 @@ from mlcore.search import fields, grammar, order
 
 def search(
     workspace: str,
-    wanted: Sequence[str],
+    experiment_texts: Sequence[str],
     filter_string: str,
     view: str,
     limit: int,
@@ -29,10 +31,10 @@ def search(
 ) -> dict[str, Any]:
     """Two round trips for the newest runs; for others see :mod:`mlcore.repos.runs.search`."""
     check_max_results(limit)
-    check_searched(wanted)
+    check_searched(experiment_texts)
     comparisons = grammar.parse_filter(filter_string, fields.RUN)
     ordering = grammar.parse_order_by(order_by, fields.RUN)
-    query = [sorted(set(wanted)), filter_string, view, list(order_by)]
+    query = [sorted(set(experiment_texts)), filter_string, view, list(order_by)]
     position = paging.position_of(page_token, query)
     after = None if position is None else order.restore_key(position, ordering, fields.RUN)
 
@@ -40,7 +42,7 @@ def search(
         return experiment.workspace == workspace and readable(experiment.experiment_id)
 
     rows = run_search.find(
-        asked_for(wanted),
+        canonical_ids(experiment_texts),
         accepts,
         run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )

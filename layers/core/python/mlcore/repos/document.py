@@ -12,7 +12,7 @@ and is never in both places:
 * once a map has overflowed, no key is added to it: new ones go outside, and a key in the map is
   written only where it still is.
 
-Child items *without* the mark are projections that the indexer makes of the maps; nothing reads
+Child items *without* the mark are derived: the indexer makes them of the maps; nothing reads
 them here.
 """
 

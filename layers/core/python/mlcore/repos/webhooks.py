@@ -10,10 +10,10 @@ from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.entities.webhooks import EventName, Webhook
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.webhooks import Webhook as WebhookItem
 from mlcore.repos.workspaces import workspaces
-from mlcore.webhooks.webhook import EventName, Webhook
 
 
 def put(webhook: Webhook) -> None:
@@ -58,7 +58,7 @@ def of_workspace(workspace: str) -> list[Webhook]:
     return found
 
 
-def change(webhook: Webhook, changed: dict[str, Any]) -> Webhook | None:
+def change(webhook: Webhook, values: dict[str, Any]) -> Webhook | None:
     """Sets fields, given by their names in :class:`Webhook`; None when it was deleted meanwhile."""
     update = Update()
     update.require_exists(WebhookItem.PK)
@@ -66,7 +66,7 @@ def change(webhook: Webhook, changed: dict[str, Any]) -> Webhook | None:
     update.set(WebhookItem.updated_at, now)
     update.set(WebhookItem.last_update_time, now)
     update.add(WebhookItem.version, 1)
-    for field, value in changed.items():
+    for field, value in values.items():
         attribute = _CHANGEABLE[field]
         text = _written(value) if attribute is WebhookItem.events else value
         if text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 
 
 def experiment(entity: Experiment) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlcore.entities import LoggedModel, ModelMetric
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlcore.entities import ModelVersion, RegisteredModel
+from mlcore.entities.registry import ModelVersion, RegisteredModel
 
 
 def registered_model(entity: RegisteredModel, latest: Sequence[ModelVersion]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mlcore.entities import DatasetInput, Metric, Run
+from mlcore.entities.metrics import Metric
+from mlcore.entities.runs import DatasetInput, Run
 
 Json = dict[str, Any]
 

@@ -106,11 +106,11 @@ _EXPECTS_STRING = "Expected a quoted string value for {label} (e.g. 'my-value').
 
 
 def _operators(
-    allowed: frozenset[str], quote: str = "", shown: frozenset[str] | None = None
+    allowed: frozenset[str], quote: str = "", names: frozenset[str] | None = None
 ) -> Operators:
     return Operators(
         allowed,
-        _NOT_ONE_OF.format(_set(*(shown or allowed)).replace("{", "{{").replace("}", "}}")) + quote,
+        _NOT_ONE_OF.format(_set(*(names or allowed)).replace("{", "{{").replace("}", "}}")) + quote,
     )
 
 
@@ -170,7 +170,7 @@ RUN = Entity(
     ),
     attributes={**_RUN_ORDERABLE, **dict.fromkeys(("run name", "Run name", "Run Name"), _RUN_NAME)},
     sortable=_RUN_ORDERABLE,
-    operators={STRING: _operators(_LIST, "'"), NUMBER: _operators(_NUMERIC, shown=_LIST)},
+    operators={STRING: _operators(_LIST, "'"), NUMBER: _operators(_NUMERIC, names=_LIST)},
     list_attributes=("run_id",),
     fold_operators=True,
     integers_only=False,
@@ -210,8 +210,8 @@ EXPERIMENT = Entity(
     attributes=_EXPERIMENT_ATTRIBUTES,
     sortable=_EXPERIMENT_ATTRIBUTES,
     operators={
-        STRING: _operators(_TEXT, "'", shown=_LIST),
-        NUMBER: _operators(_NUMERIC, shown=_LIST),
+        STRING: _operators(_TEXT, "'", names=_LIST),
+        NUMBER: _operators(_NUMERIC, names=_LIST),
         IDENTIFIER: Operators(
             frozenset(("=", "!=", "IN", "NOT IN")),
             "Invalid comparator for experiment_id: {operator}",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mlcore import paging
-from mlcore.entities import LoggedModel, ModelMetric
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.errors import AttributeNotFound, BadRequest, InvalidParameterValue
 from mlcore.search import tokens as t
 from mlcore.search.clauses import COMPARISON, NULL_CHECK, PARENTHESIS, Item, Reader, clauses_of

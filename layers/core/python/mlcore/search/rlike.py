@@ -66,7 +66,7 @@ class Budget:
             )
 
 
-def found(expression: str, budget: Budget) -> Callable[[str], bool]:
+def test(expression: str, budget: Budget) -> Callable[[str], bool]:
     """The test whether an expression is found in a text; one that cannot be compiled never is.
 
     The test raises InvalidParameterValue for what would take too long.

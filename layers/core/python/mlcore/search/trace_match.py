@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mlcore import paging
-from mlcore.entities import Assessment, Trace
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import rlike
 from mlcore.search.grammar import OrderBy
@@ -236,7 +236,7 @@ def _text_test(sign: str, value: Any, budget: Budget) -> Test:
     if sign == "ILIKE":
         return ilike(value)
     if sign == "RLIKE":
-        return rlike.found(value, budget)
+        return rlike.test(value, budget)
     if sign in ("IN", "NOT IN"):
         members = frozenset(value)
         return members.__contains__ if sign == "IN" else lambda text: text not in members

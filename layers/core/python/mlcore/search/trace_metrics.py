@@ -256,10 +256,10 @@ _SIMPLE: Final[dict[str, Callable[[Sequence[Any]], float]]] = {
 }
 
 
-def percentile(values: Sequence[float], wanted: float) -> float:
+def percentile(values: Sequence[float], percent: float) -> float:
     """Between the two values next to the place, in proportion."""
     ordered = sorted(map(float, values))
-    place = wanted / 100.0 * (len(ordered) - 1)
+    place = percent / 100.0 * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (place - below) * (ordered[above] - ordered[below])

@@ -57,9 +57,9 @@ _NOT_AS_IS: Final = re.compile(r'["\\\x00-\x1f]')
 """What JSON writes otherwise."""
 
 
-def accesses(wanted: Filter) -> list[Access]:
-    found: list[Access] = [OfRun(run_id) for run_id in wanted.runs]
-    for condition in (*wanted.own, *wanted.spans):
+def accesses(query: Filter) -> list[Access]:
+    found: list[Access] = [OfRun(run_id) for run_id in query.runs]
+    for condition in (*query.own, *query.spans):
         found += _accesses(condition)
     return found
 

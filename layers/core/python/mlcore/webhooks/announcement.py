@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 from typing import Any, Final, NamedTuple
 
-from mlcore.entities import ModelVersion, RegisteredModel
+from mlcore.entities.registry import ModelVersion, RegisteredModel
+from mlcore.entities.webhooks import EventName
 from mlcore.ids import new_ulid, now_ms
 from mlcore.prompts import IS_PROMPT, is_prompt
-from mlcore.webhooks.webhook import EventName
 
 ATTRIBUTE: Final = "event"
 

@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 from botocore.httpsession import get_cert_path
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, Timeout
 
+from mlcore.entities.webhooks import EventName
 from mlcore.webhooks import addresses
 from mlcore.webhooks.settings import webhook_settings
-from mlcore.webhooks.webhook import EventName
 
 USER_AGENT: Final = "mlflow-serverless"
 MAX_ANSWER_BYTES: Final = 256 * 1024
@@ -72,7 +72,7 @@ def headers(secret: str, delivery_id: str, text: str) -> dict[str, str]:
     return made
 
 
-def send(url: str, given: Mapping[str, str], text: str, timeout_seconds: float) -> Answer:
+def send(url: str, own_headers: Mapping[str, str], text: str, timeout_seconds: float) -> Answer:
     """Posts a delivery. Redirects are not followed, proxies not asked.
 
     Raises:
@@ -80,7 +80,7 @@ def send(url: str, given: Mapping[str, str], text: str, timeout_seconds: float) 
         urllib3.exceptions.HTTPError: there was no answer.
     """
     where = addresses.destination(url)
-    sent = {**given, "Host": where.host_header, "User-Agent": USER_AGENT, "Accept": "*/*"}
+    sent = {**own_headers, "Host": where.host_header, "User-Agent": USER_AGENT, "Accept": "*/*"}
     if where.credentials:
         pair = ":".join(where.credentials).encode()
         sent["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mlcore.webhooks.webhook import EventName
+from mlcore.entities.webhooks import EventName
 
 _TAGS: Final = {"example_key": "example_value"}
 _TAG: Final = {"key": "example_key", "value": "example_value"}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
-from mlcore.webhooks.webhook import EventName
+from mlcore.entities.webhooks import EventName
 
 PLAIN_BYTES: Final = 64 * 1024
 """A longer text is compressed: a prompt with its tags may be larger than a queue takes."""
@@ -29,7 +29,7 @@ def delivery_id(event_id: str, webhook_id: str) -> str:
     return str(uuid5(NAMESPACE_URL, f"mlflow-webhook:{event_id}:{webhook_id}"))
 
 
-def written(message: DeliveryMessage) -> str:
+def text(message: DeliveryMessage) -> str:
     """ASCII text."""
     text = json.dumps({**message._asdict(), "event": str(message.event)})
     if len(text) <= PLAIN_BYTES:

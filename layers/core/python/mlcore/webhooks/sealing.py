@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore import secrets
-from mlcore.webhooks.webhook import Webhook
+from mlcore.entities.webhooks import Webhook
 
 
 def sealed(secret: str, workspace: str, webhook_id: str) -> str:

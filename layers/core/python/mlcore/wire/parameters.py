@@ -27,7 +27,7 @@ class Parameters(Message):
         return cls(**made)
 
 
-def given(message: Message, name: str) -> Any:
+def required(message: Message, name: str) -> Any:
     """A parameter that must be there. Raises InvalidParameterValue."""
     if not message.has(name):
         raise errors.InvalidParameterValue(
@@ -39,7 +39,7 @@ def given(message: Message, name: str) -> Any:
 
 def text(message: Message, name: str) -> str:
     """A parameter that must be there and be a text. Raises InvalidParameterValue."""
-    value = given(message, name)
+    value = required(message, name)
     if not isinstance(value, str):
         raise errors.InvalidParameterValue(f"Parameter '{name}' must be a string. Got: {value!r}")
     return value
@@ -47,7 +47,7 @@ def text(message: Message, name: str) -> str:
 
 def integer(message: Message, name: str) -> int:
     """A parameter that must be there and be a whole number. Raises InvalidParameterValue."""
-    value = given(message, name)
+    value = required(message, name)
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):

@@ -151,6 +151,8 @@ order of encoded values in :mod:`mlcore.db.sortable`. Functions named after a pa
 
 from __future__ import annotations
 
+from mlcore.db.keys.derived import *  # noqa: F403
+from mlcore.db.keys.derived import DERIVED_PATTERNS
 from mlcore.db.keys.evaluation import *  # noqa: F403
 from mlcore.db.keys.evaluation import EVALUATION_INDEX_PATTERNS, EVALUATION_PATTERNS
 from mlcore.db.keys.experiments import *  # noqa: F403
@@ -165,8 +167,6 @@ from mlcore.db.keys.pattern import *  # noqa: F403
 from mlcore.db.keys.pattern import Parsed, Pattern
 from mlcore.db.keys.platform import *  # noqa: F403
 from mlcore.db.keys.platform import PLATFORM_PATTERNS
-from mlcore.db.keys.projections import *  # noqa: F403
-from mlcore.db.keys.projections import PROJECTION_PATTERNS
 from mlcore.db.keys.registry import *  # noqa: F403
 from mlcore.db.keys.registry import REGISTRY_PATTERNS
 from mlcore.db.keys.traces import *  # noqa: F403
@@ -180,7 +180,7 @@ PATTERNS: dict[str, Pattern] = {
         *EXPERIMENT_PATTERNS,
         *TRACE_PATTERNS,
         *LOGGED_MODEL_PATTERNS,
-        *PROJECTION_PATTERNS,
+        *DERIVED_PATTERNS,
         *REGISTRY_PATTERNS,
         *PLATFORM_PATTERNS,
         *LOCATION_PATTERNS,

@@ -10,8 +10,9 @@ each begins with a literal or a name that MLflow requires not to be empty.
 from __future__ import annotations
 
 from mlcore.db.keys.pattern import LAST, IndexKey, Pattern
-from mlcore.db.keys.registry import DEFAULT_WORKSPACE, place_of_model
+from mlcore.db.keys.registry import place_of_model
 from mlcore.db.sortable import escape_ordered, parse_integer
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 _EXP = "EXP#<experiment_id>"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.db.keys.pattern import Key, Pattern
-from mlcore.ids import DEFAULT_WORKSPACE
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 _USER = "USER#<username>"
 

@@ -9,9 +9,9 @@ with ``:``.
 from __future__ import annotations
 
 from mlcore.db.keys.pattern import Key, Pattern
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 _RM = "RM#<model_name>"
-DEFAULT_WORKSPACE = "default"
 
 REGISTERED_MODEL = Pattern("registered_model", _RM, "M#META", "a registered model with its tags")
 MODEL_HOME = Pattern("model_home", _RM, "M#HOME", "whose versions this partition holds")

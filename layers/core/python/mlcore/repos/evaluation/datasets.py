@@ -7,7 +7,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
-from mlcore.evaluation.dataset import EvaluationDataset
+from mlcore.entities.evaluation.datasets import EvaluationDataset
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import EvaluationDataset as DatasetItem
 from mlcore.repos.workspaces import workspaces

@@ -9,7 +9,7 @@ from mlcore.ids import now_ms
 from mlcore.models.evaluation import EntityReference
 
 
-def made(entity_id: str, experiment_id: str) -> Put:
+def put(entity_id: str, experiment_id: str) -> Put:
     """What belongs into the transaction that makes the entity."""
     place = keys.entity_ref(entity_id)
     item = EntityReference(

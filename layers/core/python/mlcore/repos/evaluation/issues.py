@@ -8,7 +8,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, table
-from mlcore.evaluation.issue import Issue
+from mlcore.entities.evaluation.issues import Issue
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import Issue as IssueItem
 from mlcore.repos.evaluation import entity_refs
@@ -17,7 +17,7 @@ from mlcore.settle import Conflict
 
 def create(issue: Issue) -> None:
     """One transaction: the issue, whose id is new, and its place."""
-    place = entity_refs.made(issue.issue_id, issue.experiment_id)
+    place = entity_refs.put(issue.issue_id, issue.experiment_id)
     table.transact([Put(_item(issue)), place], new_ulid())
 
 

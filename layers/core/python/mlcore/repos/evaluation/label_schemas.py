@@ -8,7 +8,7 @@ import json
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
-from mlcore.evaluation.label_schema import LabelSchema
+from mlcore.entities.evaluation.label_schemas import LabelSchema
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import LabelSchema as SchemaItem
 from mlcore.models.evaluation import LabelSchemaName
@@ -22,7 +22,7 @@ class NameTaken(Exception):
 
 def create(schema: LabelSchema) -> None:
     """One transaction: the schema, whose id is new, its name and its place. Raises NameTaken."""
-    place = entity_refs.made(schema.schema_id, schema.experiment_id)
+    place = entity_refs.put(schema.schema_id, schema.experiment_id)
     try:
         table.transact([_named(schema), Put(_item(schema)), place], new_ulid())
     except TransactionFailed as failed:

@@ -11,7 +11,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.evaluation.dataset import EvaluationRecord
+from mlcore.entities.evaluation.datasets import EvaluationRecord
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import EvaluationRecord as RecordItem

@@ -11,7 +11,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
-from mlcore.evaluation.review_queue import QueueItem, ReviewQueue
+from mlcore.entities.evaluation.review_queues import QueueItem, ReviewQueue
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ReviewQueue as QueueModel
@@ -27,7 +27,7 @@ class NameTaken(Exception):
 
 def create(queue: ReviewQueue) -> None:
     """One transaction: the queue, whose id is new, its name and its place. Raises NameTaken."""
-    place = entity_refs.made(queue.queue_id, queue.experiment_id)
+    place = entity_refs.put(queue.queue_id, queue.experiment_id)
     try:
         table.transact([_named(queue), Put(_item(queue)), place], new_ulid())
     except TransactionFailed as failed:

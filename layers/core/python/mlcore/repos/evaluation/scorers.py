@@ -6,7 +6,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.evaluation.scorer import ScorerVersion
+from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ScorerVersion as ScorerItem

@@ -12,7 +12,7 @@ from mlcore import errors
 from mlcore.db import failures, keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Operation, Put, TransactionFailed, back_off, table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock

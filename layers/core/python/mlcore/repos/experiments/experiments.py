@@ -17,14 +17,10 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
-from mlcore.entities import ACTIVE, Experiment
-from mlcore.ids import (
-    DEFAULT_EXPERIMENT_ID,
-    DEFAULT_EXPERIMENT_NAME,
-    DEFAULT_WORKSPACE,
-    new_ulid,
-    now_ms,
-)
+from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, Experiment
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.ids import new_ulid, now_ms
 from mlcore.limits.experiments import is_given_out, no_experiment_id
 from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
@@ -46,14 +42,14 @@ from mlcore.settings import settings, workspaces_enabled
 from mlcore.settle import Conflict, settle
 
 
-class Record(NamedTuple):
+class StoredExperiment(NamedTuple):
     """An experiment as it was read."""
 
     experiment: Experiment
     document: Document
 
 
-def get(experiment_id: str) -> Record:
+def get(experiment_id: str) -> StoredExperiment:
     """One consistent GetItem (a second request when its tags overflowed). Raises what
     :func:`missing` gives."""
     item = table.get(keys.experiment(experiment_id))
@@ -61,7 +57,7 @@ def get(experiment_id: str) -> Record:
         item = _default_item()
     if item is None:
         raise missing(experiment_id)
-    return record(item)
+    return of_item(item)
 
 
 def missing(experiment_id: str) -> errors.MlflowError:
@@ -76,7 +72,7 @@ def find_many(experiment_ids: Sequence[str]) -> list[Experiment | None]:
     """In the order of the ids; one BatchGetItem for each hundred."""
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
     return [
-        found(experiment_id, item)
+        entity_of(experiment_id, item)
         for experiment_id, item in zip(experiment_ids, items, strict=True)
     ]
 
@@ -104,7 +100,7 @@ def find_by_name(workspace: str, name: str) -> Experiment | None:
     while lock is not None:
         item = table.get(keys.experiment(holder_in(lock)))
         if item is not None and ExperimentItem.of(item).name == name:
-            return record(item).experiment
+            return of_item(item).experiment
         # It was renamed between the two reads: the lock is another's now, or gone.
         lock = table.get(place)
     return None
@@ -267,17 +263,17 @@ def set_stage(experiment: Experiment, stage: str) -> None:
             raise Conflict(experiment.experiment_id) from failed
 
 
-def set_tag(read: Record, key: str, value: str) -> None:
+def set_tag(stored: StoredExperiment, key: str, value: str) -> None:
     """Raises Conflict when the experiment is deleted meanwhile."""
-    _write(read, {"tags": {key: value}}, ())
+    _write(stored, {"tags": {key: value}}, ())
 
 
-def delete_tag(read: Record, key: str) -> None:
+def delete_tag(stored: StoredExperiment, key: str) -> None:
     """Raises Conflict when the experiment is deleted meanwhile."""
-    _write(read, {}, [("tags", key)])
+    _write(stored, {}, [("tags", key)])
 
 
-def record(raw: Raw) -> Record:
+def of_item(raw: Raw) -> StoredExperiment:
     item = ExperimentItem.of(raw)
     loaded = document.load(raw, (item.experiment_id,), MAPS)
     experiment = Experiment(
@@ -293,7 +289,7 @@ def record(raw: Raw) -> Record:
         indexed=text_index.complete(raw),
         followed=text_index.maintained(raw),
     )
-    return Record(experiment, loaded)
+    return StoredExperiment(experiment, loaded)
 
 
 def _tag(place: keys.Key, key: str, value: str) -> Raw:
@@ -312,10 +308,10 @@ MAPS: document.Maps = {
 """The map attributes of ``E#META``; the owner of its children is (experiment id,)."""
 
 
-def found(experiment_id: str, item: Raw | None) -> Experiment | None:
+def entity_of(experiment_id: str, item: Raw | None) -> Experiment | None:
     if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
         item = _default_item()
-    return None if item is None else record(item).experiment
+    return None if item is None else of_item(item).experiment
 
 
 def _before_naming(experiment: Experiment, name: str) -> None:
@@ -353,38 +349,38 @@ def _default_item() -> Raw | None:
 
 
 def _write(
-    read: Record,
+    stored: StoredExperiment,
     sets: Mapping[str, Mapping[str, str]],
     removals: Sequence[tuple[str, str]],
 ) -> None:
-    current = read
+    current = stored
 
     def complete(update: Update) -> None:
-        update.require_equal(ExperimentItem.epoch, read.experiment.epoch)
+        update.require_equal(ExperimentItem.epoch, stored.experiment.epoch)
 
     def attempt() -> bool:
         """Whether the experiment is still in the stage that it was read in."""
         nonlocal current
-        if current.experiment.epoch != read.experiment.epoch:
+        if current.experiment.epoch != stored.experiment.epoch:
             return False
         try:
             document.write(current.document, sets, removals, complete)
         except ConditionFailed as failed:
             if failed.item is None:
                 return False
-            current = record(failed.item)
-            raise Conflict(read.experiment.experiment_id) from failed
+            current = of_item(failed.item)
+            raise Conflict(stored.experiment.experiment_id) from failed
         except TooLarge as too_large:
             # Others may have filled the item that this writer took for emptier.
-            seen, current = current, get(read.experiment.experiment_id)
+            seen, current = current, get(stored.experiment.experiment_id)
             if _version(current) == _version(seen):
                 raise
-            raise Conflict(read.experiment.experiment_id) from too_large
+            raise Conflict(stored.experiment.experiment_id) from too_large
         return True
 
     if not settle("experiment", attempt):
-        raise Conflict(read.experiment.experiment_id)
+        raise Conflict(stored.experiment.experiment_id)
 
 
-def _version(read: Record) -> int:
-    return ExperimentItem.of(read.document.item).version
+def _version(stored: StoredExperiment) -> int:
+    return ExperimentItem.of(stored.document.item).version

@@ -51,7 +51,7 @@ def free() -> Iterator[str]:
         count = min(2 * count, MOST_TOGETHER)
 
 
-def asked_for(texts: Sequence[str]) -> list[str]:
+def canonical_ids(texts: Sequence[str]) -> list[str]:
     """The canonical ids that a request lists, each once. A request more where one of them is
     neither a number nor a ULID: such an id is one only while there is its experiment.
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.ids import DEFAULT_EXPERIMENT_ID, DEFAULT_WORKSPACE
+from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.models.experiments import Experiment
 from mlcore.repos.experiments import experiments
 from mlcore.search.fields import ATTRIBUTE

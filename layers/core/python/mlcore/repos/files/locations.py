@@ -15,13 +15,14 @@ from typing import Final, NamedTuple
 
 from mlcore import errors
 from mlcore.artifacts.locations import locate
-from mlcore.artifacts.paths import DEFAULT_WORKSPACE, WORKSPACES, covers
+from mlcore.artifacts.paths import WORKSPACES, covers
 from mlcore.artifacts.paths import below as key_below
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import Put, key_in, table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import now_ms
 from mlcore.limits.locations import below
 from mlcore.models.base import Item

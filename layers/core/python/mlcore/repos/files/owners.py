@@ -111,10 +111,10 @@ def _key(part: Part) -> str | None:
 class _Others:
     """Who else has files around some keys."""
 
-    def __init__(self, wanted: Sequence[str]) -> None:
+    def __init__(self, file_keys: Sequence[str]) -> None:
         self._listed = locations.are_listed()
-        self._claims = locations.overlapping(wanted)
-        own = filter(None, map(locations.own_place_above, wanted))
+        self._claims = locations.overlapping(file_keys)
+        own = filter(None, map(locations.own_place_above, file_keys))
         self._there = locations.there(self._claims, dict(own))
 
     def area(self, part: Part, key: str) -> Area | None:
@@ -211,9 +211,9 @@ def remove(parts: Sequence[Part]) -> bool:
     )
 
 
-def remove_areas(found: Iterable[Area]) -> None:
+def remove_areas(areas: Iterable[Area]) -> None:
     """Removes files as decided."""
-    for area in found:
+    for area in areas:
         artifacts.store().delete_tree(area.key, area.keep)
 
 

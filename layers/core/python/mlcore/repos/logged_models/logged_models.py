@@ -18,7 +18,8 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Put, TransactionFailed, table
-from mlcore.entities import ACTIVE, DELETED, LoggedModel, ModelMetric
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
+from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import now_ms
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag
@@ -32,7 +33,7 @@ LOCATIONS_KEPT = 20_000
 _locations: dict[str, str] = {}
 
 
-class Record(NamedTuple):
+class StoredLoggedModel(NamedTuple):
     """A logged model as it was read."""
 
     document: Document
@@ -50,7 +51,7 @@ class Record(NamedTuple):
         return self.item.stage
 
 
-def load(model_id: str, workspace: str) -> Record:
+def load(model_id: str, workspace: str) -> StoredLoggedModel:
     """One consistent GetItem (one more to locate the model the first time).
 
     Raises:
@@ -59,7 +60,7 @@ def load(model_id: str, workspace: str) -> Record:
     (item,) = find([model_id], workspace)
     if item is None:
         raise missing(model_id)
-    return record(item)
+    return of_item(item)
 
 
 def find(
@@ -94,12 +95,12 @@ def artifact_location(model_id: str, workspace: str) -> str:
     return load_active(model_id, workspace).item.artifact_location
 
 
-def load_active(model_id: str, workspace: str) -> Record:
+def load_active(model_id: str, workspace: str) -> StoredLoggedModel:
     """As :func:`load`; a deleted model looks missing."""
-    read = load(model_id, workspace)
-    if read.stage != ACTIVE:
+    model = load(model_id, workspace)
+    if model.stage != ACTIVE:
         raise missing(model_id)
-    return read
+    return model
 
 
 def missing(model_id: str) -> errors.ResourceDoesNotExist:
@@ -159,14 +160,16 @@ def create(model: LoggedModel, workspace: str) -> None:
     _remember(model.model_id, model.experiment_id)
 
 
-Decision = Callable[[Record], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
+Decision = Callable[
+    [StoredLoggedModel], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]
+]
 """From a model as it is: texts to set by map, and (map, key) pairs to remove. Raises what forbids
 the write."""
 
 
-def write(read: Record, decide: Decision) -> None:
+def write(model: StoredLoggedModel, decide: Decision) -> None:
     """Changes tags and params; decides again whenever another writer came first."""
-    current = read
+    current = model
 
     def attempt() -> None:
         nonlocal current
@@ -178,7 +181,7 @@ def write(read: Record, decide: Decision) -> None:
         except ConditionFailed as failed:
             if failed.item is None:
                 raise missing(current.model_id) from failed
-            current = record(failed.item)
+            current = of_item(failed.item)
             raise Conflict from failed
         except TooLarge as too_large:
             # Others may have filled the item that this writer took for emptier.
@@ -190,20 +193,20 @@ def write(read: Record, decide: Decision) -> None:
     settle("model", attempt)
 
 
-def set_status(read: Record, status: str) -> Record:
+def set_status(model: StoredLoggedModel, status: str) -> StoredLoggedModel:
     """The model as it is then."""
-    return _set(read, (LoggedModelItem.status, status))
+    return _set(model, (LoggedModelItem.status, status))
 
 
-def delete(read: Record) -> None:
+def delete(model: StoredLoggedModel) -> None:
     """Marks the model as deleted; it stays readable for who asks for deleted ones."""
-    lsi1sk = keys.lsi1_logged_model(DELETED, read.item.creation_time, read.model_id)
-    _set(read, (LoggedModelItem.stage, DELETED), (LoggedModelItem.lsi1sk, lsi1sk))
+    lsi1sk = keys.lsi1_logged_model(DELETED, model.item.creation_time, model.model_id)
+    _set(model, (LoggedModelItem.stage, DELETED), (LoggedModelItem.lsi1sk, lsi1sk))
 
 
-def entity(read: Record) -> LoggedModel:
+def entity(model: StoredLoggedModel) -> LoggedModel:
     """The whole model; one Query if it has more points than its item holds."""
-    return _entity(read.document, logged_model_points.read(read.document.item))
+    return _entity(model.document, logged_model_points.read(model.document.item))
 
 
 def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
@@ -215,7 +218,7 @@ def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
 
     def complete(item: Raw) -> LoggedModel:
         points = logged_model_points.read if all_points else logged_model_points.read_inline
-        return _entity(record(item).document, points(item))
+        return _entity(of_item(item).document, points(item))
 
     def lacks(item: Raw) -> bool:
         model = view(item)
@@ -231,19 +234,19 @@ def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
     ]
 
 
-def record(raw: Raw) -> Record:
+def of_item(raw: Raw) -> StoredLoggedModel:
     item = LoggedModelItem.of(raw)
-    return Record(document.load(raw, (item.experiment_id, item.model_id), MAPS))
+    return StoredLoggedModel(document.load(raw, (item.experiment_id, item.model_id), MAPS))
 
 
-def _again(read: Record) -> Record:
-    item = table.get(read.document.key)
+def _again(model: StoredLoggedModel) -> StoredLoggedModel:
+    item = table.get(model.document.key)
     if item is None:
-        raise missing(read.model_id)
-    return record(item)
+        raise missing(model.model_id)
+    return of_item(item)
 
 
-def _set(read: Record, *values: tuple[ItemAttribute[Any], Any]) -> Record:
+def _set(model: StoredLoggedModel, *values: tuple[ItemAttribute[Any], Any]) -> StoredLoggedModel:
     update = Update()
     document.touch(update)
     for attribute, value in values:
@@ -251,9 +254,9 @@ def _set(read: Record, *values: tuple[ItemAttribute[Any], Any]) -> Record:
     update.set(LoggedModelItem.last_update_time, now_ms())
     _require_model(update)
     try:
-        return record(table.update(read.document.key, update, returning=True))
+        return of_item(table.update(model.document.key, update, returning=True))
     except ConditionFailed as failed:
-        raise missing(read.model_id) from failed
+        raise missing(model.model_id) from failed
 
 
 def _require_model(update: Update) -> None:
@@ -294,8 +297,8 @@ def _remember(model_id: str, experiment_id: str) -> None:
     _locations[model_id] = experiment_id
 
 
-def _entity(read: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
-    item = LoggedModelItem.of(read.item)
+def _entity(document: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
+    item = LoggedModelItem.of(document.item)
     return LoggedModel(
         model_id=item.model_id,
         experiment_id=item.experiment_id,
@@ -307,8 +310,8 @@ def _entity(read: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
         lifecycle_stage=item.stage,
         model_type=item.model_type,
         source_run_id=item.source_run_id,
-        params=read.texts("params"),
-        tags=read.texts("tags"),
+        params=document.texts("params"),
+        tags=document.texts("tags"),
         metrics=metrics,
     )
 

@@ -21,7 +21,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import key_in, table
-from mlcore.entities import ModelMetric
+from mlcore.entities.logged_models import ModelMetric
 from mlcore.ids import now_ms
 from mlcore.models.logged_models import LoggedModel, LoggedModelPoints
 from mlcore.repos import document

@@ -16,7 +16,9 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST
 from mlcore.db.table import Page, table
-from mlcore.entities import ACTIVE, Experiment, LoggedModel
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.logged_models import LoggedModel
+from mlcore.entities.stages import ACTIVE
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.logged_models import logged_models

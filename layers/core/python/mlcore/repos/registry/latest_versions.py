@@ -8,12 +8,12 @@ from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.entities import ModelVersion
+from mlcore.entities.registry import ModelVersion
 from mlcore.repos.registry import model_versions
-from mlcore.repos.registry.registered_models import Record
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
 
 
-def of_many(models: Sequence[Record]) -> list[list[ModelVersion]]:
+def of_many(models: Sequence[StoredRegisteredModel]) -> list[list[ModelVersion]]:
     """For each model its greatest version in each stage, in the order of the stages' names as
     MLflow lists them in a search; one BatchGetItem for each hundred."""
     wanted = [
@@ -23,18 +23,18 @@ def of_many(models: Sequence[Record]) -> list[list[ModelVersion]]:
     ]
     items = table.batch_get([place for _, place in wanted])
     calls = [
-        partial(model_versions.record, item, model)
+        partial(model_versions.of_item, item, model)
         for (model, _), item in zip(wanted, items, strict=True)
         if item is not None
     ]
     found: dict[str, list[ModelVersion]] = {}
-    for read in table.parallel(calls):
-        if not read.deleted:
-            found.setdefault(read.model.incarnation, []).append(read.version)
+    for stored in table.parallel(calls):
+        if not stored.deleted:
+            found.setdefault(stored.model.incarnation, []).append(stored.version)
     return [found.get(model.incarnation, []) for model in models]
 
 
-def of_one(model: Record) -> list[ModelVersion]:
+def of_one(model: StoredRegisteredModel) -> list[ModelVersion]:
     """As :func:`of_many` for one model, but the stage that an earlier version is in comes first:
     MLflow's order where one model is asked for. Which version that is, LSI3 says beside the
     BatchGetItem, so the order costs no round trip."""

@@ -15,7 +15,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Change, Check, Operation, Put, TransactionFailed, table
-from mlcore.entities import ModelVersion, RegisteredModel
+from mlcore.entities.registry import ModelVersion, RegisteredModel
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.registry import ModelHome, ModelVersionTag, RunModelVersion
 from mlcore.models.registry import ModelVersion as ModelVersionItem
@@ -25,7 +25,7 @@ from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
 from mlcore.repos.registry import registered_models
-from mlcore.repos.registry.registered_models import Record as ModelRecord
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
@@ -38,12 +38,12 @@ READ_TOGETHER = 10
 """Where the first version mostly decides."""
 
 
-class Record(NamedTuple):
+class StoredModelVersion(NamedTuple):
     """A version as it was read, with its model."""
 
     version: ModelVersion
     document: Document
-    model: ModelRecord
+    model: StoredRegisteredModel
 
     @property
     def item(self) -> ModelVersionItem:
@@ -58,7 +58,7 @@ def missing(name: str, version: object) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"Model Version (name={name}, version={version}) not found")
 
 
-def get(workspace: str, name: str, version: int) -> Record:
+def get(workspace: str, name: str, version: int) -> StoredModelVersion:
     """One BatchGetItem of model and version; another read if the versions live elsewhere, or tags
     overflowed. Raises ResourceDoesNotExist."""
     if not 0 < version <= MOST_VERSION:
@@ -72,31 +72,31 @@ def get(workspace: str, name: str, version: int) -> Record:
         item = table.get(keys.model_version(home, version))
     if item is None:
         raise missing(name, version)
-    read = record(item, registered_models.record(model_item))
-    if read.deleted:
+    stored = of_item(item, registered_models.of_item(model_item))
+    if stored.deleted:
         raise missing(name, version)
-    return read
+    return stored
 
 
-def of_model(model: ModelRecord, version: int) -> Record:
+def of_model(model: StoredRegisteredModel, version: int) -> StoredModelVersion:
     """One consistent GetItem. Raises ResourceDoesNotExist."""
     item = table.get(keys.model_version(model.home, version))
-    read = None if item is None else record(item, model)
-    if read is None or read.deleted:
+    stored = None if item is None else of_item(item, model)
+    if stored is None or stored.deleted:
         raise missing(model.model.name, version)
-    return read
+    return stored
 
 
-def all_of(model: ModelRecord) -> Iterator[Record]:
+def all_of(model: StoredRegisteredModel) -> Iterator[StoredModelVersion]:
     """Every version that was not deleted, by number; one Query for each MB."""
     for item in table.query_all(model.home, prefix=keys.model_version_prefix()):
         if ModelVersionItem.of(item).type == ModelVersionItem.pattern.name:
-            read = record(item, model)
-            if not read.deleted:
-                yield read
+            stored = of_item(item, model)
+            if not stored.deleted:
+                yield stored
 
 
-def of_run(workspace: str, run_id: str) -> list[Record]:
+def of_run(workspace: str, run_id: str) -> list[StoredModelVersion]:
     """The versions that were made from a run: one Query for their links, then the versions and
     their homes, then their models. No index is asked, so nothing lags."""
     pk = keys.run_ref(run_id).pk
@@ -116,26 +116,26 @@ def of_run(workspace: str, run_id: str) -> list[Record]:
     for link, item in zip(links, items[: len(links)], strict=True):
         model = models.get(link.incarnation)
         if model is not None and item is not None:
-            read = record(item, model)
-            if not read.deleted and read.version.run_id == run_id:
-                found.append(read)
+            stored = of_item(item, model)
+            if not stored.deleted and stored.version.run_id == run_id:
+                found.append(stored)
     return found
 
 
-def has_prompt_versions(model: ModelRecord) -> bool:
+def has_prompt_versions(model: StoredRegisteredModel) -> bool:
     """Whether any version, deleted ones included, is tagged as a prompt's."""
     if not model.has_prompt_versions:
         return False
     return any(
         ModelVersionItem.of(item).type == ModelVersionItem.pattern.name
-        and record(item, model).version.tags.get(IS_PROMPT) == "true"
+        and of_item(item, model).version.tags.get(IS_PROMPT) == "true"
         for item in table.query_all(
             model.home, prefix=keys.model_version_prefix(), limit=READ_TOGETHER
         )
     )
 
 
-def create(model: ModelRecord, draft: ModelVersion) -> ModelVersion:
+def create(model: StoredRegisteredModel, draft: ModelVersion) -> ModelVersion:
     """One transaction: the model's next number, the version under it, its run's link to it.
 
     Raises:
@@ -159,14 +159,16 @@ def create(model: ModelRecord, draft: ModelVersion) -> ModelVersion:
             elif item is None or RegisteredModelItem.of(item).incarnation != model.incarnation:
                 raise registered_models.missing(model.model.name) from failed
             else:
-                current = registered_models.record(item)
+                current = registered_models.of_item(item)
             raise Conflict from failed
         return version
 
     return settle("model", attempt)
 
 
-def creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> list[Operation]:
+def creation(
+    model: StoredRegisteredModel, version: ModelVersion, creation_id: str
+) -> list[Operation]:
     """The transaction that makes a version under its number, the model's greatest then."""
     place = keys.model_version(model.home, version.version)
     owner = (model.home, str(version.version))
@@ -221,7 +223,7 @@ def creation(model: ModelRecord, version: ModelVersion, creation_id: str) -> lis
     return [*operations, *(Put(child) for child in children)]
 
 
-def _link(model: ModelRecord, version: ModelVersion) -> Raw:
+def _link(model: StoredRegisteredModel, version: ModelVersion) -> Raw:
     place = keys.run_model_version(version.run_id or "", model.incarnation, version.version)
     item = RunModelVersion(
         PK=place.pk,
@@ -236,7 +238,7 @@ def _link(model: ModelRecord, version: ModelVersion) -> Raw:
     return dict(item.serialize())
 
 
-def set_description(read: Record, description: str | None) -> ModelVersion:
+def set_description(stored: StoredModelVersion, description: str | None) -> ModelVersion:
     now = now_ms()
 
     def complete(update: Update) -> None:
@@ -246,21 +248,21 @@ def set_description(read: Record, description: str | None) -> ModelVersion:
         else:
             update.set(ModelVersionItem.description, description)
 
-    before = write(read, {}, (), complete).version
+    before = write(stored, {}, (), complete).version
     return before._replace(description=description, last_updated_timestamp=now)
 
 
-def set_tag(read: Record, key: str, value: str) -> None:
+def set_tag(stored: StoredModelVersion, key: str, value: str) -> None:
     beside: list[Operation] = []
     if key == IS_PROMPT and value == "true":
         change = Update()
         document.touch(change)
         change.set(RegisteredModelItem.prompt_versions, True)
-        change.require_equal(RegisteredModelItem.incarnation, read.model.incarnation)
-        beside.append(Change(read.model.document.key, change))
-    said = announcement.version_tag_set(read.model.model, read.version.version, key)
+        change.require_equal(RegisteredModelItem.incarnation, stored.model.incarnation)
+        beside.append(Change(stored.model.document.key, change))
+    said = announcement.version_tag_set(stored.model.model, stored.version.version, key)
     write(
-        read,
+        stored,
         {"tags": {key: value}},
         (),
         registered_models.saying(said, ModelVersionItem.event),
@@ -268,44 +270,44 @@ def set_tag(read: Record, key: str, value: str) -> None:
     )
 
 
-def delete_tag(read: Record, key: str) -> None:
-    said = announcement.version_tag_deleted(read.model.model, read.version.version, key)
-    write(read, {}, [("tags", key)], registered_models.saying(said, ModelVersionItem.event))
+def delete_tag(stored: StoredModelVersion, key: str) -> None:
+    said = announcement.version_tag_deleted(stored.model.model, stored.version.version, key)
+    write(stored, {}, [("tags", key)], registered_models.saying(said, ModelVersionItem.event))
 
 
 def write(
-    read: Record,
+    stored: StoredModelVersion,
     sets: Mapping[str, Mapping[str, str]],
     removals: Sequence[tuple[str, str]],
     complete: Callable[[Update], None] = lambda _: None,
     beside: Sequence[Operation] = (),
-) -> Record:
+) -> StoredModelVersion:
     """Writes the version, whoever else writes it meanwhile; answers it as it was before.
 
     Raises:
         ResourceDoesNotExist: the version is deleted, or its model is gone from its name.
     """
-    current = read
+    current = stored
 
     def alive(update: Update) -> None:
         update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
         complete(update)
 
-    def attempt() -> Record:
+    def attempt() -> StoredModelVersion:
         nonlocal current
         try:
             document.write(current.document, sets, removals, alive, beside)
         except ConditionFailed as failed:
             item = failed.item
             if item is None or ModelVersionItem.of(item).current_stage == DELETED:
-                raise missing(read.version.name, read.version.version) from failed
-            current = record(item, read.model)
+                raise missing(stored.version.name, stored.version.version) from failed
+            current = of_item(item, stored.model)
             raise Conflict from failed
         except TransactionFailed as failed:
-            raise missing(read.version.name, read.version.version) from failed
+            raise missing(stored.version.name, stored.version.version) from failed
         except TooLarge as too_large:
             # Others may have filled the item that this writer took for emptier.
-            seen, current = current, of_model(read.model, read.version.version)
+            seen, current = current, of_model(stored.model, stored.version.version)
             if current.item.version == seen.item.version:
                 raise
             raise Conflict from too_large
@@ -314,18 +316,20 @@ def write(
     return settle("model", attempt)
 
 
-def set_alias(read: Record, alias: str) -> None:
+def set_alias(stored: StoredModelVersion, alias: str) -> None:
     """Lets an alias name a version. Raises ResourceDoesNotExist when one of both is gone."""
     alive = Condition()
     alive.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
-    number_ = read.version.version
+    number_ = stored.version.version
     try:
-        registered_models.set_alias(read.model, alias, number_, [Check(read.document.key, alive)])
+        registered_models.set_alias(
+            stored.model, alias, number_, [Check(stored.document.key, alive)]
+        )
     except TransactionFailed as failed:
-        raise missing(read.version.name, number_) from failed
+        raise missing(stored.version.name, number_) from failed
 
 
-def record(raw: Raw, model: ModelRecord) -> Record:
+def of_item(raw: Raw, model: StoredRegisteredModel) -> StoredModelVersion:
     """A version under its model's name. Renaming a model counts as an update of its versions."""
     item = ModelVersionItem.of(raw)
     loaded = document.load(raw, (model.home, str(item.model_version)), MAPS)
@@ -346,7 +350,7 @@ def record(raw: Raw, model: ModelRecord) -> Record:
         tags=loaded.texts("tags"),
         model_id=item.model_id,
     )
-    return Record(version, loaded, model)
+    return StoredModelVersion(version, loaded, model)
 
 
 def aliases(model: RegisteredModel, version: int) -> list[str]:

@@ -11,12 +11,12 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
-from mlcore.entities import RegisteredModel
+from mlcore.entities.registry import RegisteredModel
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.registry import ModelHome
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
-from mlcore.repos.registry.registered_models import MAPS, Record, missing, record
+from mlcore.repos.registry.registered_models import MAPS, StoredRegisteredModel, missing, of_item
 from mlcore.repos.workspaces import workspaces
 from mlcore.webhooks import announcement
 
@@ -105,12 +105,12 @@ def _claim(
         if holder is None:
             return False
         if RegisteredModelItem.of(holder).incarnation != incarnation:
-            raise NameTaken(record(holder).model) from failed
+            raise NameTaken(of_item(holder).model) from failed
         # else this very transaction had gone through, and only its answer was lost
     return True
 
 
-def rename(read: Record, new_name: str, also: Sequence[Operation] = ()) -> None:
+def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operation] = ()) -> None:
     """One transaction: the model under its new name, and no more under its old one; and ``also``
     what goes with it.
 
@@ -118,12 +118,12 @@ def rename(read: Record, new_name: str, also: Sequence[Operation] = ()) -> None:
         NameTaken: the new name is held by another model.
         ConditionFailed: the model changed meanwhile.
     """
-    old = read.item
-    workspace = read.model.workspace
+    old = stored.item
+    workspace = stored.model.workspace
     place = keys.registered_model(workspace, new_name)
     now = now_ms()
     item = {
-        **read.document.item,
+        **stored.document.item,
         **names(workspace, new_name),
         **_raw(
             (RegisteredModelItem.PK, place.pk),
@@ -136,8 +136,8 @@ def rename(read: Record, new_name: str, also: Sequence[Operation] = ()) -> None:
     }
     item.pop(RegisteredModelItem.home.attr_name, None)
     item.pop(RegisteredModelItem.event.attr_name, None)  # it was about the item's old name
-    if read.home != place.pk:
-        item |= _raw((RegisteredModelItem.home, read.home))
+    if stored.home != place.pk:
+        item |= _raw((RegisteredModelItem.home, stored.home))
     absent, unchanged, mine = Condition(), Condition(), Update()
     absent.require_absent(RegisteredModelItem.PK)
     unchanged.require_equal(RegisteredModelItem.version, old.version)
@@ -148,8 +148,8 @@ def rename(read: Record, new_name: str, also: Sequence[Operation] = ()) -> None:
         table.transact(
             [
                 Put(item, absent),
-                Delete(read.document.key, unchanged),
-                Change(keys.model_home(read.home), mine),
+                Delete(stored.document.key, unchanged),
+                Change(keys.model_home(stored.home), mine),
                 *also,
             ],
             token=new_ulid(),
@@ -158,12 +158,12 @@ def rename(read: Record, new_name: str, also: Sequence[Operation] = ()) -> None:
         holder = failed.items.get(0)
         if holder is None:
             raise ConditionFailed(failed.items.get(1)) from failed
-        if RegisteredModelItem.of(holder).incarnation != read.incarnation:
-            raise NameTaken(record(holder).model) from failed
+        if RegisteredModelItem.of(holder).incarnation != stored.incarnation:
+            raise NameTaken(of_item(holder).model) from failed
         # else it has the new name already: the transaction had gone through before
 
 
-def delete(read: Record, also: Sequence[Operation] = ()) -> None:
+def delete(stored: StoredRegisteredModel, also: Sequence[Operation] = ()) -> None:
     """Removes the model, and ``also`` what goes with it, in one transaction; its home keeps what
     nobody can reach any more.
 
@@ -172,24 +172,24 @@ def delete(read: Record, also: Sequence[Operation] = ()) -> None:
         ConditionFailed: what goes with it changed meanwhile.
     """
     mine = Condition()
-    mine.require_equal(RegisteredModelItem.incarnation, read.incarnation)
+    mine.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
     try:
         if also:
-            table.transact([Delete(read.document.key, mine), *also], token=new_ulid())
+            table.transact([Delete(stored.document.key, mine), *also], token=new_ulid())
         else:
-            table.delete(read.document.key, mine)
+            table.delete(stored.document.key, mine)
     except (ConditionFailed, TransactionFailed) as failed:
         if isinstance(failed, TransactionFailed) and 0 not in failed.items:
             raise ConditionFailed(None) from failed
         # Deleted by another, or by this very call, whose answer was lost; unless it moved away.
-        entry = table.get(keys.model_home(read.home))
+        entry = table.get(keys.model_home(stored.home))
         if entry is None:
             return
         owner = ModelHome.of(entry)
-        if owner.incarnation == read.incarnation:
+        if owner.incarnation == stored.incarnation:
             item = table.get(keys.model_at(owner.model_pk))
-            if item is not None and RegisteredModelItem.of(item).incarnation == read.incarnation:
-                raise missing(read.model.name) from failed
+            if item is not None and RegisteredModelItem.of(item).incarnation == stored.incarnation:
+                raise missing(stored.model.name) from failed
 
 
 def names(workspace: str, name: str) -> Raw:

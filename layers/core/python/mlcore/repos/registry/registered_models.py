@@ -19,7 +19,7 @@ from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Delete, Operation, Put, key_in, table
-from mlcore.entities import RegisteredModel
+from mlcore.entities.registry import RegisteredModel
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelAlias, ModelTag
@@ -30,7 +30,7 @@ from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
 
-class Record(NamedTuple):
+class StoredRegisteredModel(NamedTuple):
     """A model as it was read."""
 
     model: RegisteredModel
@@ -62,13 +62,13 @@ class Record(NamedTuple):
         return self.item.prompt_versions is not None
 
 
-def find(workspace: str, name: str) -> Record | None:
+def find(workspace: str, name: str) -> StoredRegisteredModel | None:
     """One consistent GetItem (a second request when tags overflowed)."""
     item = table.get(keys.registered_model(workspace, name))
-    return None if item is None else record(item)
+    return None if item is None else of_item(item)
 
 
-def get(workspace: str, name: str) -> Record:
+def get(workspace: str, name: str) -> StoredRegisteredModel:
     """As :func:`find`. Raises ResourceDoesNotExist."""
     found = find(workspace, name)
     if found is None:
@@ -76,10 +76,10 @@ def get(workspace: str, name: str) -> Record:
     return found
 
 
-def find_many(places: Sequence[keys.Key]) -> list[Record]:
+def find_many(places: Sequence[keys.Key]) -> list[StoredRegisteredModel]:
     """Those of the models that exist; one BatchGetItem for each hundred."""
     items = [item for item in table.batch_get(places) if item is not None]
-    return table.parallel([partial(record, item) for item in items])
+    return table.parallel([partial(of_item, item) for item in items])
 
 
 def missing(name: str) -> errors.ResourceDoesNotExist:
@@ -115,17 +115,17 @@ def listed(
         yield RegisteredModelItem.of(item).gsi5sk or "", key_in(item)
 
 
-def set_description(read: Record, description: str) -> Record:
+def set_description(stored: StoredRegisteredModel, description: str) -> StoredRegisteredModel:
     """Raises ResourceDoesNotExist when the model is gone."""
 
     def complete(update: Update) -> None:
         update.set(RegisteredModelItem.description, description)
         update.set(RegisteredModelItem.last_update_time, now_ms())
 
-    return write(read, {}, (), complete)
+    return write(stored, {}, (), complete)
 
 
-def touch_name(read: Record) -> None:
+def touch_name(stored: StoredRegisteredModel) -> None:
     """A model that is renamed to the name it has: only times move."""
 
     def complete(update: Update) -> None:
@@ -133,32 +133,32 @@ def touch_name(read: Record) -> None:
         update.set(RegisteredModelItem.last_update_time, now)
         update.set(RegisteredModelItem.renamed_at, now)
 
-    write(read, {}, (), complete)
+    write(stored, {}, (), complete)
 
 
-def set_tag(read: Record, key: str, value: str) -> None:
-    said = announcement.model_tag_set(read.model, key, value)
-    write(read, {"tags": {key: value}}, (), saying(said))
+def set_tag(stored: StoredRegisteredModel, key: str, value: str) -> None:
+    said = announcement.model_tag_set(stored.model, key, value)
+    write(stored, {"tags": {key: value}}, (), saying(said))
 
 
-def delete_tag(read: Record, key: str) -> None:
-    write(read, {}, [("tags", key)], saying(announcement.model_tag_deleted(read.model, key)))
+def delete_tag(stored: StoredRegisteredModel, key: str) -> None:
+    write(stored, {}, [("tags", key)], saying(announcement.model_tag_deleted(stored.model, key)))
 
 
 def saying(
-    said: str | None, attribute: TextAttribute[str | None] = RegisteredModelItem.event
+    event: str | None, attribute: TextAttribute[str | None] = RegisteredModelItem.event
 ) -> Callable[[Update], None]:
     """Lets a write announce itself to webhooks, by this attribute of the item that it writes."""
 
     def complete(update: Update) -> None:
-        if said is not None:
-            update.set(attribute, said)
+        if event is not None:
+            update.set(attribute, event)
 
     return complete
 
 
 def set_alias(
-    read: Record,
+    stored: StoredRegisteredModel,
     alias: str,
     version: int,
     beside: Sequence[Operation],
@@ -170,51 +170,51 @@ def set_alias(
     Raises:
         TransactionFailed: a condition of ``beside`` does not hold.
     """
-    item = _alias(keys.model_alias(read.home, alias), alias, str(version))
-    said = announcement.alias_set(read.model, alias, version) if announced else None
-    write(read, {"aliases": {alias: str(version)}}, (), saying(said), [*beside, Put(item)])
+    item = _alias(keys.model_alias(stored.home, alias), alias, str(version))
+    said = announcement.alias_set(stored.model, alias, version) if announced else None
+    write(stored, {"aliases": {alias: str(version)}}, (), saying(said), [*beside, Put(item)])
 
 
-def delete_alias(read: Record, alias: str, *, announced: bool = True) -> None:
+def delete_alias(stored: StoredRegisteredModel, alias: str, *, announced: bool = True) -> None:
     """MLflow does not announce the aliases that go with their version."""
-    place = keys.model_alias(read.home, alias)
-    said = announcement.alias_deleted(read.model, alias) if announced else None
-    write(read, {}, [("aliases", alias)], saying(said), [Delete(place)])
+    place = keys.model_alias(stored.home, alias)
+    said = announcement.alias_deleted(stored.model, alias) if announced else None
+    write(stored, {}, [("aliases", alias)], saying(said), [Delete(place)])
 
 
 def write(
-    read: Record,
+    stored: StoredRegisteredModel,
     sets: Mapping[str, Mapping[str, str]],
     removals: Sequence[tuple[str, str]],
     complete: Callable[[Update], None] = lambda _: None,
     beside: Sequence[Operation] = (),
-) -> Record:
+) -> StoredRegisteredModel:
     """Writes the model, whoever else writes it meanwhile; answers it as it was before.
 
     Raises:
         ResourceDoesNotExist: the model is gone from its name.
     """
-    current = read
+    current = stored
 
     def mine(update: Update) -> None:
-        update.require_equal(RegisteredModelItem.incarnation, read.incarnation)
+        update.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
         complete(update)
 
-    def attempt() -> Record:
+    def attempt() -> StoredRegisteredModel:
         nonlocal current
         try:
             document.write(current.document, sets, removals, mine, beside)
         except ConditionFailed as failed:
             if (
                 failed.item is None
-                or RegisteredModelItem.of(failed.item).incarnation != read.incarnation
+                or RegisteredModelItem.of(failed.item).incarnation != stored.incarnation
             ):
-                raise missing(read.model.name) from failed
-            current = record(failed.item)
+                raise missing(stored.model.name) from failed
+            current = of_item(failed.item)
             raise Conflict from failed
         except TooLarge as too_large:
             # Others may have filled the item that this writer took for emptier.
-            seen, current = current, get(read.model.workspace, read.model.name)
+            seen, current = current, get(stored.model.workspace, stored.model.name)
             if current.item.version == seen.item.version:
                 raise
             raise Conflict from too_large
@@ -229,7 +229,7 @@ def home_of(item: Raw) -> str:
     return model.PK if model.home is None else model.home
 
 
-def record(raw: Raw) -> Record:
+def of_item(raw: Raw) -> StoredRegisteredModel:
     loaded = document.load(raw, (home_of(raw),), MAPS)
     item = RegisteredModelItem.of(raw)
     model = RegisteredModel(
@@ -242,7 +242,7 @@ def record(raw: Raw) -> Record:
         aliases={alias: int(text) for alias, text in loaded.texts("aliases").items()},
         latest={stage: int(version) for stage, version in item.latest.items()},
     )
-    return Record(model, loaded)
+    return StoredRegisteredModel(model, loaded)
 
 
 def _tag(place: keys.Key, key: str, value: str) -> Raw:

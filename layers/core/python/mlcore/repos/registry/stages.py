@@ -18,8 +18,8 @@ from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
 from mlcore.repos.registry import model_versions, registered_models
-from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, Record
-from mlcore.repos.registry.registered_models import Record as ModelRecord
+from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, StoredModelVersion
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.settle import Conflict, settle
 
 MOVES_TOGETHER = 40
@@ -35,15 +35,17 @@ class _Move(NamedTuple):
         return ModelVersionItem.of(self.raw)
 
 
-def transition(read: Record, stage: str, *, archive_existing: bool) -> Record:
+def transition(
+    stored: StoredModelVersion, stage: str, *, archive_existing: bool
+) -> StoredModelVersion:
     """Moves a version to a stage, and (``archive_existing``) all others there to Archived: at once
     if they are few, else the last of them with the version. Answers the version as it is then.
 
     Raises:
         ResourceDoesNotExist: the version is deleted, or its model is gone.
     """
-    name, number = read.version.name, read.version.version
-    current = read
+    name, number = stored.version.name, stored.version.version
+    current = stored
 
     def attempt() -> None:
         nonlocal current
@@ -63,21 +65,21 @@ def transition(read: Record, stage: str, *, archive_existing: bool) -> Record:
                 moves.append(_Move(current.document.item, stage))
             moved = _moved(current.model, moves)
             if not (moved and done):
-                current = model_versions.get(read.model.model.workspace, name, number)
+                current = model_versions.get(stored.model.model.workspace, name, number)
             if not moved:
                 raise Conflict
 
     settle("model", attempt)
-    return model_versions.get(read.model.model.workspace, name, number)
+    return model_versions.get(stored.model.model.workspace, name, number)
 
 
-def delete(read: Record) -> None:
+def delete(stored: StoredModelVersion) -> None:
     """Deletes a version: it keeps its number and its tags, and loses its aliases and the rest.
 
     Raises:
         ResourceDoesNotExist: the version is deleted already, or its model is gone.
     """
-    current = read
+    current = stored
 
     def attempt() -> None:
         nonlocal current
@@ -102,7 +104,7 @@ def delete(read: Record) -> None:
 
 
 def _moved(
-    model: ModelRecord,
+    model: StoredRegisteredModel,
     moves: Sequence[_Move],
     aliases: Sequence[str] = (),
     beside: Sequence[Operation] = (),
@@ -129,7 +131,7 @@ def _moved(
     return True
 
 
-def _latest(model: ModelRecord, moves: Sequence[_Move]) -> dict[str, int]:
+def _latest(model: StoredRegisteredModel, moves: Sequence[_Move]) -> dict[str, int]:
     """The greatest version of each stage that the moves touch; 0 where none is left."""
     gone = {move.item.model_version for move in moves}
     touched = {move.item.current_stage for move in moves} | {move.stage for move in moves}

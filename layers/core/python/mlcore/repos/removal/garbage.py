@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.entities import DELETED
+from mlcore.entities.stages import DELETED
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run
 from mlcore.repos.experiments import experiments
@@ -56,7 +56,7 @@ def remove(garbage: Garbage) -> bool:
 
 
 def _of_experiment(item: Raw, before_ms: int) -> Iterator[Garbage]:
-    experiment = experiments.record(item).experiment
+    experiment = experiments.of_item(item).experiment
     experiment_id, workspace = experiment.experiment_id, experiment.workspace
     if experiment.lifecycle_stage == DELETED:
         if experiment.last_update_time < before_ms:

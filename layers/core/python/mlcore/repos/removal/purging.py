@@ -16,7 +16,7 @@ from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import Delete, TransactionFailed, key_in, table
-from mlcore.entities import DELETED
+from mlcore.entities.stages import DELETED
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY, Item
 from mlcore.models.experiments import Experiment, ExperimentNameLock
@@ -123,23 +123,23 @@ def registered_model(place: Key, deadline: float = float("inf")) -> None:
     item = table.get(place)
     if item is None:
         return
-    read = registered_models.record(item)
+    stored = registered_models.of_item(item)
     for kind in (REGISTERED_MODEL, PROMPT):
-        grants.sweep(read.model.workspace, kind, read.model.name)
-    versions = table.query_all(read.home, prefix=keys.model_version_prefix())
+        grants.sweep(stored.model.workspace, kind, stored.model.name)
+    versions = table.query_all(stored.home, prefix=keys.model_version_prefix())
     gone: list[Key] = []
     for each in versions:
         gone.append(key_in(each))
         version = ModelVersion.of(each)
         if version.type == keys.MODEL_VERSION.name and version.run_id is not None:
             number = version.model_version
-            gone.append(keys.run_model_version(version.run_id, read.incarnation, number))
+            gone.append(keys.run_model_version(version.run_id, stored.incarnation, number))
         if len(gone) >= TOGETHER:
             table.batch_write(deletes=gone)
             gone = []
             remains.check(deadline)
     table.batch_write(deletes=gone)
-    rest = table.query_all(read.home, attributes=KEY)
+    rest = table.query_all(stored.home, attributes=KEY)
     remains.delete(each for each in rest if key_in(each) != place)
     table.delete(place)
 

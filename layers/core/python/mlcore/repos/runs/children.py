@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.entities import Dataset, DatasetInput, ModelOutput, Run, Tag
+from mlcore.entities.runs import Dataset, DatasetInput, ModelOutput, Run
+from mlcore.entities.tags import Tag
 from mlcore.models.runs import RunInput, RunLoggedModel, RunMetric, RunParam, RunTag
 from mlcore.repos import document
 from mlcore.repos.runs import datasets, points
@@ -84,17 +85,19 @@ def model_outputs(texts: Mapping[str, str]) -> tuple[ModelOutput, ...]:
     return tuple(ModelOutput(entry["model_id"], entry["step"]) for entry in found)
 
 
-def resolve(outline: Run, known: Mapping[datasets.Identity, Dataset]) -> tuple[DatasetInput, ...]:
+def resolve(
+    outline: Run, by_identity: Mapping[datasets.Identity, Dataset]
+) -> tuple[DatasetInput, ...]:
     """The run's dataset inputs with the datasets that are known; the others are left out."""
     return tuple(
-        DatasetInput(known[identity], entry.tags)
+        DatasetInput(by_identity[identity], entry.tags)
         for entry in outline.dataset_inputs
         if (
             identity := datasets.Identity(
                 outline.experiment_id, entry.dataset.name, entry.dataset.digest
             )
         )
-        in known
+        in by_identity
     )
 
 

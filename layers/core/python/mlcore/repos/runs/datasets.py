@@ -18,7 +18,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.entities import Dataset
+from mlcore.entities.runs import Dataset
 from mlcore.ids import now_ms
 from mlcore.models.datasets import Dataset as DatasetItem
 from mlcore.models.datasets import DatasetPart

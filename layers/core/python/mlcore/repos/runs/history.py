@@ -16,7 +16,7 @@ from hashlib import blake2b
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory
 from mlcore.repos.runs import point_places, points

@@ -19,7 +19,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import Page, table
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory, RunReference
 from mlcore.repos.runs import history, point_places
 from mlcore.repos.runs.point_places import Order

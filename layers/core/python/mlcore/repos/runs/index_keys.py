@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
-from mlcore.entities import Run
+from mlcore.entities.runs import Run
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs import markers, points
 from mlcore.search.fields import RUN_NAME_TAG

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.entities import Metric, recency
+from mlcore.entities.metrics import Metric, recency
 from mlcore.models.runs import Run, RunMetric
 from mlcore.repos.runs import point_places
 from mlcore.repos.runs.history import distinct

@@ -15,11 +15,11 @@ from typing import NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import Page, key_in, table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.models.base import KEY
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import runs
-from mlcore.repos.runs.runs import Record
+from mlcore.repos.runs.runs import StoredRun
 
 PAGE_ITEMS = 1000
 PAGES_AHEAD = 12
@@ -45,7 +45,7 @@ def newest_first(
     stages: Sequence[str],
     after: Start | None = None,
     page_items: int = PAGE_ITEMS,
-) -> Iterator[Record]:
+) -> Iterator[StoredRun]:
     """Runs whose stage is one of ``stages``, by start time descending, then run id. All reads are
     strongly consistent.
 
@@ -80,7 +80,7 @@ def newest_first(
     return heapq.merge(*streams, key=_place)
 
 
-def _of_one(experiment: Experiment, window: _Window, first: Page | None) -> Iterator[Record]:
+def _of_one(experiment: Experiment, window: _Window, first: Page | None) -> Iterator[StoredRun]:
     index = _own_stage_index(window)
     if experiment.epoch > 0 and index != "LSI2":
         # The index holds each run's own stage, which an experiment that was deleted or restored
@@ -91,9 +91,9 @@ def _of_one(experiment: Experiment, window: _Window, first: Page | None) -> Iter
         for item in table.batch_get([key_in(entry) for entry in page.items]):
             if item is None:
                 continue
-            read = runs.record(item, experiment)
-            if read.stage in window.stages and _follows(read, window.after):
-                yield read
+            run = runs.of_item(item, experiment)
+            if run.stage in window.stages and _follows(run, window.after):
+                yield run
         if page.last_key is None:
             return
         page = _keys(experiment.experiment_id, index, window, page.last_key)
@@ -123,10 +123,10 @@ def _own_stage_index(window: _Window) -> str:
     return "LSI1" if len(window.stages) == 1 else "LSI2"
 
 
-def _place(read: Record) -> tuple[int, str]:
-    item = read.item
+def _place(run: StoredRun) -> tuple[int, str]:
+    item = run.item
     return -item.start_time, item.run_id
 
 
-def _follows(read: Record, after: Start | None) -> bool:
-    return after is None or _place(read) > (-after.start_time, after.run_id)
+def _follows(run: StoredRun, after: Start | None) -> bool:
+    return after is None or _place(run) > (-after.start_time, after.run_id)

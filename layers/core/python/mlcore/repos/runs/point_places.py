@@ -13,7 +13,7 @@ import math
 from typing import Final
 
 from mlcore.db.sortable import double, int64_hex, parse_point
-from mlcore.entities import Metric
+from mlcore.entities.metrics import Metric
 
 _STEP: Final = 64
 _TIMESTAMP: Final = 128

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from mlcore.db.sortable import double, int64_hex, parse_point
-from mlcore.entities import Metric, recency
+from mlcore.entities.metrics import Metric, recency
 
 _NAN_MARK = "N"
 

@@ -2,8 +2,7 @@
 experiment.
 
 The run item carries attributes and, as maps, the latest metrics, params, tags, inputs and outputs.
-Reads fetch it together with its experiment's ``E#META`` in one BatchGetItem, because the
-experiment's epoch takes part in the run's stage (see :func:`stage`).
+Its experiment's ``E#META`` is read with it, whose epoch takes part in the stage (:func:`stage`).
 """
 
 from __future__ import annotations
@@ -19,7 +18,10 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Put, TransactionFailed, table
-from mlcore.entities import ACTIVE, DELETED, Dataset, DatasetInput, Experiment, Metric, Run
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.metrics import Metric
+from mlcore.entities.runs import Dataset, DatasetInput, Run
+from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import now_ms
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
@@ -42,7 +44,7 @@ LOCATIONS_KEPT = 20_000
 _locations: dict[str, str] = {}
 
 
-class Record(NamedTuple):
+class StoredRun(NamedTuple):
     """A run as it was read, together with its experiment."""
 
     experiment: Experiment
@@ -76,7 +78,7 @@ def locate(run_id: str) -> str | None:
     return experiment_id
 
 
-def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> Record:
+def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> StoredRun:
     """One consistent BatchGetItem (one request more to locate the run the first time); ``beside``
     is called with the experiment's id meanwhile. Raises ResourceDoesNotExist, also for a run of
     another workspace."""
@@ -85,7 +87,7 @@ def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = Non
         raise missing(run_id)
     if beside is None:
         return _load(run_id, experiment_id, workspace)
-    found: list[Record] = []
+    found: list[StoredRun] = []
     calls: list[Callable[[], None]] = [
         lambda: found.append(_load(run_id, experiment_id, workspace)),
         partial(beside, experiment_id),
@@ -94,23 +96,23 @@ def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = Non
     return found[0]
 
 
-def _load(run_id: str, experiment_id: str, workspace: str) -> Record:
+def _load(run_id: str, experiment_id: str, workspace: str) -> StoredRun:
     places = [keys.run(experiment_id, run_id), keys.experiment(experiment_id)]
     item, meta, *setting = table.batch_get([*places, *ttl_policy.asking()])
     ttl_policy.learn(setting)
     if item is None or meta is None or ExperimentItem.of(meta).workspace != workspace:
         raise missing(run_id)
-    return record(item, experiments.record(meta).experiment)
+    return of_item(item, experiments.of_item(meta).experiment)
 
 
 def missing(run_id: str) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"Run with id={run_id} not found")
 
 
-def record(raw: Raw, experiment: Experiment) -> Record:
+def of_item(raw: Raw, experiment: Experiment) -> StoredRun:
     item = RunItem.of(raw)
     owner = (experiment.experiment_id, item.run_id)
-    return Record(experiment, document.load(raw, owner, run_children.MAPS), item)
+    return StoredRun(experiment, document.load(raw, owner, run_children.MAPS), item)
 
 
 def create(run: Run, experiment: Experiment) -> None:
@@ -165,10 +167,10 @@ def create(run: Run, experiment: Experiment) -> None:
     _remember(run.run_id, run.experiment_id)
 
 
-def outline(read: Record) -> Run:
+def outline(run: StoredRun) -> Run:
     """The run without its model inputs, its datasets having a name and a digest only: all that a
     search asks for. No request."""
-    item, texts = read.item, read.document.texts
+    item, texts = run.item, run.document.texts
     inputs = run_children.dataset_inputs(texts("inputs"))
     return Run(
         run_id=item.run_id,
@@ -179,8 +181,8 @@ def outline(read: Record) -> Run:
         start_time=item.start_time,
         end_time=item.end_time,
         artifact_uri=item.artifact_uri,
-        lifecycle_stage=read.stage,
-        metrics=metrics(read.document),
+        lifecycle_stage=run.stage,
+        metrics=metrics(run.document),
         params=texts("params"),
         tags=texts("tags"),
         dataset_inputs=tuple(
@@ -205,49 +207,49 @@ def with_datasets(outlines: Sequence[Run]) -> list[Run]:
     ]
 
 
-def entity(read: Record) -> Run:
+def entity(stored: StoredRun) -> Run:
     """The whole run."""
-    (run,) = with_datasets([outline(read)])
-    return run._replace(model_inputs=run_children.in_order(read.document.texts("model_inputs")))
+    (run,) = with_datasets([outline(stored)])
+    return run._replace(model_inputs=run_children.in_order(stored.document.texts("model_inputs")))
 
 
-def metrics(read: Document) -> dict[str, Metric]:
-    return {key: points.parse_latest(key, text) for key, text in read.texts("metrics").items()}
+def metrics(document: Document) -> dict[str, Metric]:
+    return {key: points.parse_latest(key, text) for key, text in document.texts("metrics").items()}
 
 
-def set_stage(read: Record, wanted: str) -> None:
+def set_stage(run: StoredRun, target: str) -> None:
     """Deletes or restores one run, whatever its stage is now."""
-    item = read.item
+    item = run.item
     change = Update()
     document.touch(change)
-    change.set(RunItem.stage, wanted)
-    change.set(RunItem.epoch, read.experiment.epoch)
-    change.set(RunItem.lsi1sk, keys.lsi1_run(wanted, item.start_time, item.run_id))
-    if wanted == DELETED:
+    change.set(RunItem.stage, target)
+    change.set(RunItem.epoch, run.experiment.epoch)
+    change.set(RunItem.lsi1sk, keys.lsi1_run(target, item.start_time, item.run_id))
+    if target == DELETED:
         change.set(RunItem.deleted_time, now_ms())
     else:
         change.remove(RunItem.deleted_time)
         change.remove(RunItem.ttl)
     change.require_exists(RunItem.PK)
     try:
-        table.update(read.document.key, change)
+        table.update(run.document.key, change)
     except ConditionFailed as failed:
-        raise missing(read.run_id) from failed
+        raise missing(run.run_id) from failed
 
 
-Decision = Callable[[Record], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
+Decision = Callable[[StoredRun], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
 """From a run as it is: texts to set by map, and (map, key) pairs to remove. Raises what forbids the
 write."""
 
 
 def write(
-    read: Record,
+    run: StoredRun,
     decide: Decision,
     attributes: Values = (),
     *,
     exclusive: bool = False,
     any_stage: bool = False,
-) -> Record:
+) -> StoredRun:
     """Changes maps and attributes of an active run; decides again whenever another writer came
     first.
 
@@ -265,13 +267,13 @@ def write(
         InvalidParameterValue: the run is not active.
     """
     check = _any if any_stage else check_active
-    check(read)
-    change = _decided(read, decide, attributes)
+    check(run)
+    change = _decided(run, decide, attributes)
     if change is None:
-        return read
-    current, to_send = read, change
+        return run
+    current, to_send = run, change
 
-    def attempt() -> Record:
+    def attempt() -> StoredRun:
         nonlocal current, to_send
         try:
             _send(current, to_send, exclusive=exclusive)
@@ -293,7 +295,7 @@ def write(
     return settle("run", attempt)
 
 
-def _any(_: Record) -> None:
+def _any(_: StoredRun) -> None:
     """Allows a write in any stage."""
 
 
@@ -303,18 +305,18 @@ class _Change(NamedTuple):
     attributes: Values
 
 
-def _decided(read: Record, decide: Decision, attributes: Values) -> _Change | None:
+def _decided(run: StoredRun, decide: Decision, attributes: Values) -> _Change | None:
     """What to change in a run as it is; None for nothing."""
-    sets, removals = decide(read)
-    extra = [*attributes, *run_keys.of_texts(read.item, sets)]
+    sets, removals = decide(run)
+    extra = [*attributes, *run_keys.of_texts(run.item, sets)]
     if not any(sets.values()) and not removals and not extra:
         return None
     return _Change(sets, removals, extra)
 
 
-def _send(read: Record, change: _Change, *, exclusive: bool) -> None:
+def _send(run: StoredRun, change: _Change, *, exclusive: bool) -> None:
     """Raises ConditionFailed and TooLarge."""
-    item = read.item
+    item = run.item
     mark = markers.after(item, change.sets, change.removals)
 
     def complete(update: Update) -> None:
@@ -327,24 +329,24 @@ def _send(read: Record, change: _Change, *, exclusive: bool) -> None:
         if exclusive:
             update.require_equal(RunItem.version, item.version)
 
-    document.write(read.document, change.sets, change.removals, complete)
+    document.write(run.document, change.sets, change.removals, complete)
 
 
-def check_active(read: Record) -> None:
+def check_active(run: StoredRun) -> None:
     """Raises InvalidParameterValue, as MLflow does for any write to a deleted run."""
-    if read.stage != ACTIVE:
+    if run.stage != ACTIVE:
         raise errors.InvalidParameterValue(
-            f"The run {read.run_id} must be in the 'active' state. Current state is {read.stage}."
+            f"The run {run.run_id} must be in the 'active' state. Current state is {run.stage}."
         )
 
 
-def _meanwhile(read: Record, item: Raw | None) -> Record:
+def _meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
     """The run after another writer came first; a stage that moved is read again with its
     experiment."""
-    moved = item is None or RunItem.of(item).epoch != read.item.epoch
+    moved = item is None or RunItem.of(item).epoch != run.item.epoch
     if item is None or moved or RunItem.run_id.attr_name not in item:
-        return load(read.run_id, read.experiment.workspace)
-    return record(item, read.experiment)
+        return load(run.run_id, run.experiment.workspace)
+    return of_item(item, run.experiment)
 
 
 def _remember(run_id: str, experiment_id: str) -> None:

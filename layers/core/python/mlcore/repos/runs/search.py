@@ -29,7 +29,8 @@ from typing import NamedTuple
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
-from mlcore.entities import Experiment, Run
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.index import RankMetric
 from mlcore.repos.experiments import experiments
@@ -38,7 +39,7 @@ from mlcore.repos.runs import pages as run_pages
 from mlcore.repos.runs import runs
 from mlcore.repos.runs.index import Candidates, Entries, Marks
 from mlcore.repos.runs.pages import Start
-from mlcore.repos.runs.runs import Record
+from mlcore.repos.runs.runs import StoredRun
 from mlcore.search import fields, order, plan
 from mlcore.search.grammar import Comparison, OrderBy
 from mlcore.search.match import predicate
@@ -75,11 +76,11 @@ class _Compiled(NamedTuple):
     matches: Callable[[Run], bool]
     key_of: order.SortKey
 
-    def row(self, read: Record) -> Row | None:
+    def row(self, stored: StoredRun) -> Row | None:
         """The run's row if it belongs to the answer."""
-        if read.stage not in self.query.stages:
+        if stored.stage not in self.query.stages:
             return None
-        run = runs.outline(read)
+        run = runs.outline(stored)
         if not self.matches(run):
             return None
         key = self.key_of(run)
@@ -294,7 +295,7 @@ def _rows(named: Sequence[Key], experiment: Experiment, compiled: _Compiled) -> 
 def _each_row(named: Sequence[Key], experiment: Experiment, compiled: _Compiled) -> Iterator[Row]:
     for at in range(0, len(named), READ_TOGETHER):
         for item in table.batch_get(named[at : at + READ_TOGETHER]):
-            row = None if item is None else compiled.row(runs.record(item, experiment))
+            row = None if item is None else compiled.row(runs.of_item(item, experiment))
             if row is not None:
                 yield row
 

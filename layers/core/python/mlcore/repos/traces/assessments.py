@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from mlcore.entities import Assessment
+from mlcore.entities.traces import Assessment
 
 
 def text(assessment: Assessment) -> str:

@@ -7,18 +7,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 
 from mlcore.db.table import table
-from mlcore.entities import Assessment, Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces
-from mlcore.repos.traces.traces import Record
+from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match
 from mlcore.search.rlike import Budget
 from mlcore.search.trace_filter import SESSION, SOURCE_RUN, Filter
 from mlcore.search.trace_match import Node
 
 Accepts = Callable[[Experiment], bool]
-Checked = tuple[Record, Trace]
+Checked = tuple[StoredTrace, Trace]
 
 
 class Conditions:
@@ -26,7 +27,7 @@ class Conditions:
 
     def __init__(
         self,
-        wanted: Filter,
+        condition: Filter,
         links: Mapping[str, Collection[str]],
         experiment_ids: Sequence[str],
         accepts: Accepts,
@@ -35,15 +36,15 @@ class Conditions:
         Args:
             links: the ids of the traces that are linked to each run of the filter.
         """
-        self._wanted = wanted
+        self._wanted = condition
         self._links = links
         budget = Budget()
-        self._holds = trace_match.own_test(wanted.own, budget)
-        self._span_holds = trace_match.span_test(wanted.spans, wanted.spans_from, budget)
+        self._holds = trace_match.own_test(condition.own, budget)
+        self._span_holds = trace_match.span_test(condition.spans, condition.spans_from, budget)
         self._assessed = _Assessed(
             [
                 (trace_match.assessment_test(one, budget), one.operator != "IS NULL")
-                for one in wanted.assessed
+                for one in condition.assessed
             ],
             experiment_ids,
             accepts,
@@ -53,16 +54,16 @@ class Conditions:
     def has_others(self) -> bool:
         return bool(self._wanted.assessed or self._wanted.spans)
 
-    def own(self, records: Iterable[Record]) -> Iterator[Checked]:
+    def own(self, records: Iterable[StoredTrace]) -> Iterator[Checked]:
         """The traces that meet the conditions about themselves."""
-        for read in records:
-            trace = traces.entity(read)
+        for stored in records:
+            trace = traces.entity(stored)
             if self._holds(trace) and all(
                 trace.trace_metadata.get(SOURCE_RUN) == run_id
                 or trace.trace_id in self._links[run_id]
                 for run_id in self._wanted.runs
             ):
-                yield read, trace
+                yield stored, trace
 
     def others(self, rows: list[Checked]) -> list[Checked]:
         """Of these, the traces that meet the conditions about assessments and spans. What they need
@@ -114,8 +115,8 @@ class _Assessed:
         for session, records in trace_pages.of_sessions(self._experiments, unknown).items():
             self._known[session] = [
                 one
-                for read in records
-                for one in traces.entity(read).assessments
+                for trace in records
+                for one in traces.entity(trace).assessments
                 if trace_match.of_session(one)
             ]
 
@@ -125,20 +126,20 @@ def _session(trace: Trace) -> str | None:
 
 
 def _with_spans(
-    rows: list[Checked], wanted: Filter, holds: Callable[[Node, str], bool]
+    rows: list[Checked], condition: Filter, holds: Callable[[Node, str], bool]
 ) -> list[Checked]:
     """The traces that have a span that meets all conditions on spans."""
-    if not wanted.spans:
+    if not condition.spans:
         return rows
-    whole = trace_match.reads_content(wanted.spans)
+    whole = trace_match.reads_content(condition.spans)
 
-    def has_one(read: Record) -> bool:
+    def has_one(trace: StoredTrace) -> bool:
         owner = span_packs.Owner(
-            read.experiment.workspace, read.experiment.experiment_id, read.trace_id
+            trace.experiment.workspace, trace.experiment.experiment_id, trace.trace_id
         )
         if whole:
             return any(holds(node, content) for node, content in span_packs.read(owner))
         return any(holds(node, "") for node in span_packs.nodes(owner).values())
 
-    found = table.parallel([partial(has_one, read) for read, _ in rows])
+    found = table.parallel([partial(has_one, trace) for trace, _ in rows])
     return [row for row, has in zip(rows, found, strict=True) if has]

@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.table import key_in, table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.pages import Place, Through, Window, bounds_of
-from mlcore.repos.traces.traces import Record
+from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match
 from mlcore.search.grammar import OrderBy
 from mlcore.search.order import PRESENT, Key, restored, value_field
@@ -33,7 +33,7 @@ class Ordered(NamedTuple):
 
     name: str
     """Of the order."""
-    pages: Iterator[list[Record]]
+    pages: Iterator[list[StoredTrace]]
     exact: bool
     """Whether the order is all of the one that is asked for, or only its first field."""
     whole: bool = True
@@ -83,7 +83,7 @@ class _Order(NamedTuple):
 
     def pages(
         self, through: Through, bounds: tuple[str, str] | None, *, descending: bool
-    ) -> Iterator[list[Record]]:
+    ) -> Iterator[list[StoredTrace]]:
         if bounds is None:
             return
         start = None
@@ -98,18 +98,18 @@ class _Order(NamedTuple):
                 attributes=KEY,
             )
             items = table.batch_get(list(map(key_in, found.items)))
-            yield [traces.record(item, self.experiment) for item in items if item is not None]
+            yield [traces.of_item(item, self.experiment) for item in items if item is not None]
             start = found.last_key
             if start is None:
                 return
 
 
-def _newest(one: _Order, through: Through, place: Place | None) -> Iterator[list[Record]]:
+def _newest(one: _Order, through: Through, place: Place | None) -> Iterator[list[StoredTrace]]:
     bounds = bounds_of(through, one.window, place)
     return one.pages(through, bounds, descending=True)
 
 
-def _by_time(one: _Order, *, ascending: bool) -> Iterator[list[Record]]:
+def _by_time(one: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
     window = one.window
     if one.after is not None:
         last = _time(one.after[1] if ascending else -_time(one.after[1]))
@@ -120,7 +120,7 @@ def _by_time(one: _Order, *, ascending: bool) -> Iterator[list[Record]]:
     return one.pages(one.through, bounds_of(one.through, window), descending=not ascending)
 
 
-def _by_state(one: _Order, *, ascending: bool) -> Iterator[list[Record]]:
+def _by_state(one: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
     """LSI3 has each state's traces newest first."""
     parts = []
     for state in STATES if ascending else reversed(STATES):
@@ -134,7 +134,7 @@ def _by_state(one: _Order, *, ascending: bool) -> Iterator[list[Record]]:
     return chain.from_iterable(part() for part in parts)
 
 
-def _by_name(one: _Order, *, ascending: bool) -> Iterator[list[Record]]:
+def _by_name(one: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
     lowest, highest = keys.lsi4_trace_prefix(), keys.lsi4_trace_prefix() + keys.LAST
     if one.after is not None:
         if one.after[0] != PRESENT:

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from mlcore.db import keys, sortable
 from mlcore.db.expression import Raw
 from mlcore.db.table import Page, key_in, table
-from mlcore.entities import Experiment
+from mlcore.entities.experiments import Experiment
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace as TraceItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.traces import Record
+from mlcore.repos.traces.traces import StoredTrace
 
 PAGE_ITEMS = 1000
 GROWTH = 4
@@ -79,7 +79,7 @@ def newest_first(
     after: Place | None = None,
     page_items: int = PAGE_ITEMS,
     through: Through = BY_TIME,
-) -> Iterator[Record]:
+) -> Iterator[StoredTrace]:
     """Traces by request time descending, then id. All reads are strongly consistent.
 
     Two round trips for the first page: the experiments and the keys, then the traces.
@@ -116,7 +116,7 @@ def newest_first(
     return streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_place)
 
 
-def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Record]:
+def oldest(experiment: Experiment, latest: int, most: int | None) -> list[StoredTrace]:
     """The traces of up to a request time; of more than ``most`` the oldest, by time and id."""
     pk = keys.experiment(experiment.experiment_id).pk
     bounds = bounds_of(BY_TIME, Window(latest=latest), None)
@@ -129,12 +129,14 @@ def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Record
             break
         places.append((time, key_in(entry)))
     chosen = [key for _, key in sorted(places)[:most]]
-    return [traces.record(item, experiment) for item in table.batch_get(chosen) if item is not None]
+    return [
+        traces.of_item(item, experiment) for item in table.batch_get(chosen) if item is not None
+    ]
 
 
 def of_sessions(
     experiments: Iterable[Experiment], sessions: Sequence[str]
-) -> dict[str, list[Record]]:
+) -> dict[str, list[StoredTrace]]:
     """All traces of sessions in experiments, by session; two round trips."""
     places = [(experiment, session) for experiment in experiments for session in sessions]
 
@@ -149,12 +151,12 @@ def of_sessions(
 
     located = table.parallel([partial(read, *place) for place in places])
     items = iter(table.batch_get([key for found in located for key in found]))
-    records: dict[str, list[Record]] = {session: [] for session in sessions}
+    records: dict[str, list[StoredTrace]] = {session: [] for session in sessions}
     for (experiment, session), found in zip(places, located, strict=True):
         for _ in found:
             item = next(items)
             if item is not None:
-                records[session].append(traces.record(item, experiment))
+                records[session].append(traces.of_item(item, experiment))
     return records
 
 
@@ -192,15 +194,15 @@ def _of_one(
     page_items: int,
     first: Page | None,
     after: Place | None,
-) -> Iterator[Record]:
+) -> Iterator[StoredTrace]:
     page = first or page_of(experiment.experiment_id, page_items, None)
     while True:
         for item in table.batch_get(list(map(key_in, page.items))):
             if item is None:
                 continue
-            read = traces.record(item, experiment)
-            if after is None or _place(read) > (-after.request_time, after.trace_id):
-                yield read
+            trace = traces.of_item(item, experiment)
+            if after is None or _place(trace) > (-after.request_time, after.trace_id):
+                yield trace
         if page.last_key is None:
             return
         page_items = max(page_items, min(GROWTH * page_items, PAGE_ITEMS))
@@ -221,6 +223,6 @@ def _keys(
     )
 
 
-def _place(read: Record) -> tuple[int, str]:
-    item = TraceItem.of(read.document.item)
+def _place(trace: StoredTrace) -> tuple[int, str]:
+    item = TraceItem.of(trace.document.item)
     return -item.request_time, item.trace_id

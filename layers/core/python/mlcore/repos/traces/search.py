@@ -27,7 +27,8 @@ from typing import NamedTuple, TypeVar
 
 from mlcore.db.keys import Key as Place
 from mlcore.db.table import table
-from mlcore.entities import Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.traces import Trace
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs.index import Candidates, Entries
@@ -38,7 +39,7 @@ from mlcore.repos.traces import traces
 from mlcore.repos.traces.conditions import Accepts, Conditions
 from mlcore.repos.traces.orders import LONGEST_NAME, Ordered, newest_place, ordered
 from mlcore.repos.traces.pages import BY_TIME, Through, Window
-from mlcore.repos.traces.traces import Record
+from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match, trace_plan
 from mlcore.search.grammar import OrderBy
 from mlcore.search.order import Key
@@ -79,11 +80,11 @@ Row = tuple[Key, Trace]
 def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
     """The first matches after ``query.after``, at most ``query.limit``. Two round trips for the
     newest traces of an experiment."""
-    wanted = query.wanted
-    accesses = trace_plan.accesses(wanted)
+    condition = query.wanted
+    accesses = trace_plan.accesses(condition)
     if trace_match.newest_first(query.ordering) and not accesses:
         return _stream(experiment_ids, accepts, query)
-    through, window = _through(wanted.own), Window(wanted.earliest, wanted.latest)
+    through, window = _through(condition.own), Window(condition.earliest, condition.latest)
     listings = {one: trace_index.listed(one, through, window) for one in experiment_ids}
     found: list[Experiment | None] = []
     pending: dict[str, set[Place] | None] = {}
@@ -101,12 +102,12 @@ def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[
     calls: list[Callable[[], object]] = [read_experiments]
     if not any(isinstance(access, Ids) for access in accesses):
         calls += [partial(one.read, SMALL_TRACES + 1) for one in listings.values()]
-    calls += [partial(read_links, run_id) for run_id in dict.fromkeys(wanted.runs)]
+    calls += [partial(read_links, run_id) for run_id in dict.fromkeys(condition.runs)]
     if any(map(trace_plan.is_asynchronous, accesses)):
         calls += [partial(read_pending, one) for one in experiment_ids]
     table.parallel(calls)
     rows: list[Row] = []
-    conditions = Conditions(wanted, links, experiment_ids, accepts)
+    conditions = Conditions(condition, links, experiment_ids, accepts)
     for experiment in found:
         if experiment is None or not accepts(experiment):
             continue
@@ -124,11 +125,11 @@ def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[
     return heapq.nsmallest(query.limit, rows, key=itemgetter(0))
 
 
-def matching(experiment_ids: Sequence[str], accepts: Accepts, wanted: Filter) -> Iterator[Trace]:
+def matching(experiment_ids: Sequence[str], accepts: Accepts, condition: Filter) -> Iterator[Trace]:
     """The traces that a filter accepts, newest first."""
-    links = dict(zip(wanted.runs, _links(wanted.runs), strict=True))
-    conditions = Conditions(wanted, links, experiment_ids, accepts)
-    records = _records(experiment_ids, accepts, wanted, None, READ_TOGETHER)
+    links = dict(zip(condition.runs, _links(condition.runs), strict=True))
+    conditions = Conditions(condition, links, experiment_ids, accepts)
+    records = _records(experiment_ids, accepts, condition, None, READ_TOGETHER)
     return _accepted(records, conditions)
 
 
@@ -146,17 +147,17 @@ def _candidates(
 def _records(
     experiment_ids: Sequence[str],
     accepts: Accepts,
-    wanted: Filter,
+    condition: Filter,
     after: trace_pages.Place | None,
     page: int,
-) -> Iterator[Record]:
-    window = Window(wanted.earliest, wanted.latest)
+) -> Iterator[StoredTrace]:
+    window = Window(condition.earliest, condition.latest)
     return trace_pages.newest_first(
-        experiment_ids, accepts, window, after, page, _through(wanted.own)
+        experiment_ids, accepts, window, after, page, _through(condition.own)
     )
 
 
-def _accepted(records: Iterable[Record], conditions: Conditions) -> Iterator[Trace]:
+def _accepted(records: Iterable[StoredTrace], conditions: Conditions) -> Iterator[Trace]:
     """Reads no further than it is asked."""
     checked = conditions.own(records)
     if not conditions.has_others:
@@ -170,11 +171,11 @@ def _accepted(records: Iterable[Record], conditions: Conditions) -> Iterator[Tra
 
 def _stream(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
     """Newest first without a condition that an index knows: pages until enough match."""
-    wanted = query.wanted
+    condition = query.wanted
     key_of = trace_match.sort_key(query.ordering)
     place = newest_place(query.after)
-    conditions = Conditions(wanted, {}, experiment_ids, accepts)
-    records = _records(experiment_ids, accepts, wanted, place, min(query.limit, READ_TOGETHER))
+    conditions = Conditions(condition, {}, experiment_ids, accepts)
+    records = _records(experiment_ids, accepts, condition, place, min(query.limit, READ_TOGETHER))
     found = _accepted(records, conditions)
     rows = [(key_of(trace), trace) for trace in islice(found, query.limit)]
     for experiment_id in experiment_ids:
@@ -254,7 +255,7 @@ class _Search:
         _explain(found.name, self._experiment.experiment_id, seen, len(rows))
         return rows
 
-    def _passed(self, found: Ordered, rows: list[Row], last: Record) -> bool:
+    def _passed(self, found: Ordered, rows: list[Row], last: StoredTrace) -> bool:
         """Whether all that follows the last one that was read comes behind the rows."""
         if found.exact:
             return True
@@ -265,12 +266,12 @@ class _Search:
         for at in range(0, len(places), READ_TOGETHER):
             items = table.batch_get(places[at : at + READ_TOGETHER])
             rows = self._better(
-                rows, [traces.record(item, self._experiment) for item in items if item is not None]
+                rows, [traces.of_item(item, self._experiment) for item in items if item is not None]
             )
         _explain(how, self._experiment.experiment_id, len(places), len(rows), entries)
         return rows
 
-    def _better(self, rows: list[Row], records: Iterable[Record]) -> list[Row]:
+    def _better(self, rows: list[Row], records: Iterable[StoredTrace]) -> list[Row]:
         """The first of the rows and of those that match. Those are tested in their order, so that
         no more is read for them than the answer needs."""
         query = self._query
@@ -288,8 +289,8 @@ class _Search:
         return rows
 
 
-def _is_cut(read: Record) -> bool:
-    return len(read.document.texts("tags").get(NAME_TAG, "")) > LONGEST_NAME
+def _is_cut(trace: StoredTrace) -> bool:
+    return len(trace.document.texts("tags").get(NAME_TAG, "")) > LONGEST_NAME
 
 
 def _together(conditions: Conditions) -> int:
@@ -314,14 +315,14 @@ def _chunks(rows: Iterator[T], size: int) -> Iterator[list[T]]:
         yield chunk
 
 
-def _explain(how: str, experiment_id: str, read: int, rows: int, entries: int = 0) -> None:
+def _explain(how: str, experiment_id: str, fetched: int, rows: int, entries: int = 0) -> None:
     """Says which way the answer came ("all", the name of an order, or of a plan's access), and what
     was read for it: index entries of conditions, then traces."""
     _logger.debug(
         "search by %s in experiment %s: %d traces read, %d rows, %d entries read",
         how,
         experiment_id,
-        read,
+        fetched,
         rows,
         entries,
     )

@@ -145,11 +145,11 @@ def _came(item: Raw) -> tuple[int, str]:
     return pack.updated_at or 0, pack.suffix
 
 
-def _keep(found: dict[str, tuple[_Rank, T]], rank: _Rank, node: Node, entry: T) -> None:
+def _keep(entries: dict[str, tuple[_Rank, T]], rank: _Rank, node: Node, entry: T) -> None:
     """Of two versions of a span the one that ends later, or else came later."""
-    known = found.get(node[0])
+    known = entries.get(node[0])
     if known is None or rank > known[0]:
-        found[node[0]] = (rank, entry)
+        entries[node[0]] = (rank, entry)
 
 
 def _items(owner: Owner, attributes: Sequence[ItemAttribute[Any]] | None) -> Iterator[Raw]:

@@ -18,7 +18,8 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Put, TransactionFailed, key_in, table
-from mlcore.entities import Experiment, Trace
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.traces import Trace
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace as TraceItem
@@ -61,7 +62,7 @@ class Change(NamedTuple):
     removals: Sequence[tuple[str, str]] = ()
 
 
-class Record(NamedTuple):
+class StoredTrace(NamedTuple):
     """A trace as it was read, together with its experiment."""
 
     experiment: Experiment
@@ -87,13 +88,13 @@ class Record(NamedTuple):
         )
 
 
-def find(trace_id: str, workspace: str) -> Record | None:
+def find(trace_id: str, workspace: str) -> StoredTrace | None:
     """The trace with its experiment; None if there is none in the workspace. One consistent
     BatchGetItem, one GetItem more where the trace has to be located."""
     return find_many([trace_id], workspace)[0]
 
 
-def find_many(trace_ids: Sequence[str], workspace: str) -> list[Record | None]:
+def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
     """As :func:`find`, in the order of the ids; two round trips together."""
     located = _locate(trace_ids)
     found = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
@@ -110,7 +111,9 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[Record | None]:
     return [_visible(found.get(trace_id), workspace) for trace_id in trace_ids]
 
 
-def find_or_place(trace_id: str, experiment_id: str) -> tuple[Experiment | None, Record | None]:
+def find_or_place(
+    trace_id: str, experiment_id: str
+) -> tuple[Experiment | None, StoredTrace | None]:
     """For a trace that may be new: the experiment where it would be made, and the trace wherever it
     is. One round trip unless it is in another experiment."""
     known = _locations.get(trace_id, experiment_id)
@@ -124,20 +127,20 @@ def find_or_place(trace_id: str, experiment_id: str) -> tuple[Experiment | None,
         ]
     )
     ttl_policy.learn(setting)
-    experiment = experiments.found(experiment_id, meta)
+    experiment = experiments.entity_of(experiment_id, meta)
     if item is None and reference is not None:
         other = TraceReference.of(reference).experiment_id
         if other != known:
             return experiment, _read([(other, trace_id)]).get(trace_id)
-    owner = experiments.found(known, elsewhere)
+    owner = experiments.entity_of(known, elsewhere)
     if item is None or owner is None:
         return experiment, None
-    return experiment, record(item, owner)
+    return experiment, of_item(item, owner)
 
 
-def record(item: Raw, experiment: Experiment) -> Record:
+def of_item(item: Raw, experiment: Experiment) -> StoredTrace:
     owner = (experiment.experiment_id, TraceItem.of(item).trace_id)
-    return Record(experiment, document.load(item, owner, trace_children.MAPS))
+    return StoredTrace(experiment, document.load(item, owner, trace_children.MAPS))
 
 
 def create(
@@ -211,7 +214,7 @@ def create(
     return True
 
 
-def write(read: Record, decide: Callable[[Record], Change | None]) -> Record | None:
+def write(trace: StoredTrace, decide: Callable[[StoredTrace], Change | None]) -> StoredTrace | None:
     """Changes a trace; decides again whenever another writer came first.
 
     Args:
@@ -220,9 +223,9 @@ def write(read: Record, decide: Callable[[Record], Change | None]) -> Record | N
     Returns:
         The trace as it was decided on last (not as it is after the write); None if it is gone.
     """
-    current = read
+    current = trace
 
-    def attempt() -> Record | None:
+    def attempt() -> StoredTrace | None:
         nonlocal current
         change = decide(current)
         if change is None:
@@ -233,37 +236,37 @@ def write(read: Record, decide: Callable[[Record], Change | None]) -> Record | N
             item = failed.item or table.get(current.document.key)
             if item is None:
                 return None
-            current = record(item, current.experiment)
+            current = of_item(item, current.experiment)
             raise Conflict from failed
         return current
 
     return settle("trace", attempt)
 
 
-def delete(records: Sequence[Record]) -> None:
+def delete(records: Sequence[StoredTrace]) -> None:
     """Spans and other children first, then the traces, then their locations: whoever repeats a
     deletion that was cut short finishes it."""
-    table.parallel([partial(_delete_children, read) for read in records])
-    table.batch_write(deletes=[read.document.key for read in records])
-    table.batch_write(deletes=[keys.trace_ref(read.trace_id) for read in records])
-    for read in records:
-        _locations.pop(read.trace_id, None)
+    table.parallel([partial(_delete_children, trace) for trace in records])
+    table.batch_write(deletes=[trace.document.key for trace in records])
+    table.batch_write(deletes=[keys.trace_ref(trace.trace_id) for trace in records])
+    for trace in records:
+        _locations.pop(trace.trace_id, None)
 
 
-def entity(read: Record) -> Trace:
-    maps = {name: read.document.texts(name) for name in trace_children.MAPS}
-    return shown(read.trace_id, read.experiment, read.info, maps)
+def entity(trace: StoredTrace) -> Trace:
+    maps = {name: trace.document.texts(name) for name in trace_children.MAPS}
+    return shown(trace.trace_id, trace.experiment, trace.info, maps)
 
 
-def after(read: Record, change: Change) -> Trace:
+def after(trace: StoredTrace, change: Change) -> Trace:
     """The trace as a write leaves it that was decided on it as it was read."""
     maps = {
-        name: {**read.document.texts(name), **change.sets.get(name, {})}
+        name: {**trace.document.texts(name), **change.sets.get(name, {})}
         for name in trace_children.MAPS
     }
     for name, key in change.removals:
         maps[name].pop(key, None)
-    return shown(read.trace_id, read.experiment, change.info, maps)
+    return shown(trace.trace_id, trace.experiment, change.info, maps)
 
 
 def shown(
@@ -285,16 +288,16 @@ def shown(
     )
 
 
-def _send(read: Record, change: Change) -> None:
+def _send(trace: StoredTrace, change: Change) -> None:
     """Raises ConditionFailed."""
-    name = _after(read, change, "tags", TRACE_NAME_TAG)
-    session = _after(read, change, "trace_metadata", SESSION)
+    name = _after(trace, change, "tags", TRACE_NAME_TAG)
+    session = _after(trace, change, "trace_metadata", SESSION)
 
-    item = read.document.item
+    item = trace.document.item
     mark = trace_marks.after(item, change.sets, change.removals, change.info.client_request_id)
 
     def complete(update: Update) -> None:
-        for attribute, value in _values(read.trace_id, change.info, name, session):
+        for attribute, value in _values(trace.trace_id, change.info, name, session):
             raw = None if value is None else attribute.raw(value)
             if raw == item.get(attribute.attr_name):
                 continue
@@ -306,12 +309,12 @@ def _send(read: Record, change: Change) -> None:
             update.set(TraceItem.lsi1sk, mark)
         update.require_equal(TraceItem.version, TraceItem.of(item).version)
 
-    document.write(read.document, change.sets, change.removals, complete)
+    document.write(trace.document, change.sets, change.removals, complete)
 
 
-def _after(read: Record, change: Change, name: str, key: str) -> str | None:
+def _after(trace: StoredTrace, change: Change, name: str, key: str) -> str | None:
     """What a map holds after the write."""
-    present = None if (name, key) in change.removals else read.document.texts(name).get(key)
+    present = None if (name, key) in change.removals else trace.document.texts(name).get(key)
     return change.sets.get(name, {}).get(key, present)
 
 
@@ -353,25 +356,25 @@ def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _read(places: Sequence[tuple[str, str]]) -> dict[str, Record | None]:
+def _read(places: Sequence[tuple[str, str]]) -> dict[str, StoredTrace | None]:
     """Traces by id, from (experiment id, trace id) pairs."""
     experiment_ids = list(dict.fromkeys(experiment_id for experiment_id, _ in places))
     wanted = [keys.trace(*place) for place in places]
     items = table.batch_get([*wanted, *map(keys.experiment, experiment_ids)])
     metas = dict(zip(experiment_ids, items[len(wanted) :], strict=True))
-    owners = {one: experiments.found(one, meta) for one, meta in metas.items()}
-    found: dict[str, Record | None] = {}
+    owners = {one: experiments.entity_of(one, meta) for one, meta in metas.items()}
+    found: dict[str, StoredTrace | None] = {}
     for (experiment_id, trace_id), item in zip(places, items[: len(wanted)], strict=True):
         owner = owners[experiment_id]
-        found[trace_id] = None if item is None or owner is None else record(item, owner)
+        found[trace_id] = None if item is None or owner is None else of_item(item, owner)
     return found
 
 
-def _delete_children(read: Record) -> None:
+def _delete_children(trace: StoredTrace) -> None:
     found = list(
         table.query_all(
-            read.document.key.pk,
-            prefix=keys.trace_prefix(read.trace_id),
+            trace.document.key.pk,
+            prefix=keys.trace_prefix(trace.trace_id),
             attributes=[*KEY, TraceSpans.location],
         )
     )
@@ -382,8 +385,8 @@ def _delete_children(read: Record) -> None:
     table.batch_write(deletes=map(key_in, found))
 
 
-def _visible(read: Record | None, workspace: str) -> Record | None:
-    return None if read is None or read.experiment.workspace != workspace else read
+def _visible(trace: StoredTrace | None, workspace: str) -> StoredTrace | None:
+    return None if trace is None or trace.experiment.workspace != workspace else trace
 
 
 def _remember(trace_id: str, experiment_id: str) -> None:

@@ -10,9 +10,10 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
-from mlcore.ids import DEFAULT_WORKSPACE, new_ulid, now_ms
+from mlcore.entities.users import User
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import ExperimentPermission, Grantee, ModelPermission, UserGrant
-from mlcore.repos.users.users import User
 
 
 class GrantExists(Exception):

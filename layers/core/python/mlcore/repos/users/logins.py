@@ -16,10 +16,10 @@ from mlcore.db.expression import Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
+from mlcore.entities.users import User
 from mlcore.ids import now_ms
 from mlcore.models.platform import Login
 from mlcore.repos.users import users
-from mlcore.repos.users.users import User
 
 MAXIMUM_FAILURES: Final = 20
 """In a window; then passwords are no longer tried until the window ends."""

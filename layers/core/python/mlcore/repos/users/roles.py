@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from mlcore import errors
 from mlcore.auth.permissions import Grant
@@ -12,34 +12,15 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
+from mlcore.entities.users import Assignment, Role, RolePermission, User
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import Role as RoleItem
 from mlcore.models.platform import RoleName, RoleUser, UserRole
 from mlcore.repos.counters import next_number
-from mlcore.repos.users.users import User
 from mlcore.settle import Conflict, settle
 
 PERMISSIONS_PER_ROLE = 100_000
 """A permission's number is its role's times this, plus its own: so it names its role."""
-
-
-class RolePermission(NamedTuple):
-    permission_id: int
-    grant: Grant
-
-
-class Role(NamedTuple):
-    role_id: int
-    name: str
-    workspace: str
-    description: str | None
-    permissions: tuple[RolePermission, ...]
-
-
-class Assignment(NamedTuple):
-    assignment_id: int
-    user_id: int
-    role_id: int
 
 
 class RoleNameTaken(Exception):
@@ -285,8 +266,8 @@ def _change_permissions(role_id: int, edit: Edit) -> None:
     settle("role", attempt)
 
 
-def _leveled(held: RolePermission, permission: str) -> RolePermission:
-    return held._replace(grant=held.grant._replace(permission=permission))
+def _leveled(entry: RolePermission, permission: str) -> RolePermission:
+    return entry._replace(grant=entry.grant._replace(permission=permission))
 
 
 def _name(role: Role) -> Raw:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from mlcore import errors
 from mlcore.auth.permissions import Grant
@@ -12,6 +11,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.entities.users import HeldGrant, Profile, User
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.models.platform import User as UserItem
@@ -20,32 +20,6 @@ from mlcore.repos.counters import next_number
 
 _GRANTS = {keys.USER_GRANT.name, keys.EXPERIMENT_PERMISSION.name, keys.MODEL_PERMISSION.name}
 """The types of the items that are read as a :class:`mlcore.models.platform.UserGrant`."""
-
-
-class User(NamedTuple):
-    user_id: int
-    username: str
-    password_hash: str
-    """Empty when somebody else vouches for the user."""
-    is_admin: bool
-    role_ids: dict[str, int]
-    """By workspace, the number that stands for the user's own grants there."""
-
-
-class HeldGrant(NamedTuple):
-    """A grant of a user's own."""
-
-    workspace: str
-    grant: Grant
-
-
-class Profile(NamedTuple):
-    """All that a user's partition holds."""
-
-    user: User
-    grants: tuple[HeldGrant, ...]
-    role_ids: tuple[int, ...]
-    """The roles that the user was assigned."""
 
 
 class UserExists(Exception):

@@ -7,6 +7,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.keys import Key
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, key_in, table
+from mlcore.entities.webhooks import Webhook
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment, ExperimentNameLock
@@ -18,7 +19,6 @@ from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import registered_models
 from mlcore.settle import Conflict
 from mlcore.webhooks import sealing
-from mlcore.webhooks.webhook import Webhook
 
 
 class NameTaken(Exception):
@@ -79,14 +79,14 @@ def registered_model(place: Key, workspace: str) -> None:
     raw = table.get(place)
     if raw is None:
         return
-    read, item = registered_models.record(raw), RegisteredModel.of(raw)
-    target = keys.registered_model(workspace, read.model.name)
-    moved: Raw = {**raw, **model_names.names(workspace, read.model.name)}
+    stored, item = registered_models.of_item(raw), RegisteredModel.of(raw)
+    target = keys.registered_model(workspace, stored.model.name)
+    moved: Raw = {**raw, **model_names.names(workspace, stored.model.name)}
     for attribute, value in (
         (RegisteredModel.PK, target.pk),
         (RegisteredModel.SK, target.sk),
         (RegisteredModel.workspace, workspace),
-        (RegisteredModel.home, read.home),
+        (RegisteredModel.home, stored.home),
         (RegisteredModel.version, item.version + 1),
         (RegisteredModel.updated_at, now_ms()),
     ):
@@ -101,21 +101,21 @@ def registered_model(place: Key, workspace: str) -> None:
             [
                 Put(moved, absent),
                 Delete(place, unchanged),
-                Change(keys.model_home(read.home), mine),
+                Change(keys.model_home(stored.home), mine),
             ],
             new_ulid(),
         )
     except TransactionFailed as failed:
         if failed.items.get(0) is not None:
-            raise NameTaken(read.model.name) from failed
+            raise NameTaken(stored.model.name) from failed
         raise Conflict from failed
 
 
-def webhook(found: Webhook, workspace: str) -> None:
+def webhook(entity: Webhook, workspace: str) -> None:
     """The webhook, its secret sealed for the place that it comes to."""
-    secret = sealing.sealed(sealing.opened(found), workspace, found.webhook_id)
-    webhook_items.put(found._replace(workspace=workspace, sealed_secret=secret))
-    webhook_items.delete(found)
+    secret = sealing.sealed(sealing.opened(entity), workspace, entity.webhook_id)
+    webhook_items.put(entity._replace(workspace=workspace, sealed_secret=secret))
+    webhook_items.delete(entity)
 
 
 def _name_workspace(place: Key, workspace: str) -> None:

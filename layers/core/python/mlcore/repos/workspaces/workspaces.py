@@ -17,8 +17,8 @@ from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
-from mlcore.entities import Workspace
-from mlcore.ids import DEFAULT_WORKSPACE, new_ulid, now_ms
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import Workspace as WorkspaceItem
 from mlcore.models.platform import WorkspaceName
 from mlcore.settings import settings
@@ -104,7 +104,7 @@ def create(workspace: Workspace) -> None:
         ) from failed
 
 
-def change(name: str, changed: Mapping[str, str]) -> Workspace:
+def change(name: str, values: Mapping[str, str]) -> Workspace:
     """Sets fields, given by their names in :class:`Workspace`; "" clears all but the description.
 
     Raises:
@@ -115,7 +115,7 @@ def change(name: str, changed: Mapping[str, str]) -> Workspace:
     update.set(WorkspaceItem.name, name)
     update.set(WorkspaceItem.updated_at, now_ms())
     update.add(WorkspaceItem.version, 1)
-    for field, value in changed.items():
+    for field, value in values.items():
         attribute = _CHANGEABLE[field]
         if value or attribute is WorkspaceItem.description:
             update.set(attribute, value)
@@ -164,12 +164,12 @@ def entered_at(item: Raw) -> int:
 def delete(item: Raw) -> bool:
     """Deletes a workspace unless something came to it after it was read; whether it did."""
     unchanged = Condition()
-    read = WorkspaceItem.of(item)
-    if read.entered_at is None:
+    stored = WorkspaceItem.of(item)
+    if stored.entered_at is None:
         unchanged.require_absent(WorkspaceItem.entered_at)
     else:
-        unchanged.require_equal(WorkspaceItem.entered_at, read.entered_at)
-    name = read.name
+        unchanged.require_equal(WorkspaceItem.entered_at, stored.entered_at)
+    name = stored.name
     try:
         table.transact(
             [Delete(keys.workspace(name), unchanged), Delete(keys.workspace_name(name))], new_ulid()

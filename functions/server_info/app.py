@@ -1,0 +1,23 @@
+"""Health, version and capabilities; and the end of every path that no other function answers."""
+
+from __future__ import annotations
+
+from mlcore.http import PlainRoute, get, lambda_handler
+from server_info import messages as m
+from server_info import service
+
+RPCS = (
+    get(
+        "/mlflow/server-info",
+        m.GetServerInfo,
+        service.get_server_info,
+        "requests.public",
+        version="3.0",
+    ),
+)
+PLAIN_ROUTES = (
+    PlainRoute("GET", "/health", service.health, "requests.public"),
+    PlainRoute("GET", "/version", service.version, "requests.anybody"),
+)
+
+handler = lambda_handler(RPCS, PLAIN_ROUTES)

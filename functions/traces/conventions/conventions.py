@@ -1,0 +1,289 @@
+"""How OpenTelemetry instrumentations name what MLflow knows under names of its own: tables for
+those that only name things, and how a table is looked up.
+
+Attribute values are JSON text here. A value that says nothing (``""``, ``{}``, ``null``) does not
+count.
+"""
+
+# ruff: noqa: ARG002 -- all conventions share one signature
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+Attributes = dict[str, Any]
+Events = Sequence[dict[str, Any]]
+
+
+def parsed(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def ascii_json(value: Any) -> str:
+    return json.dumps(value, default=str)
+
+
+def value_of(attributes: Attributes, key: str) -> Any:
+    """The value of an attribute, None if it says nothing."""
+    value = attributes.get(key)
+    if isinstance(value, str):
+        try:
+            return value if json.loads(value) else None
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+class Convention:
+    """One instrumentation's names. What has none stays None."""
+
+    kind_key: str | None = None
+    kinds: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    tokens: tuple[str | None, str | None, str | None] = (None, None, None)
+    """Of input, output and both."""
+    cache_tokens: tuple[Sequence[str], Sequence[str]] = ((), ())
+    """Read from a cache, written to one; the first key that is there counts."""
+    input_keys: Sequence[str | re.Pattern[str]] = ()
+    output_keys: Sequence[str | re.Pattern[str]] = ()
+    model_keys: Sequence[str] = ()
+    provider_key: str | None = None
+    tool_keys: Sequence[str] = ()
+
+    def span_type(self, attributes: Attributes) -> str | None:
+        kind = attributes.get(self.kind_key) if self.kind_key else None
+        if not kind:
+            return None
+        kind = parsed(kind)
+        return self.kinds.get(kind) if isinstance(kind, str) else None
+
+    def inputs(self, attributes: Attributes) -> Any:
+        return self.first(attributes, self.input_keys)
+
+    def outputs(self, attributes: Attributes) -> Any:
+        return self.first(attributes, self.output_keys)
+
+    def inputs_of_events(self, events: Events, attributes: Attributes) -> Any:
+        return None
+
+    def outputs_of_events(self, events: Events, attributes: Attributes) -> Any:
+        return None
+
+    def token_counts(self, attributes: Attributes) -> tuple[Any, Any, Any]:
+        first, second, both = [attributes.get(key) if key else None for key in self.tokens]
+        return first, second, both
+
+    def cache_counts(self, attributes: Attributes) -> tuple[Any, Any]:
+        read, written = [
+            next((attributes[key] for key in keys if attributes.get(key) is not None), None)
+            for keys in self.cache_tokens
+        ]
+        return read, written
+
+    def model(self, attributes: Attributes) -> Any:
+        return parsed(self.first(attributes, self.model_keys))
+
+    def provider(self, attributes: Attributes) -> Any:
+        return parsed(value_of(attributes, self.provider_key)) if self.provider_key else None
+
+    def tools(self, attributes: Attributes) -> Any:
+        return self.first(attributes, self.tool_keys)
+
+    def message_format(self, attributes: Attributes) -> str | None:
+        return None
+
+    @staticmethod
+    def first(attributes: Attributes, keys: Sequence[str | re.Pattern[str]]) -> Any:
+        for key in keys:
+            if isinstance(key, str):
+                names = [key]
+            else:
+                names = [name for name in attributes if key.match(name)]
+            for name in names:
+                value = value_of(attributes, name)
+                if value:
+                    return value
+        return None
+
+
+class OpenInference(Convention):
+    kind_key = "openinference.span.kind"
+    kinds: ClassVar = {
+        kind: kind
+        for kind in (
+            *("TOOL", "CHAIN", "LLM", "RETRIEVER", "EMBEDDING"),
+            *("AGENT", "RERANKER", "UNKNOWN", "GUARDRAIL", "EVALUATOR"),
+        )
+    }
+    tokens = ("llm.token_count.prompt", "llm.token_count.completion", "llm.token_count.total")
+    cache_tokens = (
+        ("llm.token_count.prompt_details.cache_read",),
+        ("llm.token_count.prompt_details.cache_write",),
+    )
+    input_keys: Sequence[str | re.Pattern[str]] = ("input.value",)
+    output_keys: Sequence[str | re.Pattern[str]] = ("output.value",)
+    model_keys = (
+        "llm.response.model_name",
+        "llm.model_name",
+        "llm.request.model_name",
+        "embedding.model_name",
+    )
+    provider_key = "llm.provider"
+
+
+class GenAi(Convention):
+    """OpenTelemetry's own semantic conventions for generative AI."""
+
+    kind_key = "gen_ai.operation.name"
+    kinds: ClassVar = {
+        "chat": "CHAT_MODEL",
+        "create_agent": "AGENT",
+        "embeddings": "EMBEDDING",
+        "execute_tool": "TOOL",
+        "generate_content": "LLM",
+        "invoke_agent": "AGENT",
+        "text_completion": "LLM",
+        "response": "LLM",
+    }
+    tokens = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", None)
+    cache_tokens = (
+        ("gen_ai.usage.cache_read.input_tokens",),
+        ("gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens"),
+    )
+    input_keys: Sequence[str | re.Pattern[str]] = (
+        "gen_ai.input.messages",
+        "gen_ai.tool.call.arguments",
+    )
+    output_keys: Sequence[str | re.Pattern[str]] = (
+        "gen_ai.output.messages",
+        "gen_ai.tool.call.result",
+    )
+    model_keys = ("gen_ai.response.model", "gen_ai.request.model")
+    provider_key = "gen_ai.provider.name"
+    tool_keys = ("gen_ai.tool.definitions",)
+
+    def inputs_of_events(self, events: Events, attributes: Attributes) -> Any:
+        roles = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant")}
+        messages = [
+            {"role": roles[event["name"]], "content": parsed(content)}
+            for event in events
+            if event["name"] in roles and (content := event["attributes"].get("content"))
+        ]
+        return ascii_json(messages) if messages else None
+
+    def outputs_of_events(self, events: Events, attributes: Attributes) -> Any:
+        messages = [
+            {
+                "role": parsed(event["attributes"].get("role", "assistant")),
+                "content": parsed(content),
+            }
+            for event in events
+            if event["name"] == "gen_ai.choice" and (content := event["attributes"].get("content"))
+        ]
+        return ascii_json(messages) if messages else None
+
+
+class SpringAi(Convention):
+    kind_key = GenAi.kind_key
+    kinds: ClassVar = {"chat": "CHAT_MODEL", "embeddings": "EMBEDDING"}
+    tokens = GenAi.tokens
+
+    def inputs_of_events(self, events: Events, attributes: Attributes) -> Any:
+        return self._content(events, "prompt")
+
+    def outputs_of_events(self, events: Events, attributes: Attributes) -> Any:
+        return self._content(events, "completion")
+
+    @staticmethod
+    def _content(events: Events, what: str) -> Any:
+        for event in events:
+            if event["name"] == f"gen_ai.content.{what}":
+                value = event["attributes"].get(f"gen_ai.{what}")
+                if value:
+                    return value
+        return None
+
+
+class Traceloop(Convention):
+    kind_key = "traceloop.span.kind"
+    kinds: ClassVar = {
+        "workflow": "WORKFLOW",
+        "task": "TASK",
+        "agent": "AGENT",
+        "tool": "TOOL",
+        "unknown": "UNKNOWN",
+    }
+    tokens = (
+        "gen_ai.usage.prompt_tokens",
+        "gen_ai.usage.completion_tokens",
+        "llm.usage.total_tokens",
+    )
+    input_keys: Sequence[str | re.Pattern[str]] = (
+        "traceloop.entity.input",
+        re.compile(r"gen_ai\.prompt\.\d+\.content"),
+        re.compile(r"gen_ai\.completion\.\d+\.tool_calls\.\d+\.arguments"),
+    )
+    output_keys: Sequence[str | re.Pattern[str]] = (
+        "traceloop.entity.output",
+        re.compile(r"gen_ai\.completion\.\d+\.content"),
+    )
+    provider_key = "gen_ai.system"
+
+
+class GoogleAdk(Convention):
+    input_keys: Sequence[str | re.Pattern[str]] = (
+        "gcp.vertex.agent.llm_request",
+        "gcp.vertex.agent.tool_call_args",
+    )
+    output_keys: Sequence[str | re.Pattern[str]] = (
+        "gcp.vertex.agent.llm_response",
+        "gcp.vertex.agent.tool_response",
+    )
+
+
+class Laminar(Convention):
+    kind_key = "lmnr.span.type"
+    kinds: ClassVar = {
+        "LLM": "LLM",
+        "TOOL": "TOOL",
+        "DEFAULT": "CHAIN",
+        "PIPELINE": "CHAIN",
+        "EXECUTOR": "AGENT",
+        "EVALUATOR": "EVALUATOR",
+        "HUMAN_EVALUATOR": "EVALUATOR",
+        "EVALUATION": "EVALUATOR",
+        "CACHED": "LLM",
+    }
+    tokens = GenAi.tokens
+    input_keys: Sequence[str | re.Pattern[str]] = ("lmnr.span.input",)
+    output_keys: Sequence[str | re.Pattern[str]] = ("lmnr.span.output",)
+    model_keys = GenAi.model_keys
+    provider_key = "gen_ai.system"
+
+    def message_format(self, attributes: Attributes) -> str | None:
+        return "openai" if "lmnr.span.type" in attributes else None
+
+
+class Langfuse(Convention):
+    kind_key = "langfuse.observation.type"
+    kinds: ClassVar = {
+        "generation": "LLM",
+        "embedding": "EMBEDDING",
+        "tool": "TOOL",
+        "retriever": "RETRIEVER",
+        "agent": "AGENT",
+        "chain": "CHAIN",
+        "evaluator": "EVALUATOR",
+        "guardrail": "GUARDRAIL",
+        "span": "UNKNOWN",
+    }
+    input_keys: Sequence[str | re.Pattern[str]] = ("langfuse.observation.input",)
+    output_keys: Sequence[str | re.Pattern[str]] = ("langfuse.observation.output",)

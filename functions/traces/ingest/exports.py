@@ -1,0 +1,111 @@
+"""``POST /v1/traces``: OpenTelemetry's protocol over HTTP, with answers in the shape of MLflow's
+server."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import zlib
+from typing import Final
+
+from mlcore.errors import MlflowError, ResourceDoesNotExist
+from mlcore.http import Request, Response
+from mlcore.limits.experiments import experiment_id
+from mlcore.wire import encode
+from traces import links
+from traces.ingest import arrivals, otlp, otlp_json, otlp_protobuf
+from traces.ingest.spans import Inconvertible
+
+EXPERIMENT_HEADER: Final = "x-mlflow-experiment-id"
+RUN_HEADER: Final = "x-mlflow-run-id"
+MAX_BYTES: Final = 128 * 1024 * 1024
+"""Of an export after it is unpacked."""
+
+_READERS: Final = {
+    "application/x-protobuf": otlp_protobuf.read,
+    "application/json": otlp_json.read,
+}
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, detail: object) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+def export_spans(request: Request) -> Response:
+    """An empty answer of OpenTelemetry's, or FastAPI's ``{"detail": …}``."""
+    try:
+        experiment = request.headers.get(EXPERIMENT_HEADER)
+        if experiment is None:
+            place = ["header", EXPERIMENT_HEADER]
+            missing = {"type": "missing", "loc": place, "msg": "Field required", "input": None}
+            raise _Refused(422, [missing])
+        exported = _exported(request)
+        found = arrivals.by_trace(exported)
+        if found:
+            arrivals.log_spans(experiment_id(experiment), found, request.workspace)
+            _link(request, found)
+    except _Refused as refused:
+        return Response(refused.status, json.dumps({"detail": refused.detail}))
+    except Inconvertible:
+        return Response(
+            422, json.dumps({"detail": "Cannot convert OpenTelemetry span to MLflow span"})
+        )
+    except MlflowError as error:
+        return Response(error.status, encode(error.body()))
+    return Response(200, b"", "application/x-protobuf")
+
+
+def _exported(request: Request) -> list[otlp.ResourceSpans]:
+    kind = request.headers.get("content-type")
+    read = _READERS.get(kind.split(";")[0].strip()) if kind else None
+    if read is None:
+        raise _Refused(
+            400,
+            f"Invalid Content-Type: {kind}. Expected: application/x-protobuf or application/json",
+        )
+    body = request.body()
+    encoding = request.headers.get("content-encoding")
+    if encoding:
+        body = _unpacked(body, encoding.lower())
+    try:
+        exported = read(body)
+    except otlp.Malformed:
+        raise _Refused(400, "Invalid OpenTelemetry format") from None
+    if not exported:
+        raise _Refused(400, "Invalid OpenTelemetry format - no spans found")
+    return exported
+
+
+def _unpacked(body: bytes, encoding: str) -> bytes:
+    windows = {"gzip": (16 + zlib.MAX_WBITS,), "deflate": (zlib.MAX_WBITS, -zlib.MAX_WBITS)}
+    if encoding not in windows:
+        raise _Refused(400, f"Unsupported Content-Encoding: {encoding}")
+    for bits in windows[encoding]:
+        try:
+            unpacker = zlib.decompressobj(bits)
+            found = unpacker.decompress(body, MAX_BYTES)
+        except zlib.error:
+            continue
+        if unpacker.unconsumed_tail:
+            raise _Refused(413, f"The spans take more than {MAX_BYTES} bytes.")
+        if unpacker.eof:
+            return found + (gzip.decompress(unpacker.unused_data) if unpacker.unused_data else b"")
+    raise _Refused(400, f"Failed to decompress {encoding} payload")
+
+
+def _link(request: Request, by_trace: dict[str, list[arrivals.Resourced]]) -> None:
+    """Links traces whose root span came to the run that a header names; one that cannot be linked
+    to does not refuse the spans, which are there by then."""
+    run_id = request.headers.get(RUN_HEADER)
+    ended = [
+        trace_id
+        for trace_id, together in by_trace.items()
+        if any(span["parent_span_id"] is None for span, _ in together)
+    ]
+    if run_id and ended:
+        with contextlib.suppress(ResourceDoesNotExist):
+            links.link(run_id, ended, request.workspace)

@@ -1,0 +1,151 @@
+"""Spans as MLflow stores them: a JSON object in which each attribute's value is JSON text."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final
+
+from mlcore.repos.traces.span_packs import Node
+from traces.conventions.attributes import json_text, json_value
+from traces.conventions.names import (
+    SPAN_COST,
+    SPAN_MODEL,
+    SPAN_PROVIDER,
+    SPAN_TRACE_ID,
+    SPAN_TYPE,
+    SPAN_USAGE,
+)
+from traces.conventions.semantics import translate
+from traces.ingest import otlp
+
+_STATUS: Final = {1: "STATUS_CODE_OK", 2: "STATUS_CODE_ERROR"}
+_SHORT_STATUS: Final = {"STATUS_CODE_OK": "OK", "STATUS_CODE_ERROR": "ERROR"}
+MODEL_LENGTH: Final = 500
+
+StoredSpan = dict[str, Any]
+
+
+class Inconvertible(ValueError):
+    """The span has no id, or a longer one than OpenTelemetry allows."""
+
+
+def of_otlp(span: otlp.Span, service: str | None = None) -> StoredSpan:
+    """What is stored of a span.
+
+    Args:
+        service: the name of a service whose root spans tell it.
+
+    Raises:
+        Inconvertible: it cannot be.
+    """
+    if not span.trace_id or not span.span_id:
+        raise Inconvertible
+    trace_id = trace_id_of(span)
+    parent = _number(span.parent_span_id)
+    attributes = {key: json_text(value) for key, value in span.attributes.items()}
+    attributes[SPAN_TRACE_ID] = json_text(trace_id)
+    if service and not parent:
+        attributes["service.name"] = json_text(service)
+    found: StoredSpan = {
+        "trace_id": _base64(_number(span.trace_id), 16),
+        "span_id": _base64(_number(span.span_id), 8),
+        "parent_span_id": _base64(parent, 8) if parent else None,
+        "name": span.name,
+        "start_time_unix_nano": span.start,
+        "end_time_unix_nano": span.end,
+        "events": [
+            {"name": event.name, "time_unix_nano": event.time, "attributes": event.attributes}
+            for event in span.events
+        ],
+        "status": {
+            "code": _STATUS.get(span.status, "STATUS_CODE_UNSET"),
+            "message": span.message if span.status == 2 else "",
+        },
+        "attributes": {key: _once(value) for key, value in attributes.items()},
+        "links": [
+            {
+                "trace_id": f"tr-{_number(link.trace_id):032x}",
+                "span_id": f"{_number(link.span_id):016x}",
+                "attributes": {
+                    key: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+                    for key, value in link.attributes.items()
+                }
+                or None,
+            }
+            for link in span.links
+        ],
+    }
+    translate(found["attributes"], found["events"])
+    return found
+
+
+def trace_id_of(span: otlp.Span) -> str:
+    return f"tr-{_number(span.trace_id):032x}"
+
+
+def content(span: StoredSpan) -> str:
+    """As MLflow's server writes it: filters of searches look into this text."""
+    return json.dumps(span, ensure_ascii=False, default=str)
+
+
+def node(span: StoredSpan) -> Node:
+    """[id, end, parent id, start, usage, cost, name, type, status, model, provider]."""
+    attributes = span["attributes"]
+    parent = span["parent_span_id"]
+    return [
+        hexadecimal(span["span_id"]),
+        span["end_time_unix_nano"],
+        hexadecimal(parent) if parent else None,
+        span["start_time_unix_nano"],
+        _object(attributes.get(SPAN_USAGE)),
+        _object(attributes.get(SPAN_COST)),
+        span["name"],
+        json_value(attributes.get(SPAN_TYPE)),
+        _SHORT_STATUS.get(span["status"]["code"], "UNSET"),
+        _dimension(attributes.get(SPAN_MODEL)),
+        _dimension(attributes.get(SPAN_PROVIDER)),
+    ]
+
+
+def hexadecimal(text: str) -> str:
+    return base64.b64decode(text).hex()
+
+
+def text_of(value: Any) -> Any:
+    """What JSON text says if that is a text; else the value as it is."""
+    found = json_value(value)
+    return found if isinstance(found, str) else value
+
+
+def _once(value: str) -> str:
+    """Without the second encoding of values that came as JSON text already."""
+    inner = json_value(value)
+    if isinstance(inner, str):
+        try:
+            if isinstance(json.loads(inner), str | dict | list):
+                return inner
+        except (ValueError, RecursionError):
+            pass
+    return value
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    found = json_value(value) if isinstance(value, str) else value
+    return found if isinstance(found, dict) else None
+
+
+def _dimension(value: Any) -> str | None:
+    text = text_of(value)
+    return text[:MODEL_LENGTH] if isinstance(text, str) else None
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, "big")
+
+
+def _base64(number: int, length: int) -> str:
+    try:
+        return base64.b64encode(number.to_bytes(length, "big")).decode()
+    except OverflowError:
+        raise Inconvertible from None

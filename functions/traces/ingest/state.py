@@ -1,0 +1,140 @@
+"""What a trace shows: made of what was told about it and of what its spans tell.
+
+Either may come first, in any order and any number of times; the trace shows the same in the end.
+What was told about the trace counts before what its spans tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mlcore.entities.experiments import Experiment
+from mlcore.repos.traces.traces import Change, Info, StoredTrace
+from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from traces.ingest import facts
+from traces.ingest.facts import Facts
+
+UNDECIDED = ("IN_PROGRESS", "STATE_UNSPECIFIED")
+Texts = Mapping[str, str]
+
+
+class Report(NamedTuple):
+    """What was told about a trace itself. A time is in milliseconds."""
+
+    request_time: int
+    execution_duration: int | None = None
+    state: str = "IN_PROGRESS"
+    client_request_id: str | None = None
+    request_preview: str | None = None
+    response_preview: str | None = None
+
+    @property
+    def text(self) -> str:
+        fields = {name: value for name, value in self._asdict().items() if value is not None}
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def report_of(info: Info) -> Report | None:
+    return None if info.given is None else Report(**json.loads(info.given))
+
+
+def info(report: Report | None, span_facts: Facts | None, first_pack: str | None) -> Info:
+    """What is shown of a trace about which something is known."""
+    root = span_facts.root if span_facts else None
+    text = report.text if report else None
+    if report is None:
+        report = Report(span_facts.start if span_facts else 0)
+    duration = report.execution_duration
+    if duration is None and span_facts and span_facts.end:
+        duration = span_facts.end - report.request_time
+    return Info(
+        request_time=report.request_time,
+        execution_duration=duration,
+        state=root.state if root and report.state in UNDECIDED else report.state,
+        client_request_id=report.client_request_id,
+        request_preview=_first(report.request_preview, root.request if root else None),
+        response_preview=_first(report.response_preview, root.response if root else None),
+        given=text,
+        facts=span_facts.text if span_facts else None,
+        first_pack=first_pack,
+    )
+
+
+def with_report(trace: StoredTrace, report: Report, tags: Texts, metadata: Texts) -> Change:
+    """The trace after something was told about it."""
+    span_facts = facts.parse(trace.info.facts)
+    if span_facts:
+        span_facts = masked(span_facts, tags, metadata)
+    sets = {
+        "tags": _changed(trace.document.texts("tags"), tags),
+        "trace_metadata": _changed(trace.document.texts("trace_metadata"), metadata),
+    }
+    return Change(info(report, span_facts, trace.info.first_pack), sets)
+
+
+def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) -> Change | None:
+    """The trace after spans came; None if it is so already.
+
+    Args:
+        told: the facts of all spans so far.
+    """
+    before = facts.parse(trace.info.facts)
+    tags = trace.document.texts("tags")
+    metadata = trace.document.texts("trace_metadata")
+    hidden = {*span_facts.masked}
+    for present, was, now in (
+        (tags, before.tag_texts() if before else {}, span_facts.tag_texts()),
+        (metadata, before.metadata_texts() if before else {}, span_facts.metadata_texts()),
+    ):
+        hidden |= {key for key in now if key in present and key not in was}
+    span_facts = span_facts._replace(masked=tuple(sorted(hidden)))
+    shown = info(report_of(trace.info), span_facts, first_pack)
+    sets = {
+        "tags": _changed(
+            tags, {**_shown(span_facts.tag_texts(), hidden), SPANS_LOCATION_TAG: IN_STORE}
+        ),
+        "trace_metadata": _changed(metadata, _shown(span_facts.metadata_texts(), hidden)),
+    }
+    if shown == trace.info and not any(sets.values()):
+        return None
+    return Change(shown, sets)
+
+
+def masked(span_facts: Facts, tags: Texts, metadata: Texts) -> Facts:
+    """The facts after these tags and metadata were set or deleted otherwise."""
+    hidden = {*span_facts.masked, *(span_facts.tag_texts().keys() & tags.keys())}
+    hidden |= span_facts.metadata_texts().keys() & metadata.keys()
+    return span_facts._replace(masked=tuple(sorted(hidden)))
+
+
+def first_maps(span_facts: Facts, experiment: Experiment, trace_id: str) -> dict[str, Texts]:
+    """Tags and metadata of a trace of which only spans have come."""
+    tags = {
+        **artifact_location(experiment, trace_id),
+        **span_facts.tag_texts(),
+        SPANS_LOCATION_TAG: IN_STORE,
+    }
+    return {"tags": tags, "trace_metadata": span_facts.metadata_texts()}
+
+
+def artifact_location(experiment: Experiment, trace_id: str) -> dict[str, str]:
+    """The tag that says where clients keep the files of a trace."""
+    root = experiment.artifact_location
+    end = min((at for at in map(root.find, "?#") if at >= 0), default=len(root))
+    head, tail = root[:end], root[end:]
+    head = head if head.endswith(":/") else head.rstrip("/") + "/"
+    return {ARTIFACT_LOCATION_TAG: f"{head}traces/{trace_id}/artifacts{tail}"}
+
+
+def _first(one: str | None, other: str | None) -> str | None:
+    return other if one is None else one
+
+
+def _shown(texts: Texts, hidden: set[str]) -> dict[str, str]:
+    return {key: text for key, text in texts.items() if key not in hidden}
+
+
+def _changed(present: Texts, wanted: Texts) -> dict[str, str]:
+    return {key: text for key, text in wanted.items() if present.get(key) != text}

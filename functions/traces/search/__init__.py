@@ -1,0 +1,1 @@
+"""How traces are found, counted and compared."""

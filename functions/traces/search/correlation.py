@@ -1,0 +1,62 @@
+"""How much two filters of traces have to do with each other: their normalized pointwise mutual
+information."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from mlcore.entities.experiments import Experiment
+from mlcore.http import Request
+from mlcore.repos.experiments.ids import canonical_ids
+from mlcore.repos.traces import search as trace_search
+from mlcore.search.trace_filter import Filter, parse_filter
+from traces import messages as m
+
+PRIOR: Final = 0.5
+"""What is added to each count for the smoothed figure."""
+
+
+def calculate_trace_filter_correlation(
+    message: m.CalculateTraceFilterCorrelation, request: Request
+) -> dict[str, Any]:
+    base = message.base_filter
+    texts = [message.filter_string1, message.filter_string2]
+    filters = [parse_filter(f"{base} and {text}" if base else text) for text in texts]
+    population = parse_filter(base)
+    owners = canonical_ids(message.experiment_ids)
+
+    def accepts(experiment: Experiment) -> bool:
+        return experiment.workspace == request.workspace
+
+    def ids(condition: Filter) -> set[str]:
+        return {trace.trace_id for trace in trace_search.matching(owners, accepts, condition)}
+
+    first, second = map(ids, filters)
+    total, joint = len(ids(population)), len(first & second)
+    return {
+        **_information(joint, len(first), len(second), total),
+        "filter1_count": len(first),
+        "filter2_count": len(second),
+        "joint_count": joint,
+        "total_count": total,
+    }
+
+
+def _information(joint: int, first: int, second: int, total: int) -> dict[str, float]:
+    cells = (joint, first - joint, second - joint, total - first - second + joint)
+    if total <= 0 or not first or not second or min(cells) < 0:
+        return {}
+    return {
+        "npmi": _normalized(cells, 0) if joint else -1.0,
+        "npmi_smoothed": _normalized(cells, PRIOR),
+    }
+
+
+def _normalized(cells: tuple[int, int, int, int], prior: float) -> float:
+    if not any(cells[1:]):
+        return 1.0
+    both, one, other, neither = (cell + prior for cell in cells)
+    total = both + one + other + neither
+    shared = math.log(both) + math.log(total) - math.log(both + one) - math.log(both + other)
+    return max(-1.0, min(1.0, shared / (math.log(total) - math.log(both))))

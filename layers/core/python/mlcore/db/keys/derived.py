@@ -1,0 +1,131 @@
+"""Keys of the items that the indexer derives (ranks, full text, links) and of pending markers."""
+
+from __future__ import annotations
+
+from mlcore.db.keys.pattern import LAST, Key, Pattern
+from mlcore.db.sortable import escape_ordered
+
+_EXP = "EXP#<experiment_id>"
+
+_LONGEST_BEGIN = 150
+"""Characters; values are cut much later."""
+
+DATASET_LINK = Pattern(
+    "dataset_link",
+    _EXP,
+    "DLINK#<run_id>#<dataset_name>#<digest>",
+    "a run used a dataset",
+    "indexer",
+)
+RANK_METRIC = Pattern(
+    "rank_metric",
+    _EXP,
+    "RANK#m#<key>#<inv_value>#<run_id>",
+    "a run's latest value, greatest first, NaN last",
+    "indexer",
+)
+RANK_PARAM = Pattern(
+    "rank_param", _EXP, "RANK#p#<key>#<value>#<run_id>", "a run's param, in text order", "indexer"
+)
+FTS = Pattern(
+    "fts",
+    _EXP,
+    "FTS#<level>#<token>#<entity_type>#<entity_id>",
+    "an entity holds a token",
+    "indexer",
+)
+FTS_REV = Pattern(
+    "fts_rev",
+    _EXP,
+    "FTS_REV#<entity_type>#<entity_id>#<level>#<token>",
+    "the tokens of an entity",
+    "indexer",
+)
+PENDING = Pattern(
+    "pending",
+    _EXP,
+    "PENDING#<entity_type>#<entity_id>#<write_id>",
+    "a write of an entity that the indexer has not yet followed",
+)
+
+DERIVED_PATTERNS = (DATASET_LINK, RANK_METRIC, RANK_PARAM, FTS, FTS_REV, PENDING)
+
+_partition = RANK_METRIC.pk.build
+
+
+def dataset_link(experiment_id: str, run_id: str, name: str, digest: str) -> Key:
+    return Key(_partition(experiment_id), DATASET_LINK.sk.build(run_id, name, digest))
+
+
+def dataset_link_prefix(run_id: str) -> str:
+    return DATASET_LINK.sk.prefix(run_id)
+
+
+def dataset_links_prefix() -> str:
+    """Of the links of all runs."""
+    return DATASET_LINK.sk.prefix()
+
+
+def rank_metric(experiment_id: str, key: str, value: float, run_id: str) -> Key:
+    return Key(_partition(experiment_id), RANK_METRIC.sk.build(key, value, run_id))
+
+
+def rank_metric_prefix(key: str) -> str:
+    return RANK_METRIC.sk.prefix(key)
+
+
+def rank_metric_range(key: str, highest: float, lowest: float) -> tuple[str, str]:
+    """Inclusive bounds, in the order of the keys; NaN counts as below -inf."""
+    return RANK_METRIC.sk.prefix(key, highest), RANK_METRIC.sk.prefix(key, lowest) + LAST
+
+
+def rank_param(experiment_id: str, key: str, value: str, run_id: str) -> Key:
+    return Key(_partition(experiment_id), RANK_PARAM.sk.build(key, value, run_id))
+
+
+def rank_param_prefix(key: str) -> str:
+    return RANK_PARAM.sk.prefix(key)
+
+
+def rank_param_value_prefix(key: str, value: str) -> str:
+    """Of the runs that logged exactly this value."""
+    return RANK_PARAM.sk.prefix(key, value)
+
+
+def rank_param_begin(key: str, text: str) -> str:
+    """How the keys begin of all values that begin with a text; of a long text its beginning
+    counts."""
+    return RANK_PARAM.sk.prefix(key) + escape_ordered(text)[:_LONGEST_BEGIN]
+
+
+def fts(experiment_id: str, level: str, token: str, entity_type: str, entity_id: str) -> Key:
+    return Key(_partition(experiment_id), FTS.sk.build(level, token, entity_type, entity_id))
+
+
+def fts_prefix(level: str, token: str) -> str:
+    """Of all entities that hold exactly this token."""
+    return FTS.sk.prefix(level, token)
+
+
+def fts_of_type_prefix(level: str, token: str, entity_type: str) -> str:
+    """Of the entities of one type that hold exactly this token."""
+    return FTS.sk.prefix(level, token, entity_type)
+
+
+def fts_rev(experiment_id: str, entity_type: str, entity_id: str, level: str, token: str) -> Key:
+    return Key(_partition(experiment_id), FTS_REV.sk.build(entity_type, entity_id, level, token))
+
+
+def fts_rev_prefix(entity_type: str, entity_id: str) -> str:
+    return FTS_REV.sk.prefix(entity_type, entity_id)
+
+
+def pending(experiment_id: str, entity_type: str, entity_id: str, write_id: str) -> Key:
+    return Key(_partition(experiment_id), PENDING.sk.build(entity_type, entity_id, write_id))
+
+
+def pending_prefix(entity_type: str, entity_id: str | None = None) -> str:
+    """Of the markers of all entities of a type, or of one entity."""
+    if entity_id is None:
+        return PENDING.sk.prefix(entity_type)
+    return PENDING.sk.prefix(entity_type, entity_id)

@@ -1,0 +1,27 @@
+"""An experiment."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from mlcore.search.text_fields import Indexed
+
+DEFAULT_EXPERIMENT_ID: Final = "0"
+DEFAULT_EXPERIMENT_NAME: Final = "Default"
+
+
+class Experiment(NamedTuple):
+    experiment_id: str
+    name: str
+    artifact_location: str
+    lifecycle_stage: str
+    creation_time: int
+    last_update_time: int
+    tags: dict[str, str]
+    workspace: str
+    epoch: int = 0
+    """How often the experiment was deleted or restored; see ``repos.runs`` for its use."""
+    indexed: Indexed | None = None
+    """The texts that its full-text index holds completely."""
+    followed: Indexed | None = None
+    """The texts that the indexer follows, which may be more."""

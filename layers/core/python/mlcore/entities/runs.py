@@ -1,0 +1,53 @@
+"""A run and what hangs on it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mlcore.entities.metrics import Metric
+from mlcore.entities.tags import Tag
+
+
+class Dataset(NamedTuple):
+    """Identity within an experiment is (name, digest); everything else is immutable once
+    written."""
+
+    name: str
+    digest: str
+    source_type: str
+    source: str
+    schema: str | None = None
+    profile: str | None = None
+
+
+class DatasetInput(NamedTuple):
+    dataset: Dataset
+    tags: tuple[Tag, ...] = ()
+
+
+class Param(NamedTuple):
+    key: str
+    value: str
+
+
+class ModelOutput(NamedTuple):
+    model_id: str
+    step: int
+
+
+class Run(NamedTuple):
+    run_id: str
+    experiment_id: str
+    run_name: str
+    user_id: str
+    status: str
+    start_time: int | None
+    end_time: int | None
+    artifact_uri: str
+    lifecycle_stage: str
+    metrics: dict[str, Metric]
+    params: dict[str, str]
+    tags: dict[str, str]
+    dataset_inputs: tuple[DatasetInput, ...] = ()
+    model_inputs: tuple[str, ...] = ()
+    model_outputs: tuple[ModelOutput, ...] = ()

@@ -1,0 +1,12 @@
+"""The stages of a life, as MLflow names them."""
+
+from __future__ import annotations
+
+ACTIVE = "active"
+DELETED = "deleted"
+VIEW_STAGES = {
+    "ACTIVE_ONLY": (ACTIVE,),
+    "DELETED_ONLY": (DELETED,),
+    "ALL": (ACTIVE, DELETED),
+}
+"""The lifecycle stages that each of MLflow's view types shows."""

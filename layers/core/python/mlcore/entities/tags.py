@@ -1,0 +1,10 @@
+"""A tag."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Tag(NamedTuple):
+    key: str
+    value: str

@@ -1,0 +1,1 @@
+"""What may be in the things that quality is judged with."""

@@ -1,0 +1,157 @@
+"""What a record of an evaluation dataset may be, what identifies it, and how new data joins what is
+there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from mlcore.entities.evaluation.datasets import EvaluationRecord, Json
+from mlcore.errors import InvalidParameterValue
+
+USER_TAG: Final = "mlflow.user"
+UNSPECIFIED: Final = "UNSPECIFIED"
+SOURCE_TYPES: Final = (UNSPECIFIED, "TRACE", "HUMAN", "DOCUMENT", "CODE")
+
+
+def digest(name: str, last_update_time: int) -> str:
+    """Changes with every change of the records."""
+    return hashlib.sha256(f"{name}:{last_update_time}".encode()).hexdigest()[:8]
+
+
+def record_id(dataset_id: str, fields: Mapping[str, Any]) -> str:
+    """The same for the same inputs: so they are found again, and a repeated request finds what it
+    has written."""
+    inputs = json.dumps(fields.get("inputs", {}), sort_keys=True)
+    return "dr-" + hashlib.sha256(f"{dataset_id}:{inputs}".encode()).hexdigest()[:32]
+
+
+def check_record(fields: Any) -> Json:
+    """A record as a request has it. Raises InvalidParameterValue."""
+    if not isinstance(fields, dict):
+        raise InvalidParameterValue("Each dataset record must be a JSON object.")
+    for field in ("inputs", "expectations", "tags"):
+        value = fields.get(field)
+        if value is not None and not isinstance(value, dict):
+            raise InvalidParameterValue(f"The '{field}' of a dataset record must be a JSON object.")
+    if "inputs" in fields and fields["inputs"] is None:
+        raise InvalidParameterValue("inputs must be provided")
+    _source(fields.get("source"))
+    return fields
+
+
+def new_record(
+    dataset_id: str, fields: Mapping[str, Any], now_ms: int, number: int
+) -> EvaluationRecord:
+    tags = fields.get("tags")
+    user = (tags or {}).get(USER_TAG)
+    source = _source(fields.get("source"))
+    content = {
+        "inputs": fields.get("inputs", {}),
+        "outputs": fields.get("outputs", {}),
+        "expectations": fields.get("expectations"),
+        "tags": tags or {},
+        "source": source,
+        "source_id": _source_id(source),
+        "source_type": source["source_type"] if source else None,
+        "last_update_time": now_ms,
+        "created_by": user,
+        "last_updated_by": user,
+    }
+    return EvaluationRecord(
+        record_id(dataset_id, fields), dataset_id, now_ms, number, _without_none(content)
+    )
+
+
+def merged(record: EvaluationRecord, fields: Mapping[str, Any], now_ms: int) -> EvaluationRecord:
+    """Outputs are replaced if there are any, expectations and tags joined; the source stays."""
+    content = dict(record.content)
+    if "outputs" in fields:
+        content["outputs"] = fields["outputs"]
+    if fields.get("expectations"):
+        content["expectations"] = {**content.get("expectations", {}), **fields["expectations"]}
+    if fields.get("tags"):
+        content["tags"] = {**content["tags"], **fields["tags"]}
+        content["last_updated_by"] = fields["tags"].get(USER_TAG, content.get("last_updated_by"))
+    content["last_update_time"] = now_ms
+    return record._replace(content=_without_none(content))
+
+
+def schema_with(schema: str | None, records: Iterable[Mapping[str, Any]]) -> str:
+    """The JSON text of a schema with the fields of new records; the type of a field is that of its
+    first value."""
+    fields: Json = (
+        json.loads(schema)
+        if schema
+        else {"inputs": {}, "outputs": {}, "expectations": {}, "version": "1.0"}
+    )
+    for record in records:
+        for part in ("inputs", "expectations"):
+            for key, value in (record.get(part) or {}).items():
+                fields[part].setdefault(key, type_of(value))
+        outputs = record.get("outputs")
+        if isinstance(outputs, dict):
+            if isinstance(fields["outputs"], dict):
+                for key, value in outputs.items():
+                    fields["outputs"].setdefault(key, type_of(value))
+        elif outputs is not None and not fields["outputs"]:
+            fields["outputs"] = type_of(outputs)
+    return json.dumps(fields)
+
+
+def profile_of(count: int, before: str | None) -> str | None:
+    """The JSON text of the profile of a dataset with so many records."""
+    if count:
+        return json.dumps({"num_records": count})
+    return None if before is None else "null"
+
+
+def type_of(value: Any) -> str:
+    """The name of a JSON value's type in a schema."""
+    if value is None:
+        return "null"
+    names = {bool: "boolean", int: "integer", float: "float", str: "string", list: "array"}
+    return names.get(type(value), "object")
+
+
+def last_user(records: Iterable[Mapping[str, Any]]) -> str | None:
+    """Who the last of the records that tell says that it comes from."""
+    users = [tags[USER_TAG] for record in records if USER_TAG in (tags := record.get("tags") or {})]
+    return users[-1] if users else None
+
+
+def _source(fields: Any) -> Json | None:
+    if not fields:
+        return None
+    if not isinstance(fields, dict):
+        raise InvalidParameterValue("The 'source' of a dataset record must be a JSON object.")
+    unknown = sorted(fields.keys() - {"source_type", "source_data"})
+    if unknown:
+        raise InvalidParameterValue(f"The source of a dataset record has no {unknown}.")
+    kind, data = fields.get("source_type"), fields.get("source_data")
+    if not isinstance(kind, str) or not isinstance(data, dict | None):
+        raise InvalidParameterValue(
+            "The source of a dataset record needs a 'source_type' and may have 'source_data', "
+            "a JSON object."
+        )
+    if kind.upper() not in SOURCE_TYPES:
+        raise InvalidParameterValue(
+            f"Invalid dataset record source type: {kind.upper()}. "
+            f"Valid source types: {list(SOURCE_TYPES)}"
+        )
+    return {"source_type": kind.upper(), "source_data": data or {}}
+
+
+def _source_id(source: Json | None) -> str | None:
+    if source is None:
+        return None
+    name = "trace_id" if source["source_type"] == "TRACE" else "source_id"
+    found = source["source_data"].get(name)
+    return None if found is None else str(found)
+
+
+def _without_none(content: Json) -> Json:
+    return {key: value for key, value in content.items() if value is not None}

@@ -1,0 +1,1 @@
+"""What quality is judged with, in the shape of MLflow's JSON."""

@@ -1,0 +1,113 @@
+"""The stored forms of points keep every value, and their order is MLflow's rule of the latest."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcore.db import keys
+from mlcore.entities.metrics import MAX_DOUBLE, Metric, recency, stored_value
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import history, points
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+VALUES = st.one_of(
+    st.floats(allow_infinity=False).map(stored_value),
+    st.sampled_from([0.0, math.nan, MAX_DOUBLE, -MAX_DOUBLE, 5e-324, -5e-324]),
+)
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+METRICS = st.builds(Metric, KEYS, VALUES, INT64, INT64)
+CLOSE = st.builds(
+    Metric,
+    st.just("k"),
+    st.sampled_from([0.0, 1.0, -1.0, math.nan]),
+    st.integers(-1, 1),
+    st.integers(-1, 1),
+)
+
+
+def same(left: Metric, right: Metric) -> bool:
+    return repr(left) == repr(right)
+
+
+@given(METRICS)
+def test_the_latest_point_comes_back(metric: Metric) -> None:
+    assert same(points.parse_latest(metric.key, points.latest_text(metric)), metric)
+
+
+@given(st.one_of(st.tuples(METRICS, METRICS), st.tuples(CLOSE, CLOSE)))
+def test_texts_have_the_order_of_recency(pair: tuple[Metric, Metric]) -> None:
+    left, right = pair
+    if recency(left) < recency(right):
+        assert points.latest_text(left) < points.latest_text(right)
+
+
+@given(st.lists(CLOSE, max_size=6))
+def test_the_latest_of_many(metrics: list[Metric]) -> None:
+    found = points.latest_of(metrics)
+    assert found.keys() == {metric.key for metric in metrics}
+    for metric in found.values():
+        first = next(m for m in metrics if recency(m) == max(map(recency, metrics)))
+        assert same(metric, first)
+
+
+@given(st.lists(METRICS, max_size=6))
+def test_packs_come_back(metrics: list[Metric]) -> None:
+    text = points.text(points.pack(metrics))
+    for metric, found in zip(metrics, points.unpack("k", json.loads(text)), strict=True):
+        assert same(found, metric._replace(key="k"))
+
+
+def test_values_that_sql_has_no_place_for() -> None:
+    assert stored_value(math.inf) == MAX_DOUBLE
+    assert stored_value(-math.inf) == -MAX_DOUBLE
+    assert math.copysign(1, stored_value(-0.0)) == 1
+    assert math.isnan(stored_value(math.nan))
+
+
+@given(st.lists(CLOSE, max_size=12), st.randoms())
+def test_each_point_is_in_the_history_once(metrics: list[Metric], chance: object) -> None:
+    twice = [*metrics, *reversed(metrics)]
+    found = history.distinct(twice)
+    assert len({repr(metric) for metric in found}) == len(found)
+    assert {repr(metric) for metric in found} == {repr(metric) for metric in metrics}
+    places = [
+        (m.timestamp, m.step, 0.0 if math.isnan(m.value) else m.value, math.isnan(m.value))
+        for m in found
+    ]
+    assert places == sorted(places)
+
+
+@given(st.lists(st.builds(Metric, st.sampled_from("abc"), VALUES, INT64, INT64), min_size=1))
+def test_a_request_is_one_item_and_a_retry_the_same(metrics: list[Metric]) -> None:
+    made = history.items("1", "R", metrics)
+    assert len(made) == 1
+    again = history.items("1", "R", metrics)
+    assert made[0]["SK"] == again[0]["SK"]
+    if made[0]["type"]["S"] == "run_metric_batch":
+        unpacked = history.batch_points(made[0])
+    else:
+        key = made[0]["key"]["S"]
+        unpacked = {key: points.unpack(key, json.loads(made[0]["points"]["S"]))}
+    found = [metric for series in unpacked.values() for metric in series]
+    assert sorted(map(repr, found)) == sorted(map(repr, metrics))
+
+
+def test_no_item_is_larger_than_dynamodb_takes() -> None:
+    worst = Metric("k", -MAX_DOUBLE, -(2**63), -(2**63))
+    packs = history.history_items("1", "R", "k", [worst] * 20_000)
+    assert all(len(json.dumps(pack)) < 390_000 for pack in packs)
+    assert sum(int(pack["count"]["N"]) for pack in packs) == 20_000
+    keys = ["\U0001d4d0" * 246 + f"{n:04}" for n in range(1000)]
+    batches = history.items("1", "R", [worst._replace(key=key) for key in keys])
+    assert all(len(batch["points"]["S"].encode()) < 390_000 for batch in batches)
+    assert sum(len(history.batch_points(batch)) for batch in batches) == 1000
+
+
+def test_each_map_of_a_run_tells_its_partition_without_a_key() -> None:
+    """What lives outside is looked for there."""
+    places = {entry.place(("1", "r"), "").pk for entry in run_children.MAPS.values()}
+    assert places == {keys.run("1", "r").pk}

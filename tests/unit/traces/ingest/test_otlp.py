@@ -1,0 +1,179 @@
+"""Both readers of export requests read what OpenTelemetry's own classes wrote."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from traces.ingest import otlp, otlp_json, otlp_protobuf
+
+trace_service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+json_format = pytest.importorskip("google.protobuf.json_format")
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False),
+    st.text(max_size=8),
+    st.binary(max_size=8),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+ATTRIBUTES = st.dictionaries(st.text(max_size=6), VALUES, max_size=4)
+TIMES = st.integers(0, 2**64 - 1)
+
+SPANS = st.builds(
+    otlp.Span,
+    trace_id=st.binary(min_size=16, max_size=16),
+    span_id=st.binary(min_size=8, max_size=8),
+    parent_span_id=st.sampled_from([b"", b"12345678"]),
+    name=st.text(max_size=10),
+    start=TIMES,
+    end=TIMES,
+    attributes=ATTRIBUTES,
+    events=st.lists(st.builds(otlp.Event, st.text(max_size=5), TIMES, ATTRIBUTES), max_size=2),
+    links=st.lists(
+        st.builds(
+            otlp.Link,
+            st.binary(min_size=16, max_size=16),
+            st.binary(min_size=8, max_size=8),
+            ATTRIBUTES,
+        ),
+        max_size=2,
+    ),
+    status=st.sampled_from([0, 1, 2]),
+    message=st.text(max_size=5),
+)
+REQUESTS = st.lists(
+    st.builds(otlp.ResourceSpans, ATTRIBUTES, st.lists(SPANS, max_size=3)), max_size=3
+)
+
+
+def _any(target: Any, value: Any) -> None:
+    match value:
+        case None:
+            target.SetInParent()
+        case bool():
+            target.bool_value = value
+        case int():
+            target.int_value = value
+        case float():
+            target.double_value = value
+        case str():
+            target.string_value = value
+        case bytes():
+            target.bytes_value = value
+        case list():
+            target.array_value.SetInParent()
+            for item in value:
+                _any(target.array_value.values.add(), item)
+        case dict():
+            target.kvlist_value.SetInParent()
+            _pairs(target.kvlist_value.values, value)
+
+
+def _pairs(target: Any, values: dict[str, Any]) -> None:
+    for key, value in values.items():
+        pair = target.add()
+        pair.key = key
+        _any(pair.value, value)
+
+
+def written(request: list[otlp.ResourceSpans]) -> Any:
+    message = trace_service.ExportTraceServiceRequest()
+    for resource, spans in request:
+        of_resource = message.resource_spans.add()
+        _pairs(of_resource.resource.attributes, resource)
+        scope = of_resource.scope_spans.add()
+        scope.scope.name = "a scope"
+        for one in spans:
+            made = scope.spans.add(
+                trace_id=one.trace_id,
+                span_id=one.span_id,
+                parent_span_id=one.parent_span_id,
+                name=one.name,
+                kind=2,
+                flags=257,
+                trace_state="a=b",
+                start_time_unix_nano=one.start,
+                end_time_unix_nano=one.end,
+                dropped_attributes_count=3,
+            )
+            _pairs(made.attributes, one.attributes)
+            for event in one.events:
+                _pairs(
+                    made.events.add(name=event.name, time_unix_nano=event.time).attributes,
+                    event.attributes,
+                )
+            for link in one.links:
+                added = made.links.add(trace_id=link.trace_id, span_id=link.span_id)
+                _pairs(added.attributes, link.attributes)
+            made.status.code = one.status
+            made.status.message = one.message
+    return message
+
+
+def in_hexadecimal(value: Any) -> Any:
+    """Protobuf's JSON with ids as OpenTelemetry's JSON has them."""
+    if isinstance(value, list):
+        return [in_hexadecimal(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: base64.b64decode(item).hex()
+        if key in ("traceId", "spanId", "parentSpanId")
+        else in_hexadecimal(item)
+        for key, item in value.items()
+    }
+
+
+@settings(deadline=None)
+@given(REQUESTS)
+def test_protobuf(request: list[otlp.ResourceSpans]) -> None:
+    assert otlp_protobuf.read(written(request).SerializeToString()) == request
+
+
+@settings(deadline=None)
+@given(REQUESTS)
+def test_json(request: list[otlp.ResourceSpans]) -> None:
+    told = json_format.MessageToDict(written(request))
+    assert otlp_json.read(json.dumps(in_hexadecimal(told)).encode()) == request
+
+
+@given(st.binary(max_size=60))
+def test_other_bytes_are_malformed_or_read(data: bytes) -> None:
+    for read in (otlp_protobuf.read, otlp_json.read):
+        try:
+            assert isinstance(read(data), list)
+        except otlp.Malformed:
+            continue
+
+
+@settings(deadline=None, max_examples=30)
+@given(REQUESTS, st.data())
+def test_cut_requests_are_malformed_or_read(
+    request: list[otlp.ResourceSpans], data: st.DataObject
+) -> None:
+    whole = written(request).SerializeToString()
+    cut = whole[: data.draw(st.integers(0, len(whole)))]
+    try:
+        oracle = trace_service.ExportTraceServiceRequest.FromString(cut)
+    except Exception:
+        oracle = None
+    try:
+        read = otlp_protobuf.read(cut)
+    except otlp.Malformed:
+        assert oracle is None
+    else:
+        assert oracle is None or len(read) == len(oracle.resource_spans)
