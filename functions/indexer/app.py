@@ -17,6 +17,7 @@ from indexer import (
     expiry,
     file_removals,
     history_items,
+    quiet_runs,
     run_items,
     trace_items,
     unfinished,
@@ -53,12 +54,15 @@ class NothingIndexed(Exception):
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """A DynamoDB stream event in; the sequence number of the first record that failed out, if one
-    did.
+    did. A scheduled event tells of no record: quiet runs are looked for then.
 
     Raises:
         NothingIndexed: it is the first of all. Lambda halves the batch, so that one record that
             always fails takes no other with it.
     """
+    if "Records" not in event:
+        quiet_runs.sweep()
+        return {}
     records: Sequence[Record] = event["Records"]
     failure = index(records)
     if failure is not None and failure == records[0]["dynamodb"]["SequenceNumber"]:

@@ -21,6 +21,7 @@ from indexer import (
     index_items,
     markers,
     projections,
+    quiet_runs,
     retention,
     settled,
     text_items,
@@ -38,6 +39,7 @@ from mlcore.models.runs import Run
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import marked_experiments
 from mlcore.repos.runs import markers as run_markers
 from mlcore.search import text_fields
 
@@ -54,6 +56,7 @@ class _Seen:
     """What the records of a batch tell of one run."""
 
     __slots__ = (
+        "became_marked",
         "changed",
         "found",
         "indexed",
@@ -83,6 +86,8 @@ class _Seen:
         """The versions of the run that were seen."""
         self.is_told_of = False
         """Whether the run itself has a record here."""
+        self.became_marked = False
+        """Whether the run was not marked before."""
         self.unmarked = False
         """Whether an earlier version of the product wrote, which left no mark."""
         self.writes: set[str] = set()
@@ -109,6 +114,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             _read_outside(seen.setdefault(run, _Seen()), run, record, image)
     runs, experiments, outside = _read(seen)
     settling = {run for run, item in runs.items() if item and settled.is_settled(Run.of(item))}
+    settling |= _many(seen, runs, experiments, settling)
     _compare(seen, runs, settling)
     made: list[Writes] = []
     for run, item in runs.items():
@@ -121,6 +127,26 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     writes.apply(_sparing(made))
     table.parallel([partial(settled.clear, Run.of(runs[run] or {})) for run in sorted(settling)])
     table.batch_write(deletes=sorted(_markers(seen)))
+
+
+def _many(
+    seen: dict[Owner, _Seen],
+    runs: dict[Owner, Raw | None],
+    experiments: dict[str, Raw | None],
+    settling: set[Owner],
+) -> set[Owner]:
+    """The runs that are to be settled because their experiments have too many that go on."""
+    left = [run for run, one in seen.items() if one.became_marked and run not in settling]
+    for experiment_id in dict.fromkeys(experiment_id for experiment_id, _ in left):
+        marked_experiments.note(experiment_id)
+    found = dict(quiet_runs.too_many(left))
+    for run, item in found.items():
+        seen.setdefault(run, _Seen())
+        runs[run] = item
+    missing = sorted({experiment_id for experiment_id, _ in found} - experiments.keys())
+    read = table.batch_get([keys.experiment(experiment_id) for experiment_id in missing])
+    experiments.update(zip(missing, read, strict=True))
+    return set(found)
 
 
 def _read(
@@ -291,6 +317,8 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     item = Run.of(new)
     seen.versions.add(item.version)
     seen.is_told_of = seen.is_told_of or settled.is_settled(item)
+    if run_markers.since(item) and (old is None or not run_markers.since(Run.of(old))):
+        seen.became_marked = True
     if run_markers.since(item) is None:
         write = markers.followed_write(record)
         seen.unmarked = seen.unmarked or write is not None or bool(changed)

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import settings
 
 from experiments import attempts
+from indexer import quiet_runs
 from mlcore.db.client import client as product_client
 from mlcore.entities.workspaces import Workspace
 from mlcore.observability import logger
 from mlcore.repos import text_index
 from mlcore.repos.logged_models import logged_models
-from mlcore.repos.runs import datasets, history_pages, runs
+from mlcore.repos.runs import datasets, history_pages, marked_experiments, runs
 from mlcore.repos.settings import llm_prices, ttl_policy
 from mlcore.repos.traces import traces
 from mlcore.repos.workspaces import workspaces
@@ -58,6 +59,8 @@ def forget() -> None:
     workspaces._seen.clear()
     ttl_policy.forget()
     history_pages.forget()
+    marked_experiments.forget()
+    quiet_runs.forget()
     llm_prices.forget()
     attempts._open.clear()
 

@@ -11,6 +11,7 @@ import indexer.app
 from indexer import rebuild, settled
 from mlcore.db import keys
 from mlcore.db.table import Table, table
+from mlcore.repos.runs import marked_experiments
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
 from tests.contract.index_state import marked, ranks_found, ranks_wanted
@@ -49,6 +50,7 @@ def test_a_typical_run_costs_what_the_architecture_says(store: Store) -> None:
     with following(store) as stream:
         store.api.get("experiments/get", experiment_id="0")
         stream.fresh()
+        marked_experiments.note("0")
         run_id = store.api.new_run(run_name="bright-shrike-123")
         with table.measure() as cost:
             deliver(of_runs(stream.fresh()))

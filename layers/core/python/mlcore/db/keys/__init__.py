@@ -81,6 +81,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         COUNTER#<key>                                       counter
     CTR
         CTR                                                 id_counter
+    MARKED
+        MARKED#<experiment_id>                              marked_experiment
     CONFIG
         CFG#<key>                                           config
     LOCATIONS
