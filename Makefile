@@ -41,7 +41,7 @@ UI       := .tools/ui.stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint scan imports format prices build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench cost lock clean
+.PHONY: help setup local test lint scan imports format prices build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench cost docs lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -121,6 +121,10 @@ bench: setup ## Measure the speed of the local runner
 
 cost: .venv/all.stamp ## Print what a team's month costs; ARGS="--runs 100 --steps 500 …", --help names them, --write renews the docs
 	@$(BIN)/python -m bench.bill $(ARGS)
+
+docs: .venv/all.stamp ## Write the documents that come from the code: docs/api.md, docs/access-patterns.md
+	@PYTHONPATH=functions $(BIN)/python docs/generate_api.py
+	@$(BIN)/python docs/generate_access_patterns.py
 
 lock: .venv/all.stamp ## Resolve dependencies again: uv.lock and the layer's requirements.txt
 	$(BIN)/uv lock

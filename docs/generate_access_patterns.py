@@ -17,7 +17,7 @@ PATH = Path(__file__).with_name("access-patterns.md")
 INTRODUCTION = """\
 # Access patterns
 
-Generated from `mlcore.db.keys` and `mlcore.models` by `docs/generate_access_patterns.py`; a test
+Generated from `mlcore.db.keys` and `mlcore.models` by `make docs`; a test
 keeps it true.
 
 One table, partition key `PK`, sort key `SK`; five local indexes (`PK`, `lsiNsk`) and five global

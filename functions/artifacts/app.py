@@ -18,18 +18,22 @@ RPCS = (
         proxy.list_artifacts,
         "artifacts.read_proxied",
         hides="folders_of_runs",
+        cost=0,
     ),
     delete(
         "/mlflow-artifacts/artifacts/{artifact_path+}",
         m.DeleteArtifact,
         proxy.delete_artifact,
         "artifacts.manage_proxied_tree",
+        cost=0,
+        deviation="A path that decoding would change is refused.",
     ),
     post(
         "/mlflow-artifacts/mpu/create/{artifact_path+}",
         m.CreateMultipartUpload,
         uploads.create,
         "artifacts.update_proxied",
+        cost=0,
     ),
     post(
         "/mlflow-artifacts/mpu/complete/{artifact_path+}",
@@ -42,71 +46,85 @@ RPCS = (
         m.AbortMultipartUpload,
         uploads.abort,
         "artifacts.update_proxied",
+        cost=0,
     ),
     get(
         "/mlflow-artifacts/presigned/{artifact_path+}",
         m.GetPresignedDownloadUrl,
         uploads.get_presigned_download_url,
         "artifacts.read_proxied",
+        since="3.11",
+        cost=0,
     ),
     get(
         "/mlflow/artifacts/list",
         m.ListArtifacts,
         viewers.list_artifacts,
         "artifacts.read_files_of_run",
+        cost=1,
     ),
     post(
         "/mlflow/artifacts/presigned-upload-url",
         m.CreatePresignedUploadUrl,
         uploads.create_presigned_upload_url,
         "artifacts.upload_of_run_or_model",
+        since="3.12",
     ),
     post(
         "/mlflow/artifacts/presigned-download-url",
         m.CreatePresignedDownloadUrl,
         uploads.create_presigned_download_url,
         "artifacts.read_files_of_run",
+        since="3.15",
     ),
     get(
         "/mlflow/logged-models/{model_id}/artifacts/directories",
         m.ListLoggedModelArtifacts,
         viewers.list_logged_model_artifacts,
         "artifacts.directories_of_model",
+        since="3.0",
+        cost=1,
     ),
 )
 PLAIN_ROUTES = (
     *(
-        PlainRoute(method, prefix + _FILE, function, policy)
+        PlainRoute(method, prefix + _FILE, function, policy, cost=0)
         for prefix in ("/api", "/ajax-api")
         for method, function, policy in (
             ("GET", proxy.download, "artifacts.read_proxied"),
             ("PUT", proxy.upload, "artifacts.update_proxied"),
         )
     ),
-    PlainRoute("GET", "/get-artifact", viewers.get_artifact, "artifacts.read_file_of_run"),
+    PlainRoute("GET", "/get-artifact", viewers.get_artifact, "artifacts.read_file_of_run", cost=1),
     PlainRoute(
         "GET",
         "/ajax-api/2.0/mlflow/get-artifact",
         viewers.get_artifact,
         "artifacts.read_file_of_run",
+        since="",
+        cost=1,
     ),
     PlainRoute(
         "GET",
         "/model-versions/get-artifact",
         viewers.get_model_version_artifact,
         "artifacts.file_of_version",
+        cost=1,
     ),
     PlainRoute(
         "GET",
         "/ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files",
         viewers.get_logged_model_artifact,
         "artifacts.file_of_model",
+        since="3.0",
+        cost=1,
     ),
     PlainRoute(
         "POST",
         "/ajax-api/2.0/mlflow/upload-artifact",
         viewers.upload_artifact,
         "artifacts.update_file_of_run",
+        cost=1,
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlcore.http import Rpc, delete, get, lambda_handler, patch, post
+from mlcore.http import delete, get, lambda_handler, patch, post, preview
 from registry import messages as m
 from registry import models, search, versions
 
@@ -15,6 +15,7 @@ _RPCS = (
         m.CreateRegisteredModel,
         models.create_registered_model,
         "registry.create",
+        cost=1,
     ),
     get(
         f"{_MODELS}/get",
@@ -22,6 +23,7 @@ _RPCS = (
         models.get_registered_model,
         "registry.read_model",
         hides="registered_model",
+        cost=2,
     ),
     patch(
         f"{_MODELS}/update",
@@ -29,6 +31,7 @@ _RPCS = (
         models.update_registered_model,
         "registry.update_model",
         hides="registered_model",
+        cost=4,
     ),
     post(
         f"{_MODELS}/rename",
@@ -37,6 +40,7 @@ _RPCS = (
         "registry.update_model",
         hides="registered_model",
         follow="registry.renamed",
+        cost=4,
     ),
     delete(
         f"{_MODELS}/delete",
@@ -44,6 +48,7 @@ _RPCS = (
         models.delete_registered_model,
         "registry.delete",
         follow="registry.deleted",
+        cost=7,
     ),
     get(
         f"{_MODELS}/search",
@@ -51,6 +56,7 @@ _RPCS = (
         search.search_registered_models,
         "requests.anybody",
         hides="registered_models",
+        cost=2,
     ),
     get(
         f"{_MODELS}/list",
@@ -58,6 +64,8 @@ _RPCS = (
         search.list_registered_models,
         "requests.anybody",
         hides="registered_models",
+        until="1.30",
+        cost=3,
     ),
     post(
         f"{_MODELS}/get-latest-versions",
@@ -65,6 +73,7 @@ _RPCS = (
         versions.get_latest_versions,
         "registry.read_version",
         hides="versions",
+        cost=2,
     ),
     get(
         f"{_MODELS}/get-latest-versions",
@@ -72,30 +81,37 @@ _RPCS = (
         versions.get_latest_versions,
         "registry.read_version",
         hides="versions",
+        cost=2,
     ),
     post(
         f"{_MODELS}/set-tag",
         m.SetRegisteredModelTag,
         models.set_registered_model_tag,
         "registry.update_model",
+        cost=2,
     ),
     delete(
         f"{_MODELS}/delete-tag",
         m.DeleteRegisteredModelTag,
         models.delete_registered_model_tag,
         "registry.update_model",
+        cost=2,
+        deviation="A tag that is not there is not announced to webhooks.",
     ),
     post(
         f"{_MODELS}/alias",
         m.SetRegisteredModelAlias,
         models.set_registered_model_alias,
         "registry.update_alias",
+        cost=2,
     ),
     delete(
         f"{_MODELS}/alias",
         m.DeleteRegisteredModelAlias,
         models.delete_registered_model_alias,
         "registry.delete_alias",
+        cost=2,
+        deviation="An alias that is not there is not announced to webhooks.",
     ),
     get(
         f"{_MODELS}/alias",
@@ -103,6 +119,7 @@ _RPCS = (
         versions.get_model_version_by_alias,
         "registry.read_version",
         hides="version",
+        cost=2,
     ),
     get(
         f"{_VERSIONS}/search",
@@ -110,6 +127,7 @@ _RPCS = (
         search.search_model_versions,
         "registry.search_versions",
         hides="versions",
+        cost=2,
     ),
     post(
         f"{_VERSIONS}/create",
@@ -117,6 +135,7 @@ _RPCS = (
         versions.create_model_version,
         "registry.create_version",
         hides="version",
+        cost=2,
     ),
     get(
         f"{_VERSIONS}/get",
@@ -124,6 +143,7 @@ _RPCS = (
         versions.get_model_version,
         "registry.read_version",
         hides="version",
+        cost=1,
     ),
     patch(
         f"{_VERSIONS}/update",
@@ -131,12 +151,14 @@ _RPCS = (
         versions.update_model_version,
         "registry.update_version",
         hides="version",
+        cost=2,
     ),
     delete(
         f"{_VERSIONS}/delete",
         m.DeleteModelVersion,
         versions.delete_model_version,
         "registry.delete_version",
+        cost=3,
     ),
     post(
         f"{_VERSIONS}/transition-stage",
@@ -144,34 +166,33 @@ _RPCS = (
         versions.transition_stage,
         "registry.update_version",
         hides="version",
+        cost=5,
     ),
     get(
         f"{_VERSIONS}/get-download-uri",
         m.GetModelVersionDownloadUri,
         versions.get_model_version_download_uri,
         "registry.read_version",
+        cost=1,
     ),
     post(
         f"{_VERSIONS}/set-tag",
         m.SetModelVersionTag,
         versions.set_model_version_tag,
         "registry.update_version",
+        cost=2,
     ),
     delete(
         f"{_VERSIONS}/delete-tag",
         m.DeleteModelVersionTag,
         versions.delete_model_version_tag,
         "registry.delete_version",
+        cost=2,
+        deviation="A tag that is not there is not announced to webhooks.",
     ),
 )
 
 
-def _preview(rpc: Rpc) -> Rpc:
-    """The same RPC for clients before 2.0."""
-    version, path = rpc.path[1:].split("/", 1)
-    return rpc._replace(path=f"/{version}/preview/{path}")
-
-
-RPCS = (*_RPCS, *map(_preview, _RPCS))
+RPCS = (*_RPCS, *map(preview, _RPCS))
 
 handler = lambda_handler(RPCS)

@@ -13,11 +13,13 @@ RPCS = (
         service.get_server_info,
         "requests.public",
         version="3.0",
+        since="3.10",
+        cost=0,
     ),
 )
 PLAIN_ROUTES = (
-    PlainRoute("GET", "/health", service.health, "requests.public"),
-    PlainRoute("GET", "/version", service.version, "requests.anybody"),
+    PlainRoute("GET", "/health", service.health, "requests.public", cost=0),
+    PlainRoute("GET", "/version", service.version, "requests.anybody", cost=0),
 )
 
 handler = lambda_handler(RPCS, PLAIN_ROUTES)

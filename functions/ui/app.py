@@ -14,36 +14,74 @@ get = functools.partial(rpc_get, message=m.Nothing, ajax_only=True)
 post = functools.partial(rpc_post, message=m.Nothing, ajax_only=True)
 
 RPCS = (
-    get("/mlflow/gateway-proxy", function=service.proxy_to_gateway, policy="requests.anybody"),
-    post("/mlflow/gateway-proxy", function=service.proxy_to_gateway, policy="requests.anybody"),
+    get(
+        "/mlflow/gateway-proxy",
+        function=service.proxy_to_gateway,
+        policy="requests.anybody",
+        cost=0,
+        deviation="Answers as a server without a gateway.",
+    ),
+    post(
+        "/mlflow/gateway-proxy",
+        function=service.proxy_to_gateway,
+        policy="requests.anybody",
+        cost=0,
+        deviation="Answers as a server without a gateway.",
+    ),
     get(
         "/mlflow/ui-telemetry",
         function=service.get_telemetry_settings,
         version="3.0",
         policy="requests.anybody",
+        since="3.8",
+        cost=0,
+        deviation="Telemetry is off.",
     ),
     post(
         "/mlflow/ui-telemetry",
         function=service.report_telemetry,
         version="3.0",
         policy="requests.anybody",
+        since="3.8",
+        cost=0,
+        deviation="Telemetry is off.",
     ),
     get(
         "/mlflow/assistant/config",
         function=service.get_assistant_config,
         version="3.0",
         policy="requests.anybody",
+        since="3.9",
+        cost=0,
+        deviation="There is no assistant.",
     ),
     get(
         "/mlflow/assistant/providers",
         function=service.list_assistant_providers,
         version="3.0",
         policy="requests.anybody",
+        since="3.15",
+        cost=0,
+        deviation="There is no assistant.",
     ),
 )
 PLAIN_ROUTES = (
-    PlainRoute("GET", "/graphql", execution.answer, policy="requests.anybody"),
-    PlainRoute("POST", "/graphql", execution.answer, policy="requests.anybody"),
+    PlainRoute(
+        "GET",
+        "/graphql",
+        execution.answer,
+        policy="requests.anybody",
+        since="2.11",
+        deviation="Knows @include and @skip; a query that does not parse is no 500.",
+    ),
+    PlainRoute(
+        "POST",
+        "/graphql",
+        execution.answer,
+        policy="requests.anybody",
+        since="2.11",
+        deviation="Knows @include and @skip; a query that does not parse is no 500.",
+    ),
 )
 
 handler = lambda_handler(RPCS, PLAIN_ROUTES)

@@ -11,23 +11,49 @@ from users import permissions, roles, service, signup
 from users.named_permissions import OF_EXPERIMENTS, OF_MODELS, OF_SCORERS
 
 RPCS = (
-    post("/mlflow/users/create", m.CreateUser, service.create_user, "users.create_user"),
-    get("/mlflow/users/get", m.UserName, service.get_user, "users.oneself"),
-    get("/mlflow/users/list", m.Nothing, service.list_users, "users.list_users"),
-    get("/mlflow/users/current", m.Nothing, service.get_current_user, "requests.anybody"),
-    patch(
-        "/mlflow/users/update-password", m.UpdatePassword, service.update_password, "users.oneself"
+    post("/mlflow/users/create", m.CreateUser, service.create_user, "users.create_user", cost=2),
+    get("/mlflow/users/get", m.UserName, service.get_user, "users.oneself", cost=1),
+    get(
+        "/mlflow/users/list",
+        m.Nothing,
+        service.list_users,
+        "users.list_users",
+        since="3.10",
+        cost=4,
+    ),
+    get(
+        "/mlflow/users/current",
+        m.Nothing,
+        service.get_current_user,
+        "requests.anybody",
+        since="3.13",
+        cost=1,
     ),
     patch(
-        "/mlflow/users/update-admin", m.UpdateAdmin, service.update_admin, "requests.administrators"
+        "/mlflow/users/update-password",
+        m.UpdatePassword,
+        service.update_password,
+        "users.oneself",
+        cost=2,
     ),
-    delete("/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators"),
+    patch(
+        "/mlflow/users/update-admin",
+        m.UpdateAdmin,
+        service.update_admin,
+        "requests.administrators",
+        cost=1,
+    ),
+    delete(
+        "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=3
+    ),
     post(
         "/mlflow/users/permissions/grant",
         m.UserPermission,
         permissions.grant_user_permission,
         "users.manage_resource",
         version="3.0",
+        since="3.13",
+        cost=4,
     ),
     post(
         "/mlflow/users/permissions/revoke",
@@ -35,6 +61,8 @@ RPCS = (
         permissions.revoke_user_permission,
         "users.manage_resource",
         version="3.0",
+        since="3.13",
+        cost=2,
     ),
     get(
         "/mlflow/users/permissions/get",
@@ -42,6 +70,8 @@ RPCS = (
         permissions.get_user_permission,
         "users.view_permission",
         version="3.0",
+        since="3.13",
+        cost=1,
     ),
     get(
         "/mlflow/users/permissions/list",
@@ -49,6 +79,8 @@ RPCS = (
         permissions.list_user_permissions,
         "users.view_user",
         version="3.0",
+        since="3.13",
+        cost=1,
     ),
     get(
         "/mlflow/users/current/permissions",
@@ -56,6 +88,8 @@ RPCS = (
         permissions.list_current_user_permissions,
         "requests.anybody",
         version="3.0",
+        since="3.13",
+        cost=1,
     ),
     get(
         "/mlflow/users/roles/list",
@@ -63,22 +97,62 @@ RPCS = (
         roles.list_user_roles,
         "users.view_user",
         version="3.0",
+        since="3.12",
+        cost=1,
     ),
     post(
-        "/mlflow/roles/create", m.CreateRole, roles.create_role, "users.manage_role", version="3.0"
+        "/mlflow/roles/create",
+        m.CreateRole,
+        roles.create_role,
+        "users.manage_role",
+        version="3.0",
+        since="3.12",
+        cost=2,
     ),
-    get("/mlflow/roles/get", m.RoleId, roles.get_role, "users.view_role", version="3.0"),
-    get("/mlflow/roles/list", m.ListRoles, roles.list_roles, "users.list_roles", version="3.0"),
+    get(
+        "/mlflow/roles/get",
+        m.RoleId,
+        roles.get_role,
+        "users.view_role",
+        version="3.0",
+        since="3.12",
+        cost=1,
+    ),
+    get(
+        "/mlflow/roles/list",
+        m.ListRoles,
+        roles.list_roles,
+        "users.list_roles",
+        version="3.0",
+        since="3.12",
+        cost=3,
+    ),
     patch(
-        "/mlflow/roles/update", m.UpdateRole, roles.update_role, "users.manage_role", version="3.0"
+        "/mlflow/roles/update",
+        m.UpdateRole,
+        roles.update_role,
+        "users.manage_role",
+        version="3.0",
+        since="3.12",
+        cost=2,
     ),
-    delete("/mlflow/roles/delete", m.RoleId, roles.delete_role, "users.manage_role", version="3.0"),
+    delete(
+        "/mlflow/roles/delete",
+        m.RoleId,
+        roles.delete_role,
+        "users.manage_role",
+        version="3.0",
+        since="3.12",
+        cost=4,
+    ),
     post(
         "/mlflow/roles/permissions/add",
         m.AddRolePermission,
         roles.add_role_permission,
         "users.manage_role",
         version="3.0",
+        since="3.12",
+        cost=2,
     ),
     delete(
         "/mlflow/roles/permissions/remove",
@@ -86,6 +160,9 @@ RPCS = (
         roles.remove_role_permission,
         "users.manage_role",
         version="3.0",
+        since="3.12",
+        cost=3,
+        deviation="Asks for rights on the permission's role, whatever role is named.",
     ),
     get(
         "/mlflow/roles/permissions/list",
@@ -93,6 +170,8 @@ RPCS = (
         roles.list_role_permissions,
         "users.view_role",
         version="3.0",
+        since="3.12",
+        cost=1,
     ),
     patch(
         "/mlflow/roles/permissions/update",
@@ -100,6 +179,8 @@ RPCS = (
         roles.update_role_permission,
         "users.manage_role",
         version="3.0",
+        since="3.12",
+        cost=4,
     ),
     post(
         "/mlflow/roles/assign",
@@ -107,6 +188,8 @@ RPCS = (
         roles.assign_role,
         "users.manage_role",
         version="3.0",
+        since="3.12",
+        cost=4,
     ),
     delete(
         "/mlflow/roles/unassign",
@@ -114,6 +197,8 @@ RPCS = (
         roles.unassign_role,
         "users.manage_role",
         version="3.0",
+        since="3.12",
+        cost=2,
     ),
     get(
         "/mlflow/roles/users/list",
@@ -121,54 +206,72 @@ RPCS = (
         roles.list_role_users,
         "users.manage_role",
         version="3.0",
+        since="3.12",
+        cost=2,
     ),
     post(
         "/mlflow/experiments/permissions/create",
         m.ExperimentPermission,
         OF_EXPERIMENTS.create,
         "experiments.manage",
+        until="3.12",
+        cost=4,
     ),
     get(
         "/mlflow/experiments/permissions/get",
         m.ExperimentPermission,
         OF_EXPERIMENTS.get,
         "experiments.manage",
+        until="3.12",
+        cost=2,
     ),
     patch(
         "/mlflow/experiments/permissions/update",
         m.ExperimentPermission,
         OF_EXPERIMENTS.update,
         "experiments.manage",
+        until="3.12",
+        cost=2,
     ),
     delete(
         "/mlflow/experiments/permissions/delete",
         m.ExperimentPermission,
         OF_EXPERIMENTS.delete,
         "experiments.manage",
+        until="3.12",
+        cost=2,
     ),
     post(
         "/mlflow/registered-models/permissions/create",
         m.RegisteredModelPermission,
         OF_MODELS.create,
         "users.manage_model",
+        until="3.12",
+        cost=4,
     ),
     get(
         "/mlflow/registered-models/permissions/get",
         m.RegisteredModelPermission,
         OF_MODELS.get,
         "users.manage_model",
+        until="3.12",
+        cost=2,
     ),
     patch(
         "/mlflow/registered-models/permissions/update",
         m.RegisteredModelPermission,
         OF_MODELS.update,
         "users.manage_model",
+        until="3.12",
+        cost=2,
     ),
     delete(
         "/mlflow/registered-models/permissions/delete",
         m.RegisteredModelPermission,
         OF_MODELS.delete,
         "users.manage_model",
+        until="3.12",
+        cost=2,
     ),
     post(
         "/mlflow/scorers/permissions/create",
@@ -176,6 +279,9 @@ RPCS = (
         OF_SCORERS.create,
         "users.manage_scorer",
         version="3.0",
+        since="3.7",
+        until="3.12",
+        cost=4,
     ),
     get(
         "/mlflow/scorers/permissions/get",
@@ -183,6 +289,9 @@ RPCS = (
         OF_SCORERS.get,
         "users.manage_scorer",
         version="3.0",
+        since="3.7",
+        until="3.12",
+        cost=2,
     ),
     patch(
         "/mlflow/scorers/permissions/update",
@@ -190,6 +299,9 @@ RPCS = (
         OF_SCORERS.update,
         "users.manage_scorer",
         version="3.0",
+        since="3.7",
+        until="3.12",
+        cost=2,
     ),
     delete(
         "/mlflow/scorers/permissions/delete",
@@ -197,12 +309,21 @@ RPCS = (
         OF_SCORERS.delete,
         "users.manage_scorer",
         version="3.0",
+        since="3.7",
+        until="3.12",
+        cost=2,
     ),
 )
 
 PLAIN_ROUTES = (
     PlainRoute("GET", "/signup", signup.show_form, "users.create_user"),
-    PlainRoute("POST", "/api/2.0/mlflow/users/create-ui", signup.create_user, "users.create_user"),
+    PlainRoute(
+        "POST",
+        "/api/2.0/mlflow/users/create-ui",
+        signup.create_user,
+        "users.create_user",
+        since="2.21",
+    ),
 )
 
 # Where nobody logs in the paths are unknown, by which the UI knows that there are no accounts.

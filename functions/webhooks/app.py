@@ -7,31 +7,52 @@ from webhooks import messages as m
 from webhooks import service, trial
 
 RPCS = (
-    post("/mlflow/webhooks", m.CreateWebhook, service.create_webhook, "requests.administrators"),
-    get("/mlflow/webhooks", m.ListWebhooks, service.list_webhooks, "requests.administrators"),
+    post(
+        "/mlflow/webhooks",
+        m.CreateWebhook,
+        service.create_webhook,
+        "requests.administrators",
+        since="3.3",
+        cost=1,
+    ),
+    get(
+        "/mlflow/webhooks",
+        m.ListWebhooks,
+        service.list_webhooks,
+        "requests.administrators",
+        since="3.3",
+        cost=1,
+    ),
     get(
         "/mlflow/webhooks/{webhook_id}",
         m.GetWebhook,
         service.get_webhook,
         "requests.administrators",
+        since="3.3",
+        cost=1,
     ),
     patch(
         "/mlflow/webhooks/{webhook_id}",
         m.UpdateWebhook,
         service.update_webhook,
         "requests.administrators",
+        since="3.3",
+        cost=2,
     ),
     delete(
         "/mlflow/webhooks/{webhook_id}",
         m.DeleteWebhook,
         service.delete_webhook,
         "requests.administrators",
+        since="3.3",
+        cost=2,
     ),
     post(
         "/mlflow/webhooks/{webhook_id}/test",
         m.TestWebhook,
         trial.test_webhook,
         "requests.administrators",
+        since="3.3",
     ),
 )
 

@@ -81,12 +81,18 @@ def test_the_ui_makes_the_default_experiment_and_no_other() -> None:
 
 
 def test_roles_have_no_policies_but_their_own() -> None:
-    """But the network interfaces of a VPC, whose actions know no resource."""
-    interfaces = "arn:${AWS::Partition}:iam::aws:policy/service-role/AWSLambdaENIManagementAccess"
+    """But the network interfaces of a VPC and the traces of X-Ray, whose actions know no resource;
+    of both where they are asked for."""
+    allowed = [
+        {"Fn::If": [condition, {"Fn::Sub": f"{beginning}/{name}"}, {"Ref": "AWS::NoValue"}]}
+        for beginning in ["arn:${AWS::Partition}:iam::aws:policy"]
+        for condition, name in (
+            ("HasVpc", "service-role/AWSLambdaENIManagementAccess"),
+            ("HasTracing", "AWSXRayDaemonWriteAccess"),
+        )
+    ]
     for role in ROLES.values():
-        assert role["ManagedPolicyArns"] == {
-            "Fn::If": ["HasVpc", [{"Fn::Sub": interfaces}], {"Ref": "AWS::NoValue"}]
-        }
+        assert role["ManagedPolicyArns"] == allowed
     assert project.resources("AWS::IAM::ManagedPolicy") == {}
 
 
@@ -96,4 +102,4 @@ def test_what_is_read_of_code_is_what_python_runs() -> None:
     assert ("dynamodb:PutItem", "Table") not in rights.of("authorizer", "authorizer.oidc")
     assert rights.of("server_info", rights.SIGNERS) == {("dynamodb:GetItem", "Table")}
     assert ("dynamodb:Query", "Table/index/LSI5") in rights.of("logged_models")
-    assert ("dynamodb:Query", "Table/index/LSI5") not in rights.of("runs")
+    assert ("dynamodb:Query", "Table/index/LSI5") not in rights.of("experiments")

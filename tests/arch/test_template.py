@@ -160,6 +160,21 @@ def test_every_function_has_a_role_and_a_log_group_with_retention() -> None:
         assert (project.FUNCTIONS / folder / "app.py").is_file()
 
 
+def test_a_block_is_about_its_own_function() -> None:
+    """Blocks are written by copying one."""
+    for kind, ending, attribute in (
+        ("AWS::Lambda::Permission", "Permission", "FunctionName"),
+        ("AWS::ApiGatewayV2::Integration", "Integration", "IntegrationUri"),
+    ):
+        for name, properties in project.resources(kind).items():
+            noun = name.removesuffix(ending)
+            assert properties[attribute] == {"Ref": f"{noun}Function.Alias"}, name
+    integrations = project.resources("AWS::ApiGatewayV2::Integration")
+    called = {*integrations, "AuthorizerIntegration", "IndexerIntegration"}  # by a schedule
+    permissions = project.resources("AWS::Lambda::Permission")
+    assert {name.replace("Permission", "Integration") for name in permissions} == called
+
+
 def test_every_function_is_built_and_published_alike() -> None:
     """With bytecode, and as a version behind the alias that callers go through, anew when anything
     changes."""
@@ -187,7 +202,7 @@ def test_the_settings_change_with_every_parameter_and_all_code() -> None:
     [settings] = project.resources("AWS::AppConfig::HostedConfigurationVersion").values()
     text, named = settings["Content"]["Fn::Sub"]
     declared = project.template()["Parameters"]
-    assert re.findall(r"^(\w+)=\$\{\1\}$", text, re.MULTILINE) == list(declared)
+    assert re.findall(r"(?<!\S)(\w+)=\$\{\1\}(?!\S)", text) == list(declared)
     layers = project.resources("AWS::Serverless::LayerVersion")
     for name in layers:
         assert f"${{{name}}}" in text or name in json.dumps(named), name
@@ -248,13 +263,26 @@ def test_a_stack_with_a_long_name_keeps_the_limits_of_names() -> None:
             assert here[3] != there[3], here
 
 
+def _shown(widget: dict[str, Any]) -> Iterator[list[str]]:
+    """The metrics of a widget, whose ``...`` stands for all but the end of the one before."""
+    before: list[str] = []
+    for metric in widget["properties"]["metrics"]:
+        names = [part for part in metric if isinstance(part, str)]
+        if names[0] == "...":
+            names = before[: len(before) - len(names) + 1] + names[1:]
+        before = names
+        yield names
+
+
 def test_the_dashboard_shows_every_function() -> None:
-    body = project.resources("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]["Fn::Sub"]
-    shown = re.findall(r'"AWS/Lambda", "(\w+)", "FunctionName", "\$\{(\w+)\}"', body)
+    declared = project.resources("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]
+    body = Resolver(project.template(), parameters={"Authentication": "basic"}).resolve(declared)
+    widgets = json.loads(body)["widgets"]
+    assert len(widgets) == 10
+    shown = [tuple(names) for widget in widgets for names in _shown(widget)]
     for metric in ("Errors", "Duration", "ConcurrentExecutions"):
-        assert {name for what, name in shown if what == metric} == set(project.handlers())
-    plain = re.sub(r"\$\{[^}]+\}", "x", body)
-    assert len(json.loads(plain)["widgets"]) == 10
+        named = [names[3] for names in shown if names[:3] == ("AWS/Lambda", metric, "FunctionName")]
+        assert sorted(named) == sorted(project.handlers())
 
 
 def test_every_output_is_used() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import indexer.app
 from mlcore.db import capacity
+from mlcore.http import Rpc
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, forget
+from tests.contract.route_world import routes_of
 from tests.contract.streams import following
 
 
@@ -16,6 +18,14 @@ def cost(api: Api) -> tuple[int, float, float]:
     """Round trips, read and write units of the last call."""
     last = api.cost
     return last.round_trips, last.read_units, last.write_units
+
+
+def budget(name: str) -> tuple[int, float, float]:
+    """What the table of routes allows: round trips, read and write units."""
+    route = {**routes_of("runs"), **routes_of("experiments")}[name]
+    assert isinstance(route, Rpc)
+    assert route.cost is not None
+    return route.cost, route.read_units or 0, route.write_units or 0
 
 
 def run_of_3_kb(api: Api) -> str:
@@ -40,20 +50,22 @@ def thousand(keys: int, first: int = 0) -> list[dict[str, Any]]:
 def test_get_run(store: Store) -> None:
     api = store.api
     run_id = run_of_3_kb(api)
+    trips, read, _ = budget("GET /2.0/mlflow/runs/get")
     api.run(run_id)
-    assert cost(api)[0] == 1
+    assert cost(api)[0] == trips == 1
     forget()
     api.run(run_id)
-    assert cost(api)[0] == 2
-    assert cost(api)[1] <= 4
+    assert cost(api)[0] == trips + 1
+    assert cost(api)[1] <= read == 4
 
 
 def test_create_run(store: Store) -> None:
     api = store.api
     api.get("experiments/get", experiment_id="0")
     api.new_run()
-    assert cost(api)[0] == 2
-    assert cost(api)[2] <= 20
+    trips, _, written = budget("POST /2.0/mlflow/runs/create")
+    assert cost(api)[0] == trips == 2
+    assert cost(api)[2] <= written == 20
 
 
 def test_log_metric(store: Store) -> None:
@@ -61,9 +73,9 @@ def test_log_metric(store: Store) -> None:
     run_id = run_of_3_kb(api)
     for step in range(3):
         api.post("runs/log-metric", run_id=run_id, key="metric-1", value=1, timestamp=2, step=step)
-        trips, _, written = cost(api)
-        assert trips == 2
-        assert written <= 8
+        trips, _, written = budget("POST /2.0/mlflow/runs/log-metric")
+        assert cost(api)[0] == trips == 2
+        assert cost(api)[2] <= written == 8
 
 
 def test_log_batch_of_a_training_step(store: Store) -> None:
@@ -86,9 +98,9 @@ def test_log_batch_of_a_thousand_points(store: Store) -> None:
     run_id = api.new_run()
     forget()
     api.post("runs/log-batch", run_id=run_id, metrics=thousand(10))
-    trips, _, written = cost(api)
-    assert trips <= 4
-    assert 0 < written <= 60
+    trips, _, written = budget("POST /2.0/mlflow/runs/log-batch")
+    assert cost(api)[0] <= trips + 1
+    assert 0 < cost(api)[2] <= written == 60
 
 
 def test_history_of_ten_thousand_points(store: Store) -> None:
@@ -136,7 +148,7 @@ def test_experiment_by_name(store: Store) -> None:
     api = store.api
     api.new_experiment("sought")
     api.get("experiments/get-by-name", experiment_name="sought")
-    assert cost(api)[:2] == (2, 2)
+    assert cost(api)[:2] == budget("GET /2.0/mlflow/experiments/get-by-name")[:2] == (2, 2)
 
 
 def test_indexer_works_in_batches(store: Store) -> None:

@@ -3,7 +3,6 @@ nothing. Those of experiments, runs and logged models are in ``test_retries``.""
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,9 @@ import pytest
 from mlcore import artifacts
 from mlcore.webhooks.settings import webhook_settings
 from tests.contract.conftest import Store, enable_workspaces
+from tests.contract.route_world import ASSESSMENT, KEY, TRACES, WEBHOOK, World
 
 DOMAINS = ("registry", "traces", "webhooks", "workspaces", "artifacts")
-OF = {
-    **{"runs": "runs", "experiments": "experiments", "registered-models": "registry"},
-    **{"model-versions": "registry", "traces": "traces", "webhooks": "webhooks"},
-    **{"workspaces": "workspaces", "config": "workspaces"},
-}
 READS = {
     "POST /2.0/mlflow/registered-models/get-latest-versions",
     "POST /3.0/mlflow/traces/batchGetInfos",
@@ -36,7 +31,6 @@ server."""
 
 MODEL = {"name": "{name}"}
 VERSION = {**MODEL, "version": "1"}
-KEY = {"key": "k"}
 TAG = {**KEY, "value": "other"}
 TRACE_3 = {
     "trace_id": "tr-new",
@@ -50,18 +44,7 @@ TRACE_3 = {
     "tags": {"a": "b"},
     "trace_metadata": {"c": "d"},
 }
-ASSESSMENT = {
-    "assessment_name": "good",
-    "trace_id": "{trace}",
-    "source": {"source_type": "HUMAN", "source_id": "me"},
-    "feedback": {"value": 1},
-}
-WEBHOOK = {
-    "name": "hook",
-    "url": "https://93.184.216.34/",
-    "events": [{"entity": "PROMPT", "action": "CREATED"}],
-}
-TRACES, ONE = "/2.0/mlflow/traces", "/3.0/mlflow/traces/{trace_id}"
+ONE = "/3.0/mlflow/traces/{trace_id}"
 FILES = "/2.0/mlflow-artifacts"
 
 CASES: dict[str, dict[str, Any]] = {
@@ -129,59 +112,6 @@ MADE_ANEW = {
 NOTHING_LEFT = {"RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}
 
 
-class Front:
-    """The handlers, by the paths that they answer, and names of what there is."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-
-    def send(self, method: str, path: str, fields: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        for name, value in self.names.items():
-            path = path.replace(f"{{{name}}}", value)
-        domain = "artifacts" if path.startswith(FILES) else OF[path.split("/")[3]]
-        event = {
-            "version": "2.0",
-            "rawPath": f"/api{path}",
-            "rawQueryString": "",
-            "headers": {"content-type": "application/json", "host": "localhost"},
-            "requestContext": {"http": {"method": method}, "requestId": "test"},
-            "isBase64Encoded": False,
-            "body": self._filled(json.dumps(fields)),
-        }
-        answer = import_module(f"{domain}.app").handler(event, None)
-        return answer["statusCode"], json.loads(answer.get("body") or "{}")
-
-    def made(self, path: str, **fields: Any) -> Any:
-        status, body = self.send("POST", path, fields)
-        assert status == 200, (path, body)
-        return body
-
-    def _filled(self, text: str) -> str:
-        for name, value in self.names.items():
-            text = text.replace(f"{{{name}}}", value)
-        return text
-
-    def prepare(self) -> None:
-        """One of everything."""
-        self.names["name"] = "model"
-        made = self.made("/2.0/mlflow/experiments/create", name="e")
-        self.names["experiment"] = made["experiment_id"]
-        run = self.made("/2.0/mlflow/runs/create", experiment_id="{experiment}")["run"]["info"]
-        self.names["run"] = run["run_id"]
-        self.made("/2.0/mlflow/registered-models/create", **MODEL, tags=[{**KEY, "value": "v"}])
-        version = {**MODEL, "source": "s3://b/x", "tags": [{**KEY, "value": "v"}]}
-        self.made("/2.0/mlflow/model-versions/create", **version)
-        self.made("/2.0/mlflow/registered-models/alias", **VERSION, alias="champion")
-        trace = self.made(TRACES, experiment_id="{experiment}", tags=[{**KEY, "value": "v"}])
-        trace_id = trace["trace_info"]["request_id"]
-        self.names.update(trace=trace_id, trace_id=trace_id, request_id=trace_id)
-        assessment = self.made(f"{ONE}/assessments", assessment=ASSESSMENT)["assessment"]
-        self.names["assessment_id"] = assessment["assessment_id"]
-        webhook = self.made("/2.0/mlflow/webhooks", **WEBHOOK)["webhook"]
-        self.names["webhook_id"] = webhook["webhook_id"]
-        self.names.update({"workspace_name": "other", "key": "ttl_policy", "artifact_path+": "a"})
-
-
 def content(store: Store, name: str) -> dict[tuple[str, str], Any]:
     """Every item, without what the write moves each time."""
     moved = CLOCK | ({"assessments", "bytes"} if name.startswith(f"PATCH {ONE}/assess") else set())
@@ -213,13 +143,13 @@ def test_sent_twice(
     artifacts.store.cache_clear()
     webhook_settings.cache_clear()
     enable_workspaces(monkeypatch, "other")
-    front = Front()
-    front.prepare()
+    world = World()
+    world.prepare()
     method, path = name.split()
-    first, _ = front.send(method, path, CASES[name])
+    first, _ = world.send(method, path, CASES[name])
     assert first in {200, 201, 204} or "mpu/complete" in path
     before = content(store, name)
-    second, body = front.send(method, path, CASES[name])
+    second, body = world.send(method, path, CASES[name])
     assert second == first or body.get("error_code") in NOTHING_LEFT, body
     after = content(store, name)
     if name in MADE_ANEW:

@@ -92,12 +92,17 @@ def span(
 def export(
     experiment_id: str, spans: Sequence[Fields], resource: Mapping[str, Any] | None = None
 ) -> Answer:
+    headers = {"x-mlflow-experiment-id": experiment_id}
+    return ask("POST", "/v1/traces", resource_spans(spans, resource), headers)
+
+
+def resource_spans(spans: Sequence[Fields], resource: Mapping[str, Any] | None = None) -> Fields:
+    """The body of an export."""
     attributes = [
         {"key": key, "value": otlp_value(value)} for key, value in (resource or {}).items()
     ]
     scoped = {"resource": {"attributes": attributes}, "scopeSpans": [{"spans": list(spans)}]}
-    headers = {"x-mlflow-experiment-id": experiment_id}
-    return ask("POST", "/v1/traces", {"resourceSpans": [scoped]}, headers)
+    return {"resourceSpans": [scoped]}
 
 
 def start(experiment_id: str, trace_id: str, **info: Any) -> Fields:

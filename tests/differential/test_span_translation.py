@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.traces.test_otlp import written
+from tests.unit.traces.ingest.test_otlp import written
 from traces.conventions import costs, usage
 from traces.ingest import otlp, otlp_protobuf, spans
 

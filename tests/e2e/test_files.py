@@ -60,7 +60,7 @@ def test_a_folder(own_product: Server, version: str, tmp_path: Path) -> None:
 
 
 IN_PARTS = {
-    # What the README tells users of a deployment to set.
+    # What docs/clients.md tells users of a deployment to set.
     "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE": "4000000",
     "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true",
     "MLFLOW_MULTIPART_DOWNLOAD_MINIMUM_FILE_SIZE": "8000000",

@@ -137,7 +137,7 @@ def test_the_client_works_with_files(deployment: Deployment, tmp_path: Path) -> 
 def test_without_the_setting_the_client_itself_fails(
     deployment: Deployment, tmp_path: Path
 ) -> None:
-    """What the README says; when the plugin learns to sign files, it is to be said otherwise."""
+    """What docs/clients.md says; when the plugin learns to sign files, it says otherwise."""
     done = run(deployment, SIGNING, tmp_path, (10,), {})
     assert done.returncode != 0
     assert "has no attribute 'encode'" in done.stderr
@@ -170,8 +170,8 @@ mlflow.artifacts.download_artifacts(
 def test_names_that_the_plugin_signs_wrongly(
     deployment: Deployment, tmp_path: Path, name: str, sent: str
 ) -> None:
-    """Also of the README: a space in a query is to be signed as "%20", and what is percent-encoded
-    in a path as encoded twice."""
+    """Also of docs/clients.md: a space in a query is to be signed as "%20", and what is
+    percent-encoded in a path as encoded twice."""
     script = tmp_path / "names.py"
     script.write_text(NAMES)
     done = run(deployment, SIGNING, tmp_path, (name,), ALL_IN_PARTS, script)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+from pathlib import Path
+
+import botocore.httpsession
 import botocore.session
 import pytest
 
@@ -29,3 +34,45 @@ def test_the_endpoint_is_botocores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_sovereign_cloud_has_a_suffix_of_its_own() -> None:
     found = client._endpoint(SESSION, "eusc-de-east-1")
     assert found == "https://dynamodb.eusc-de-east-1.amazonaws.eu"
+
+
+VALUES = {
+    "AWS_DEFAULT_REGION": (None, "", "eu-west-1"),
+    "AWS_ACCESS_KEY_ID": (None, "", "key"),
+    "AWS_SECRET_ACCESS_KEY": ("secret",),
+    "AWS_SESSION_TOKEN": (None, "", "token"),
+    "AWS_SECURITY_TOKEN": (None, "older"),
+    "AWS_ENDPOINT_URL_DYNAMODB": (None, "http://127.0.0.1:8000"),
+    "AWS_DEFAULT_PROFILE": (None, "other"),
+}
+
+
+@pytest.mark.parametrize("given", list(itertools.product(*VALUES.values())))
+def test_the_environment_says_what_botocore_would_find(
+    given: tuple[str | None, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [one for one in os.environ if one.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in zip(VALUES, given, strict=True):
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    profile = "[profile other]\nregion = sa-east-1\n"
+    keys = "[other]\naws_access_key_id = filed\naws_secret_access_key = filed\n"
+    for variable, text in (
+        ("AWS_CONFIG_FILE", profile),
+        ("AWS_SHARED_CREDENTIALS_FILE", keys),
+    ):
+        (tmp_path / variable).write_text(text)
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    said = client._said()
+    if said is None:
+        assert "other" in given or "" in given or None in given[:2]
+        return
+    region, endpoint, keys_of_now = client._asked()
+    assert said[:2] == (region, endpoint)
+    assert said[2]() == keys_of_now()
+
+
+def test_botocores_authorities_are_trusted() -> None:
+    assert str(client._AUTHORITIES) == botocore.httpsession.DEFAULT_CA_BUNDLE

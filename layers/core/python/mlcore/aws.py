@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from mlcore.db.transport import IDLE_SECONDS
@@ -15,6 +13,9 @@ from mlcore.db.transport import IDLE_SECONDS
 def make_client(service: str) -> Any:
     """A client with timeouts that leave a function time to answer. It costs 15 to 50 ms and several
     MB, so callers keep it."""
+    import botocore.session  # noqa: PLC0415 -- 60 ms of a cold start, for what few calls need
+    from botocore.config import Config  # noqa: PLC0415
+
     client = botocore.session.get_session().create_client(
         service,
         config=Config(

@@ -8,8 +8,6 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
@@ -42,6 +40,9 @@ class Bucket:
     """The files of a bucket. Region, endpoint and credentials come from the environment."""
 
     def __init__(self, name: str) -> None:
+        import botocore.session  # noqa: PLC0415 -- 60 ms of a cold start, for what few calls need
+        from botocore.config import Config  # noqa: PLC0415
+
         self._name = name
         self._client: Any = botocore.session.get_session().create_client(
             "s3",

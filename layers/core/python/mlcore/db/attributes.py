@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from math import inf, isnan
 from typing import Any, Literal, TypeVar, overload
 
-from pynamodb.attributes import Attribute
 from pynamodb.constants import BINARY, BOOLEAN, MAP, NUMBER, STRING
+
+from mlcore.db.declarations import Attribute
 
 V = TypeVar("V")
 

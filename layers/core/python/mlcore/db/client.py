@@ -1,21 +1,23 @@
 """The one client of DynamoDB in the process; nothing else creates one.
 
-botocore says where DynamoDB is and who calls, and :class:`mlcore.db.transport.Transport` does the
-calls. What botocore's own client would add, a walk over the shapes of requests and responses, costs
-more than all the rest of a call, and making such a client 60 ms of a cold start.
+Where the environment says where DynamoDB is and who calls, as Lambda's does, it is read here;
+otherwise botocore is asked, whose import is a third of a cold start.
+:class:`mlcore.db.transport.Transport` does the calls. What botocore's own client would add, a walk
+over the shapes of requests and responses, costs more than all the rest of a call.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import botocore.session
+import botocore
 from botocore.exceptions import NoCredentialsError, NoRegionError
-from botocore.httpsession import DEFAULT_CA_BUNDLE
 
 from mlcore.db.signature import Keys, Signer
 from mlcore.db.transport import Transport
@@ -34,6 +36,15 @@ USER_AGENT = "mlflow-serverless"
 
 _SPECIAL_ENDPOINTS: Final = ("AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_PROFILE")
 """Where one of these is set, botocore is asked for the endpoint, which takes it a whole client."""
+
+_ASKED_FOR: Final = ("AWS_DEFAULT_PROFILE", "AWS_CREDENTIAL_EXPIRATION")
+"""Where one of these is set, credentials are in a file, or will be others after a while."""
+
+_NEEDED: Final = ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+"""AWS_REGION alone leaves it to a configuration file."""
+
+_AUTHORITIES: Final = Path(botocore.__file__).with_name("cacert.pem")
+"""Whom botocore trusts."""
 
 _SUFFIXES: Final = {
     "cn-": "amazonaws.com.cn",
@@ -54,19 +65,7 @@ def client() -> Transport:
     Raises:
         NoRegionError, NoCredentialsError: the environment does not say.
     """
-    session = botocore.session.get_session()
-    region = session.get_config_variable("region") or os.environ.get("AWS_REGION")
-    if not region:
-        raise NoRegionError
-    credentials = session.get_credentials()
-    if credentials is None:
-        raise NoCredentialsError
-
-    def keys() -> Keys:
-        frozen = credentials.get_frozen_credentials()
-        return Keys(frozen.access_key or "", frozen.secret_key or "", frozen.token)
-
-    endpoint = _endpoint(session, region)
+    region, endpoint, keys = _said() or _asked()
     host = urlsplit(endpoint).hostname or ""
     return Transport(
         endpoint,
@@ -79,9 +78,41 @@ def client() -> Transport:
         longest=CALL_SECONDS,
         connections=POOL_CONNECTIONS,
         user_agent=USER_AGENT,
-        authorities=os.environ.get("AWS_CA_BUNDLE") or DEFAULT_CA_BUNDLE,
+        authorities=os.environ.get("AWS_CA_BUNDLE") or str(_AUTHORITIES),
         proxy=None if proxy_bypass(host) else getproxies().get("https"),
     )
+
+
+def _said() -> tuple[str, str, Callable[[], Keys]] | None:
+    """Region, endpoint and credentials of the environment; None when it does not say all, or asks
+    for what only botocore knows. Credentials of the environment come before all others."""
+    if any(os.environ.get(variable) for variable in (*_SPECIAL_ENDPOINTS, *_ASKED_FOR)):
+        return None
+    region, access_key, secret_key = map(os.environ.get, _NEEDED)
+    if not (region and access_key and secret_key):
+        return None
+    token = os.environ.get("AWS_SECURITY_TOKEN") or os.environ.get("AWS_SESSION_TOKEN")
+    keys = Keys(access_key, secret_key, token or None)
+    return region, _endpoint(None, region), lambda: keys
+
+
+def _asked() -> tuple[str, str, Callable[[], Keys]]:
+    """Region, endpoint and credentials as botocore finds them, in files and from services."""
+    import botocore.session  # noqa: PLC0415 -- 60 ms, for those who need it
+
+    session = botocore.session.get_session()
+    region = session.get_config_variable("region") or os.environ.get("AWS_REGION")
+    if not region:
+        raise NoRegionError
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise NoCredentialsError
+
+    def keys() -> Keys:
+        frozen = credentials.get_frozen_credentials()
+        return Keys(frozen.access_key or "", frozen.secret_key or "", frozen.token)
+
+    return region, _endpoint(session, region), keys
 
 
 def _endpoint(session: Any, region: str) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pynamodb.attributes import Attribute
 from pynamodb.constants import BOOLEAN, STRING
-from pynamodb.models import Model
+
+from mlcore.db.declarations import Attribute, Model
 
 Raw = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from mlcore.http.handler import lambda_handler
 from mlcore.http.request import Request, decode_request
 from mlcore.http.response import Response
-from mlcore.http.routes import PlainRoute, Rpc, delete, get, patch, post, put
+from mlcore.http.routes import PlainRoute, Rpc, delete, get, patch, post, preview, put
 
 __all__ = [
     "PlainRoute",
@@ -16,5 +16,6 @@ __all__ = [
     "lambda_handler",
     "patch",
     "post",
+    "preview",
     "put",
 ]

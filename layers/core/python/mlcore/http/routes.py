@@ -17,6 +17,9 @@ from mlcore.wire import Message
 
 RpcFunction = Callable[[Any, Request], dict[str, Any]]
 
+OLDEST: Final = "2.9"
+"""The oldest MLflow whose clients must work: what it had needs no date."""
+
 
 class Rpc(NamedTuple):
     method: str
@@ -35,6 +38,20 @@ class Rpc(NamedTuple):
     """Only under ``/ajax-api``: made for the UI, no RPC in MLflow's service definition."""
     status: int = 200
     """Of a success; 204 has no body."""
+    since: str = OLDEST
+    """The first MLflow whose server answers here; "" is a route of ours alone."""
+    until: str = ""
+    """The last one, where newer servers have dropped it."""
+    cost: int | None = None
+    """Round trips to DynamoDB one after another, of the smallest sensible request of a process that
+    knows where things are, without a login. Measured: none where a test cannot tell."""
+    read_units: float | None = None
+    """Capacity that a typical request takes at most; tests/contract/test_budgets.py has it."""
+    write_units: float | None = None
+    deviation: str = ""
+    """What MLflow's server answers otherwise, beyond what docs/architecture.md says of errors."""
+    twin_of: str = ""
+    """The path of the RPC that this is another spelling of."""
 
 
 class PlainRoute(NamedTuple):
@@ -47,6 +64,10 @@ class PlainRoute(NamedTuple):
     policy: str
     follow: str = ""
     hides: str = ""
+    since: str = OLDEST
+    until: str = ""
+    cost: int | None = None
+    deviation: str = ""
 
 
 Route = Rpc | PlainRoute
@@ -64,9 +85,29 @@ def _rpc(
     version: str = "2.0",
     ajax_only: bool = False,
     status: int = 200,
+    since: str = OLDEST,
+    until: str = "",
+    cost: int | None = None,
+    read_units: float | None = None,
+    write_units: float | None = None,
+    deviation: str = "",
 ) -> Rpc:
     return Rpc(
-        method, f"/{version}{path}", message, function, policy, follow, hides, ajax_only, status
+        method,
+        f"/{version}{path}",
+        message,
+        function,
+        policy,
+        follow,
+        hides,
+        ajax_only,
+        status,
+        since,
+        until,
+        cost,
+        read_units,
+        write_units,
+        deviation,
     )
 
 
@@ -75,6 +116,13 @@ post: Final = functools.partial(_rpc, "POST")
 put: Final = functools.partial(_rpc, "PUT")
 patch: Final = functools.partial(_rpc, "PATCH")
 delete: Final = functools.partial(_rpc, "DELETE")
+
+
+def preview(rpc: Rpc) -> Rpc:
+    """The same RPC below ``/preview``, as clients before 2.0 spell it."""
+    version, path = rpc.path[1:].split("/", 1)
+    return rpc._replace(path=f"/{version}/preview/{path}", twin_of=rpc.path)
+
 
 ByMethod = dict[str, Route]
 

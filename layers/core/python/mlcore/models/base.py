@@ -5,13 +5,17 @@ from __future__ import annotations
 import functools
 from typing import Any, ClassVar, Self, cast
 
-from pynamodb.connection import Connection, TableConnection
-from pynamodb.connection.base import MetaTable
-from pynamodb.indexes import GlobalSecondaryIndex, KeysOnlyProjection, LocalSecondaryIndex
-from pynamodb.models import Model
-
 from mlcore.db.attributes import FlagAttribute, IntAttribute, ItemAttribute, TextAttribute
 from mlcore.db.client import client
+from mlcore.db.declarations import (
+    Connection,
+    GlobalSecondaryIndex,
+    KeysOnlyProjection,
+    LocalSecondaryIndex,
+    MetaTable,
+    Model,
+    TableConnection,
+)
 from mlcore.db.keys import Pattern
 from mlcore.db.reader import Raw, View, compile_view
 from mlcore.settings import settings

@@ -1,4 +1,4 @@
-"""Protobuf-JSON: request messages in, response text out; the only file that knows the format.
+"""Request messages: their fields and checks, decoded as MLflow's server decodes protobuf-JSON.
 
 A message is a class with annotated fields in the order of MLflow's protobuf definition::
 

@@ -82,8 +82,6 @@ EXPERIMENT_PATTERNS = (
     DATASET_PART,
 )
 
-EXPERIMENT_PK = EXPERIMENT.pk.prefix()
-
 _partition = EXPERIMENT.pk.build
 
 

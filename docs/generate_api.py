@@ -1,0 +1,111 @@
+"""Writes docs/api.md from the route tables of functions/*/app.py; ``--check`` only compares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from mlcore.http import Rpc
+from mlcore.http.routes import OLDEST, Route
+
+PATH: Final = Path(__file__).with_name("api.md")
+FUNCTIONS: Final = PATH.parents[1] / "functions"
+
+INTRODUCTION: Final = f"""\
+# Routes
+
+Generated from the tables in `functions/*/app.py` by `make docs`; a test keeps it true.
+
+A path that begins with a version answers below `/api` and, for the web UI, below `/ajax-api`; those
+marked *UI* answer below `/ajax-api` alone, those that begin otherwise as they are. Those marked
+*preview* are the same RPC under another name as well, `/2.0/preview/mlflow/…`, by which clients
+before 2.0 call it. Whatever else is asked for is answered `ENDPOINT_NOT_FOUND`.
+
+- **Function** is who answers, as module and name below `functions/`.
+- **Who may** is the policy, a function of `mlcore/policies`; after `follows` what a success means
+  for grants, after `hides` what `mlcore/policies/redactions` takes out of the answer.
+- **Cost** is round trips to DynamoDB one after another, for the smallest sensible request of a
+  process that knows where things are, where nobody logs in (of users: for an administrator).
+  The first time that a process meets a run, a trace or a logged model costs one more, and each
+  login what the authorizer remembers for a while. `tests/contract/test_route_costs.py` sends each
+  request and counts. Units are those of capacity, at most, of the calls in
+  `tests/contract/test_budgets.py`. No number: nothing that the test could count.
+- **MLflow** is the first version whose server has the route, where that is later than {OLDEST}, and
+  the last one where newer ones dropped it; *ours* is a route that MLflow's server never had.
+- **Otherwise** is where the answer differs from that of MLflow's server beyond
+  [the rule about errors](architecture.md#errors).
+"""
+
+
+def markdown() -> str:
+    return "\n".join([INTRODUCTION, *_sections()])
+
+
+def _sections() -> Iterator[str]:
+    for domain in sorted(path.parent.name for path in FUNCTIONS.glob("*/app.py")):
+        app = import_module(f"{domain}.app")
+        routes: Sequence[Route] = (*getattr(app, "RPCS", ()), *getattr(app, "PLAIN_ROUTES", ()))
+        if not routes:
+            continue
+        summary = " ".join(str(app.__doc__).split())
+        yield f"## {domain}\n\n{summary}\n"
+        yield "| Route | Function | Who may | Cost | MLflow | Otherwise |"
+        yield "|---|---|---|---|---|---|"
+        twins = [
+            (route.method, route.twin_of)
+            for route in routes
+            if isinstance(route, Rpc) and route.twin_of
+        ]
+        for route in routes:
+            if not (isinstance(route, Rpc) and route.twin_of):
+                yield _row(route, previewed=(route.method, route.path) in twins)
+        yield ""
+
+
+def _row(route: Route, *, previewed: bool) -> str:
+    path = f"{route.method} `{route.path}`"
+    if isinstance(route, Rpc) and route.ajax_only:
+        path += " *UI*"
+    if previewed:
+        path += " *preview*"
+    function = route.function
+    name = f"{function.__module__}.{getattr(function, '__qualname__', '')}"
+    policy = f"`{route.policy}`"
+    if route.follow:
+        policy += f", follows `{route.follow}`"
+    if route.hides:
+        policy += f", hides `{route.hides}`"
+    cells = (path, f"`{name}`", policy, _cost(route), _mlflow(route), route.deviation)
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cost(route: Route) -> str:
+    if route.cost is None:
+        return ""
+    told = [str(route.cost)]
+    if isinstance(route, Rpc):
+        units = (("read", route.read_units), ("write", route.write_units))
+        told += [f"{number:g} {word} units" for word, number in units if number is not None]
+    return ", ".join(told)
+
+
+def _mlflow(route: Route) -> str:
+    if not route.since:
+        return "ours"
+    since = "" if route.since == OLDEST else route.since
+    return f"{since} to {route.until}".strip() if route.until else since
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the file, or says whether it is as it should be."""
+    if "--check" in arguments:
+        return int(PATH.read_text(encoding="utf-8") != markdown())
+    PATH.write_text(markdown(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

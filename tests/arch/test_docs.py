@@ -1,0 +1,94 @@
+"""What the documents name is there: files, folders, and other documents with their headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.arch import project
+
+DOCUMENTS = sorted(
+    path
+    for path in (
+        *project.ROOT.glob("*.md"),
+        *(project.ROOT / "docs").glob("*.md"),
+        *(project.ROOT / "docs/adr").glob("*.md"),
+    )
+    # What was true when it was written.
+    if path.name != "CHANGELOG.md"
+)
+_QUOTED = re.compile(r"`([^`\s]+)`")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_FOLDERS = (
+    "bench",
+    "docs",
+    "events",
+    "examples",
+    "functions",
+    "layers",
+    "local",
+    "operate",
+    "tests",
+)
+
+
+def _paths(text: str) -> Iterator[str]:
+    """Paths as the documents write them: from the root, or from ``mlcore``; perhaps without .py."""
+    for quoted in _QUOTED.findall(text):
+        first, slash, _ = quoted.partition("/")
+        if slash and re.fullmatch(r"[\w./*-]+", quoted):
+            if first == "mlcore":
+                yield f"layers/core/python/{quoted}"
+            elif first in _FOLDERS:
+                yield quoted
+
+
+def _anchors(document: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_a_document_names_is_there(document: Path) -> None:
+    text = document.read_text()
+    missing = [
+        path
+        for path in _paths(text)
+        if not any(
+            found for form in (path.rstrip("/"), f"{path}.py") for found in project.ROOT.glob(form)
+        )
+    ]
+    assert not missing
+    broken = []
+    for link in _LINK.findall(text):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (document.parent / name).resolve() if name else document
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            broken.append(link)
+    assert not broken
+
+
+def _said() -> str:
+    """All texts of the product, those that are written in pieces as one."""
+    files = [
+        path
+        for folder in ("functions", "layers", "local", "operate")
+        for path in (project.ROOT / folder).rglob("*.py")
+    ]
+    texts = [path.read_text() for path in (*files, project.ROOT / "Makefile")]
+    return re.sub(r"\"\s*f?\"", "", "\n".join(texts))
+
+
+def test_symptoms_are_words_that_the_product_says() -> None:
+    said = _said()
+    rows = re.findall(r"^\| (.*?) \|", (project.ROOT / "docs/troubleshooting.md").read_text(), re.M)
+    quoted = {text for row in rows for text in re.findall(r"`([^`]+)`", row)}
+    # The system's words, and names of what is looked at.
+    elsewhere = {"Address already in use", "UiUrl", "/", "verify"}
+    assert len(quoted) > 20
+    assert {text for text in quoted - elsewhere if text not in said} == set()
