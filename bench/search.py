@@ -111,7 +111,7 @@ def load(api: Api, made: Sequence[Row]) -> str:
     assert pattern is not None
     del pattern["lsi5sk"]  # the mark of a run that is to be followed
     table.batch_write(deletes=[keys.run(experiment_id, first)])
-    indexed = experiments.get(experiment_id).experiment.indexed
+    indexed = experiments.get(experiment_id, "default").experiment.indexed
     written = (item for row in made for item in items(pattern, experiment_id, row, indexed))
     while chunk := list(islice(written, WRITTEN_TOGETHER)):
         table.batch_write(chunk)

@@ -18,11 +18,10 @@ from typing import Final
 
 from mlcore.auth.passwords import NOBODY, check_password
 from mlcore.entities.users import User
+from mlcore.memory import Memory
 from mlcore.repos.users import logins
 
-REMEMBERED: Final = 1_000
-
-_fitting: Final[dict[bytes, None]] = {}
+_fitting: Final[Memory[bytes, bool]] = Memory("password that fits")
 
 
 def authenticate(authorization: str, address: str) -> User | None:
@@ -50,9 +49,7 @@ def authenticate(authorization: str, address: str) -> User | None:
     if not fits or user is None or not user.password_hash:
         logins.failed(username, address)
         return None
-    if len(_fitting) >= REMEMBERED:
-        _fitting.pop(next(iter(_fitting)))
-    _fitting[proof] = None
+    _fitting.put(proof, True)
     return user
 
 

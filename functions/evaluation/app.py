@@ -195,7 +195,7 @@ RPCS = (
         label_schemas.get_label_schema,
         "reviews.read_schema",
         since="3.14",
-        cost=3,
+        cost=2,
     ),
     _get(
         f"{_SCHEMAS}/get-by-name",
@@ -219,7 +219,7 @@ RPCS = (
         label_schemas.update_label_schema,
         "reviews.manage_schema",
         since="3.14",
-        cost=4,
+        cost=3,
     ),
     _delete(
         f"{_SCHEMAS}/delete",
@@ -227,7 +227,7 @@ RPCS = (
         label_schemas.delete_label_schema,
         "reviews.manage_schema",
         since="3.14",
-        cost=4,
+        cost=3,
     ),
     _post(
         f"{_QUEUES}/create",
@@ -251,7 +251,7 @@ RPCS = (
         review_queues.get_review_queue,
         "reviews.view",
         since="3.14",
-        cost=3,
+        cost=2,
     ),
     _get(
         f"{_QUEUES}/get-by-name",
@@ -276,7 +276,7 @@ RPCS = (
         review_queues.update_review_queue,
         "reviews.update",
         since="3.14",
-        cost=4,
+        cost=3,
     ),
     _post(
         f"{_QUEUES}/delete",
@@ -284,7 +284,7 @@ RPCS = (
         review_queues.delete_review_queue,
         "reviews.prune",
         since="3.14",
-        cost=6,
+        cost=5,
     ),
     _post(
         f"{_QUEUES}/items/add",
@@ -292,7 +292,7 @@ RPCS = (
         review_queues.add_items,
         "reviews.update_queue",
         since="3.14",
-        cost=7,
+        cost=6,
     ),
     _post(
         f"{_QUEUES}/items/remove",
@@ -300,7 +300,7 @@ RPCS = (
         review_queues.remove_items,
         "reviews.prune",
         since="3.14",
-        cost=4,
+        cost=3,
     ),
     _get(
         f"{_QUEUES}/items/list",
@@ -308,7 +308,7 @@ RPCS = (
         review_queues.list_items,
         "reviews.view",
         since="3.14",
-        cost=5,
+        cost=4,
     ),
     _post(
         f"{_QUEUES}/items/set-status",
@@ -316,7 +316,7 @@ RPCS = (
         review_queues.set_item_status,
         "reviews.review",
         since="3.14",
-        cost=5,
+        cost=4,
     ),
     _post(
         _ISSUES,
@@ -343,7 +343,7 @@ RPCS = (
         "reviews.read_issue",
         hides="source_runs",
         since="3.11",
-        cost=3,
+        cost=2,
     ),
     _patch(
         f"{_ISSUES}/{{issue_id}}",
@@ -352,7 +352,7 @@ RPCS = (
         "reviews.update_issue",
         hides="source_runs",
         since="3.11",
-        cost=4,
+        cost=3,
     ),
 )
 

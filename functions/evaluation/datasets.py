@@ -66,7 +66,7 @@ def delete_dataset(message: m.DeleteDataset, request: Request) -> dict[str, Any]
     """The records first: a call that was cut short can be repeated."""
     dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
     if dataset is not None:
-        evaluation_records.delete_all(dataset.dataset_id)
+        evaluation_records.delete_all(dataset)
         evaluation_datasets.delete(dataset)
     return {}
 
@@ -141,8 +141,9 @@ def add_to_experiments(message: m.AddDatasetToExperiments, request: Request) -> 
     added = tuple(dict.fromkeys(message.experiment_ids))
     if evaluation_datasets.find(request.workspace, message.dataset_id) is None:
         raise _missing(message.dataset_id)
-    for experiment_id, experiment in zip(added, experiments.find_many(added), strict=True):
-        if experiment is None or experiment.workspace != request.workspace:
+    found = experiments.find_many(added, request.workspace)
+    for experiment_id, experiment in zip(added, found, strict=True):
+        if experiment is None:
             raise errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id}")
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ from evaluation import parents
 from evaluation import review_messages as m
 from mlcore import errors, ids, paging
 from mlcore.entities.evaluation.issues import PENDING, Issue
+from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.limits.evaluation.issues import check_severity, check_status
 from mlcore.limits.text import check_max_results
@@ -90,14 +92,14 @@ def search_issues(message: m.SearchIssues, request: Request) -> dict[str, Any]:
     counting = message.include_trace_count
     query = [request.workspace, message.experiment_id, message.filter_string, counting]
     after = paging.position_of(message.page_token, query)
-    experiment_ids = _experiments(message.experiment_id, request)
+    searched = _experiments(message.experiment_id, request)
     found = [
         issue
-        for experiment_id in experiment_ids
-        for issue in issues.of_experiment(experiment_id)
+        for experiment in searched
+        for issue in issues.of_experiment(experiment)
         if matches(issue)
     ]
-    counts = _trace_counts(experiment_ids, request) if counting and found else Counter()
+    counts = _trace_counts(searched, request) if counting and found else Counter()
     # Ids descend: sorted twice, for a text cannot be negated.
     found.sort(key=lambda issue: issue.issue_id, reverse=True)
     found.sort(key=lambda issue: _rank(issue, counts))
@@ -130,24 +132,20 @@ def _start(rows: list[list[Any]], after: list[Any]) -> int:
     return sum(row[:3] < place or (row[:3] == place and row[3] >= after[3]) for row in rows)
 
 
-def _experiments(experiment_id: str, request: Request) -> list[str]:
+def _experiments(experiment_id: str, request: Request) -> list[Experiment]:
     if not experiment_id:
         wanted = list(experiments.ids_of_workspace(request.workspace))
     else:
         wanted = canonical_ids([experiment_id])
-    return [
-        experiment.experiment_id
-        for experiment in experiments.find_many(wanted)
-        if experiment is not None and experiment.workspace == request.workspace
-    ]
+    return experiments.known(wanted, request.workspace)
 
 
-def _trace_counts(experiment_ids: list[str], request: Request) -> Counter[str]:
+def _trace_counts(searched: Sequence[Experiment], request: Request) -> Counter[str]:
     """How many traces have an assessment that names an issue; reads all traces."""
     counts: Counter[str] = Counter()
     every = trace_pages.newest_first(
-        experiment_ids,
-        lambda experiment: experiment.workspace == request.workspace,
+        [experiment.experiment_id for experiment in searched],
+        request.workspace,
         trace_pages.Window(),
     )
     for stored in every:
@@ -157,9 +155,8 @@ def _trace_counts(experiment_ids: list[str], request: Request) -> Counter[str]:
 
 
 def _get(issue_id: str, request: Request) -> Issue:
-    """An issue of another workspace looks missing."""
-    issue = issues.find(issue_id)
-    if issue and parents.is_known(issue.experiment_id, request):
+    issue = issues.find(issue_id, request.workspace)
+    if issue is not None:
         return issue
     raise errors.ResourceDoesNotExist(f"Issue with ID '{issue_id}' not found")
 

@@ -25,7 +25,7 @@ from mlcore.limits.evaluation.label_schemas import (
     check_same_kind,
 )
 from mlcore.repos.evaluation import label_schemas
-from mlcore.repos.evaluation.label_schemas import NameTaken
+from mlcore.repos.evaluation.entities import NameTaken
 from mlcore.responses.evaluation import label_schemas as responses
 from mlcore.settle import settle
 from mlcore.wire import Message
@@ -70,8 +70,8 @@ def get_label_schema(message: m.GetLabelSchema, request: Request) -> dict[str, A
 
 
 def get_by_name(message: m.GetLabelSchemaByName, request: Request) -> dict[str, Any]:
-    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
-    schema = label_schemas.find_by_name(experiment_id, message.name)
+    experiment = parents.not_deleted(message.experiment_id, request)
+    schema = label_schemas.find_by_name(experiment, message.name)
     if schema is None:
         raise errors.ResourceDoesNotExist(
             f"Label schema with name '{message.name}' not found for experiment "
@@ -83,13 +83,14 @@ def get_by_name(message: m.GetLabelSchemaByName, request: Request) -> dict[str, 
 def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[str, Any]:
     """The newest first."""
     limit = message.max_results if message.has("max_results") else 100
-    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
+    experiment = parents.not_deleted(message.experiment_id, request)
+    experiment_id = experiment.experiment_id
     after = pages.place_in(message.page_token, experiment_id)
-    found = label_schemas.of_experiment(experiment_id)
+    found = label_schemas.of_experiment(experiment)
     if not any(schema.is_default for schema in found):
         with contextlib.suppress(NameTaken):
             label_schemas.create(_default(experiment_id))
-        found = label_schemas.of_experiment(experiment_id)
+        found = label_schemas.of_experiment(experiment)
     rows = pages.following(
         ((-schema.created_time, schema.schema_id, schema) for schema in found), after
     )
@@ -134,9 +135,7 @@ def delete_label_schema(message: m.DeleteLabelSchema, request: Request) -> dict[
 
 
 def find(schema_id: str, request: Request) -> LabelSchema | None:
-    """A schema of another workspace looks missing."""
-    schema = label_schemas.find(schema_id)
-    return schema if schema and parents.is_known(schema.experiment_id, request) else None
+    return label_schemas.find(schema_id, request.workspace)
 
 
 def _changes(message: m.UpdateLabelSchema, schema: LabelSchema) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mlcore import errors
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
@@ -11,22 +10,14 @@ from mlcore.repos.experiments import experiments
 
 
 def experiment(experiment_id: str, request: Request) -> Experiment:
-    """One of another workspace looks missing. Raises ResourceDoesNotExist."""
-    found = experiments.get(limits.experiment_id(experiment_id)).experiment
-    if found.workspace != request.workspace:
-        raise experiments.missing(found.experiment_id)
-    return found
+    """Raises ResourceDoesNotExist."""
+    return experiments.get(limits.experiment_id(experiment_id), request.workspace).experiment
 
 
 def active(experiment_id: str, request: Request) -> Experiment:
     """Raises InvalidParameterValue: it is deleted."""
-    found = experiment(experiment_id, request)
-    if found.lifecycle_stage != ACTIVE:
-        raise errors.InvalidParameterValue(
-            f"The experiment {found.experiment_id} must be in the 'active' state. "
-            f"Current state is {found.lifecycle_stage}."
-        )
-    return found
+    owner = limits.experiment_id(experiment_id)
+    return experiments.get_active(owner, request.workspace).experiment
 
 
 def not_deleted(experiment_id: str, request: Request) -> Experiment:
@@ -35,9 +26,3 @@ def not_deleted(experiment_id: str, request: Request) -> Experiment:
     if found.lifecycle_stage != ACTIVE:
         raise experiments.missing(found.experiment_id)
     return found
-
-
-def is_known(experiment_id: str, request: Request) -> bool:
-    """Whether the experiment is there, deleted or not, and of the caller's workspace."""
-    (found,) = experiments.find_many([experiment_id])
-    return found is not None and found.workspace == request.workspace

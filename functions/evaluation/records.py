@@ -33,13 +33,13 @@ QUERY_RECORDS: Final = 1000
 def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[str, Any]:
     """A record with the inputs of another one joins it, within a request as well."""
     records = _records(message.records)
-    dataset_id = message.dataset_id
-    if evaluation_datasets.find(request.workspace, dataset_id) is None:
+    found = evaluation_datasets.find(request.workspace, message.dataset_id)
+    if found is None:
         if not records:
             return {"inserted_count": 0, "updated_count": 0}
-        raise errors.BadRequest(f"Evaluation dataset with id '{dataset_id}' not found")
+        raise errors.BadRequest(f"Evaluation dataset with id '{message.dataset_id}' not found")
     now = ids.now_ms()
-    inserted, updated = _write(dataset_id, records, now)
+    inserted, updated = _write(found, records, now)
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
         return dataset._replace(
@@ -47,10 +47,10 @@ def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[st
             last_updated_by=last_user(records),
             digest=digest(dataset.name, now),
             schema=schema_with(dataset.schema, records) if records else dataset.schema,
-            profile=profile_of(evaluation_records.count(dataset_id), dataset.profile),
+            profile=profile_of(evaluation_records.count(dataset), dataset.profile),
         )
 
-    changed(dataset_id, request, change)
+    changed(found.dataset_id, request, change)
     return {"inserted_count": inserted, "updated_count": updated}
 
 
@@ -64,11 +64,12 @@ def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any
         )
     dataset_id = message.dataset_id
     after = _place_in(message.page_token, dataset_id)
-    if evaluation_datasets.find(request.workspace, dataset_id) is None:
+    dataset = evaluation_datasets.find(request.workspace, dataset_id)
+    if dataset is None:
         return {"records": "[]"}
     texts: list[str] = []
     weight, last, more = 0, after, False
-    for record in evaluation_records.in_order(dataset_id, after, min(limit + 1, QUERY_RECORDS)):
+    for record in evaluation_records.in_order(dataset, after, min(limit + 1, QUERY_RECORDS)):
         text = json.dumps(responses.record(record))
         weight += 2 * len(text)
         if texts and (len(texts) == limit or weight > paging.RESPONSE_WEIGHT):
@@ -83,18 +84,18 @@ def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any
 
 
 def delete_records(message: m.DeleteDatasetRecords, request: Request) -> dict[str, Any]:
-    dataset_id = message.dataset_id
-    if evaluation_datasets.find(request.workspace, dataset_id) is None:
+    found = evaluation_datasets.find(request.workspace, message.dataset_id)
+    if found is None:
         return {"deleted_count": 0}
     wanted = list(dict.fromkeys(filter(None, message.dataset_record_ids)))
-    there = evaluation_records.find_many(dataset_id, wanted)
-    evaluation_records.delete(dataset_id, list(there))
+    there = evaluation_records.find_many(found, wanted)
+    evaluation_records.delete(found, list(there))
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
-        left = evaluation_records.count(dataset_id)
+        left = evaluation_records.count(dataset)
         return dataset._replace(profile=profile_of(left, dataset.profile))
 
-    changed(dataset_id, request, change)
+    changed(found.dataset_id, request, change)
     return {"deleted_count": len(there)}
 
 
@@ -110,24 +111,24 @@ def _records(text: str) -> list[dict[str, Any]]:
     return [check_record(each) for each in found]
 
 
-def _write(dataset_id: str, records: list[dict[str, Any]], now: int) -> tuple[int, int]:
+def _write(dataset: EvaluationDataset, records: list[dict[str, Any]], now: int) -> tuple[int, int]:
     """How many records are new, and how often one joined another."""
     by_id: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     for position, each in enumerate(records):
-        by_id.setdefault(record_id(dataset_id, each), []).append((position, each))
+        by_id.setdefault(record_id(dataset.dataset_id, each), []).append((position, each))
     inserted: set[str] = set()
     left = list(by_id)
 
     def attempt() -> None:
         nonlocal left
-        there = evaluation_records.find_many(dataset_id, left)
+        there = evaluation_records.find_many(dataset, left)
         wanted: list[EvaluationRecord] = []
         for name in left:
             record = there.get(name)
             inserted.discard(name)
             for position, each in by_id[name]:
                 if record is None:
-                    record = new_record(dataset_id, each, now, position)
+                    record = new_record(dataset.dataset_id, each, now, position)
                     inserted.add(name)
                 else:
                     record = merged(record, each, now)

@@ -16,6 +16,7 @@ from mlcore.entities.evaluation.review_queues import (
     QueueItem,
     ReviewQueue,
 )
+from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.limits.evaluation.review_queues import (
     completer_of,
@@ -29,7 +30,7 @@ from mlcore.limits.evaluation.review_queues import (
     users_of,
 )
 from mlcore.repos.evaluation import label_schemas, review_queues
-from mlcore.repos.evaluation.review_queues import NameTaken
+from mlcore.repos.evaluation.entities import NameTaken
 from mlcore.repos.traces import traces
 from mlcore.repos.users import users
 from mlcore.responses.evaluation import review_queues as responses
@@ -51,10 +52,10 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
     else:
         name = name_of_custom_queue(message.name)
         _check_no_user(name, request)
-    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
-    _check_schemas(experiment_id, message.experiment_id, schema_ids)
+    experiment = parents.not_deleted(message.experiment_id, request)
+    _check_schemas(experiment, message.experiment_id, schema_ids)
     owner = None if request.access is None else request.access.username
-    queue = _new_queue(experiment_id, name, message.queue_type, users, schema_ids, owner)
+    queue = _new_queue(experiment, name, message.queue_type, users, schema_ids, owner)
     try:
         review_queues.create(queue)
     except NameTaken as taken:
@@ -64,10 +65,10 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
 
 def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) -> dict[str, Any]:
     name = name_of_user_queue(message.user)
-    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
+    experiment = parents.not_deleted(message.experiment_id, request)
 
     def attempt() -> ReviewQueue:
-        queue = review_queues.find_by_name(experiment_id, name)
+        queue = review_queues.find_by_name(experiment, name)
         if queue is not None:
             if queue.queue_type != USER:
                 raise errors.ResourceAlreadyExists(
@@ -75,7 +76,7 @@ def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) 
                     f"a user queue with that name."
                 )
             return queue
-        queue = _new_queue(experiment_id, name, USER, (name,), (), name)
+        queue = _new_queue(experiment, name, USER, (name,), (), name)
         try:
             review_queues.create(queue)
         except NameTaken as taken:
@@ -90,8 +91,8 @@ def get_review_queue(message: m.GetReviewQueue, request: Request) -> dict[str, A
 
 
 def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, Any]:
-    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
-    queue = review_queues.find_by_name(experiment_id, message.name)
+    experiment = parents.not_deleted(message.experiment_id, request)
+    queue = review_queues.find_by_name(experiment, message.name)
     if queue is None:
         raise errors.ResourceDoesNotExist(
             f"Review queue with name '{message.name}' not found for experiment "
@@ -103,9 +104,10 @@ def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, 
 def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[str, Any]:
     """The newest first: all, those of a user, those that have a trace."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
-    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
+    experiment = parents.not_deleted(message.experiment_id, request)
+    experiment_id = experiment.experiment_id
     after = pages.place_in(message.page_token, experiment_id)
-    queues = review_queues.of_experiment(experiment_id)
+    queues = review_queues.of_experiment(experiment)
     if message.has("user"):
         queues = [queue for queue in queues if user_of(message.user) in queue.users]
     if message.has("item_id"):
@@ -253,9 +255,7 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
 
 
 def find(queue_id: str, request: Request) -> ReviewQueue | None:
-    """A queue of another workspace looks missing."""
-    queue = review_queues.find(queue_id)
-    return queue if queue and parents.is_known(queue.experiment_id, request) else None
+    return review_queues.find(queue_id, request.workspace)
 
 
 def get(queue_id: str, request: Request) -> ReviewQueue:
@@ -267,7 +267,7 @@ def get(queue_id: str, request: Request) -> ReviewQueue:
 
 
 def _new_queue(
-    experiment_id: str,
+    experiment: Experiment,
     name: str,
     queue_type: str,
     users: tuple[str, ...],
@@ -276,7 +276,15 @@ def _new_queue(
 ) -> ReviewQueue:
     now = ids.now_ms()
     return ReviewQueue(
-        f"rq-{uuid4().hex}", experiment_id, name, queue_type, users, schema_ids, owner, now, now
+        f"rq-{uuid4().hex}",
+        experiment.experiment_id,
+        name,
+        queue_type,
+        users,
+        schema_ids,
+        owner,
+        now,
+        now,
     )
 
 
@@ -295,7 +303,7 @@ def _changes(message: m.UpdateReviewQueue, queue: ReviewQueue) -> dict[str, Any]
                 "Remove the items before changing its questions."
             )
         schema_ids = schema_ids_of(message.schema_ids)
-        _check_schemas(queue.experiment_id, queue.experiment_id, schema_ids)
+        _check_schemas(queue, queue.experiment_id, schema_ids)
         changes["schema_ids"] = schema_ids
     return changes
 
@@ -312,10 +320,12 @@ def _check_no_user(name: str, request: Request) -> None:
             )
 
 
-def _check_schemas(experiment_id: str, field: str, schema_ids: tuple[str, ...]) -> None:
+def _check_schemas(
+    owner: Experiment | ReviewQueue, field: str, schema_ids: tuple[str, ...]
+) -> None:
     if not schema_ids:
         return
-    known = {schema.schema_id for schema in label_schemas.of_experiment(experiment_id)}
+    known = {schema.schema_id for schema in label_schemas.of_experiment(owner)}
     missing = [schema_id for schema_id in schema_ids if schema_id not in known]
     if missing:
         raise errors.InvalidParameterValue(

@@ -10,6 +10,7 @@ from evaluation import parents
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
 from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits.evaluation.scorers import check_model, check_name, check_payload
@@ -26,13 +27,13 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     """The next version of the name; all versions of a name have one scorer id."""
     data = check_payload(message.serialized_scorer)
     check_name(message.name)
-    experiment_id = parents.active(message.experiment_id, request).experiment_id
+    experiment = parents.active(message.experiment_id, request)
     check_model(data)
 
     def attempt() -> ScorerVersion:
-        before = scorers.latest(experiment_id, message.name)
+        before = scorers.latest(experiment, message.name)
         version = ScorerVersion(
-            experiment_id=experiment_id,
+            experiment_id=experiment.experiment_id,
             name=message.name,
             version=1 if before is None else before.version + 1,
             scorer_id=str(uuid4()) if before is None else before.scorer_id,
@@ -46,7 +47,7 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     return {
         "version": version.version,
         "scorer_id": version.scorer_id,
-        "experiment_id": experiment_id,
+        "experiment_id": experiment.experiment_id,
         "name": version.name,
         "serialized_scorer": version.serialized_scorer,
         "creation_time": version.creation_time,
@@ -63,40 +64,40 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
             "'experiment_id' to scope it to a single experiment."
         )
     if message.has("experiment_ids"):
-        experiment_ids = _active(canonical_ids(message.experiment_ids), request)
+        listed = _active(canonical_ids(message.experiment_ids), request)
     elif message.experiment_id:
-        experiment_ids = [parents.active(message.experiment_id, request).experiment_id]
+        listed = [parents.active(message.experiment_id, request)]
     else:
-        experiment_ids = _active(list(experiments.ids_of_workspace(request.workspace)), request)
+        listed = _active(list(experiments.ids_of_workspace(request.workspace)), request)
     readable, named = request.may_read(EXPERIMENT), request.may_read(SCORER)
     shown = [
         responses.scorer(version)
-        for experiment_id in sorted(experiment_ids, key=identifier)
-        if readable(experiment_id)
-        for version in scorers.latest_of_experiment(experiment_id)
-        if named(scorer_pattern(experiment_id, version.name))
+        for experiment in sorted(listed, key=lambda one: identifier(one.experiment_id))
+        if readable(experiment.experiment_id)
+        for version in scorers.latest_of_experiment(experiment)
+        if named(scorer_pattern(experiment.experiment_id, version.name))
     ]
     return {"scorers": shown} if shown else {}
 
 
 def list_versions(message: m.ListScorerVersions, request: Request) -> dict[str, Any]:
-    experiment_id = parents.active(message.experiment_id, request).experiment_id
-    found = scorers.versions(experiment_id, message.name)
+    experiment = parents.active(message.experiment_id, request)
+    found = scorers.versions(experiment, message.name)
     if not found:
         raise _missing(message.name, message.experiment_id)
     return {"scorers": [responses.scorer(version) for version in found]}
 
 
 def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
-    experiment_id = parents.active(message.experiment_id, request).experiment_id
+    experiment = parents.active(message.experiment_id, request)
     if message.has("version"):
-        found = scorers.find(experiment_id, message.name, message.version)
+        found = scorers.find(experiment, message.name, message.version)
         if found is None:
-            known = scorers.latest(experiment_id, message.name) is not None
+            known = scorers.latest(experiment, message.name) is not None
             version = message.version if known else None
             raise _missing(message.name, message.experiment_id, version)
     else:
-        found = scorers.latest(experiment_id, message.name)
+        found = scorers.latest(experiment, message.name)
         if found is None:
             raise _missing(message.name, message.experiment_id)
     return {"scorer": responses.scorer(found)}
@@ -104,12 +105,12 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     """One version, or all of them."""
-    experiment_id = parents.active(message.experiment_id, request).experiment_id
-    if scorers.latest(experiment_id, message.name) is None:
+    experiment = parents.active(message.experiment_id, request)
+    if scorers.latest(experiment, message.name) is None:
         raise _missing(message.name, message.experiment_id)
     if not message.has("version"):
-        scorers.delete_all(experiment_id, message.name)
-    elif not scorers.delete(experiment_id, message.name, message.version):
+        scorers.delete_all(experiment, message.name)
+    elif not scorers.delete(experiment, message.name, message.version):
         raise _missing(message.name, message.experiment_id, message.version)
     return {}
 
@@ -131,8 +132,8 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         raise errors.InvalidParameterValue(f"sample_rate must be between 0.0 and 1.0, got {rate}")
     if message.filter_string:
         trace_filter.parse_filter(message.filter_string)
-    experiment_id = parents.active(message.experiment_id, request).experiment_id
-    latest = scorers.latest(experiment_id, message.name)
+    experiment = parents.active(message.experiment_id, request)
+    latest = scorers.latest(experiment, message.name)
     if latest is None:
         raise _missing(message.name, message.experiment_id)
     if rate > 0:
@@ -146,21 +147,15 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
             "online_scoring_config_id": uuid4().hex,
             "scorer_id": latest.scorer_id,
             "sample_rate": rate,
-            "experiment_id": experiment_id,
+            "experiment_id": experiment.experiment_id,
             "filter_string": message.filter_string or None,
         }
     }
 
 
-def _active(experiment_ids: list[str], request: Request) -> list[str]:
-    found = experiments.find_many(experiment_ids)
-    return [
-        experiment.experiment_id
-        for experiment in found
-        if experiment is not None
-        and experiment.workspace == request.workspace
-        and experiment.lifecycle_stage == ACTIVE
-    ]
+def _active(experiment_ids: list[str], request: Request) -> list[Experiment]:
+    known = experiments.known(experiment_ids, request.workspace)
+    return [experiment for experiment in known if experiment.lifecycle_stage == ACTIVE]
 
 
 def _missing(

@@ -7,16 +7,13 @@ have gone through, may be answered with what it had made.
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.tags import Tag
+from mlcore.memory import Memory
 from mlcore.settings import settings
 
-REMEMBERED: Final = 1_000
 REMEMBERED_SECONDS: Final = 600.0
 """As long as DynamoDB knows a transaction by its token; MLflow's clients repeat for less."""
 
@@ -31,20 +28,18 @@ class Attempt(NamedTuple):
     tags: tuple[Tag, ...]
 
 
-_open: OrderedDict[tuple[str, Attempt], tuple[float, Experiment]] = OrderedDict()
-_lock = threading.Lock()
+_open: Memory[tuple[str, Attempt], Experiment] = Memory(
+    "creation of an experiment",
+    seconds=REMEMBERED_SECONDS,
+    weigh=lambda experiment: sum(map(len, [*experiment.tags, *experiment.tags.values()])),
+)
 
 
 def leave_open(attempt: Attempt, experiment: Experiment) -> None:
     """Remembers what a failed request may have made."""
-    with _lock:
-        _open[(settings().table_name, attempt)] = (time.monotonic(), experiment)
-        while len(_open) > REMEMBERED:
-            _open.popitem(last=False)
+    _open.put((settings().table_name, attempt), experiment)
 
 
 def take_up(attempt: Attempt) -> Experiment | None:
     """What such a request may have made, for one who goes on with it: a second one is another."""
-    with _lock:
-        since, experiment = _open.pop((settings().table_name, attempt), (0.0, None))
-    return experiment if time.monotonic() - since < REMEMBERED_SECONDS else None
+    return _open.pop((settings().table_name, attempt))

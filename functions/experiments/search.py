@@ -59,7 +59,9 @@ def _page(message: m.SearchExperiments, limit: int, request: Request) -> dict[st
     readable = request.may_read(EXPERIMENT)
     keyed = (
         (key_of(experiment), experiment)
-        for experiment in _experiments(experiment_names.ids(request.workspace, comparisons))
+        for experiment in _experiments(
+            experiment_names.ids(request.workspace, comparisons), request.workspace
+        )
         if experiment.lifecycle_stage in VIEW_STAGES[view]
         and readable(experiment.experiment_id)
         and matches(experiment)
@@ -90,9 +92,9 @@ def _with_ids(comparison: Comparison) -> Comparison:
     return comparison._replace(value=canonical_ids([str(value)])[0])
 
 
-def _experiments(ids: Iterator[str]) -> Iterator[Experiment]:
+def _experiments(ids: Iterator[str], workspace: str) -> Iterator[Experiment]:
     while chunk := list(islice(ids, READ_TOGETHER)):
-        yield from (found for found in experiments.find_many(chunk) if found is not None)
+        yield from experiments.known(chunk, workspace)
 
 
 def _weight(experiment: Experiment) -> int:

@@ -17,6 +17,7 @@ from mlcore.limits import experiments as limits
 from mlcore.limits.locations import resolved
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
+from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import IdTaken, NameTaken
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.responses import experiments as responses
@@ -127,7 +128,7 @@ def set_experiment_tag(message: m.SetExperimentTag, request: Request) -> dict[st
     def attempt() -> None:
         stored = _get_active(message.experiment_id, request)
         limits.check_custom_views(message.experiment_id, message.key, stored.experiment.tags)
-        experiments.set_tag(stored, message.key, message.value)
+        experiment_tags.set_tag(stored, message.key, message.value)
 
     settle("experiment", attempt)
     return {}
@@ -141,28 +142,18 @@ def delete_experiment_tag(message: m.DeleteExperimentTag, request: Request) -> d
                 f"No tag with name: {message.key} in experiment with id "
                 f"{stored.experiment.experiment_id}"
             )
-        experiments.delete_tag(stored, message.key)
+        experiment_tags.delete_tag(stored, message.key)
 
     settle("experiment", attempt)
     return {}
 
 
 def _get(experiment_id: str, request: Request) -> StoredExperiment:
-    """An experiment of another workspace looks missing."""
-    stored = experiments.get(limits.experiment_id(experiment_id))
-    if stored.experiment.workspace != request.workspace:
-        raise experiments.missing(stored.experiment.experiment_id)
-    return stored
+    return experiments.get(limits.experiment_id(experiment_id), request.workspace)
 
 
 def _get_active(experiment_id: str, request: Request) -> StoredExperiment:
-    stored = _get(experiment_id, request)
-    if stored.experiment.lifecycle_stage != ACTIVE:
-        raise errors.InvalidParameterValue(
-            f"The experiment {experiment_id} must be in the 'active' state. "
-            f"Current state is {stored.experiment.lifecycle_stage}."
-        )
-    return stored
+    return experiments.get_active(limits.experiment_id(experiment_id), request.workspace)
 
 
 def _move(experiment_id: str, request: Request, source: str, target: str) -> None:

@@ -10,6 +10,7 @@ follows those that are calm, while it has the stream of their partition.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from typing import Final
@@ -20,6 +21,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
 from mlcore.ids import now_ms
+from mlcore.memory import Memory
 from mlcore.models.base import KEY
 from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
@@ -35,8 +37,8 @@ COUNTED_EVERY: Final = 50
 """The marks of an experiment are counted when so many runs of it were left alone."""
 TOGETHER: Final = 300
 
-_left: dict[str, int] = {}
-"""How many runs this process has left alone in an experiment since it counted its marks."""
+_left: Memory[str, int] = Memory("runs of an experiment that were left alone")
+"""How many there were since this process counted the marks of the experiment."""
 
 
 def sweep() -> int:
@@ -54,26 +56,29 @@ def sweep() -> int:
     return count
 
 
-def too_many(left: Iterable[Owner]) -> list[tuple[Owner, Raw]]:
-    """Runs that are to be followed because their experiments have too many marked ones, given those
-    that became marked and were left alone."""
-    for experiment_id, _ in left:
-        _left[experiment_id] = _left.get(experiment_id, 0) + 1
+def too_many(experiments: Iterable[str], left: Iterable[Owner]) -> list[tuple[Owner, Raw]]:
+    """Runs of some experiments that are to be followed because there are too many marked ones.
+
+    Args:
+        left: the runs that became marked by now and were left alone.
+    """
+    added = Counter(experiment_id for experiment_id, _ in left)
     found: list[tuple[Owner, Raw]] = []
-    for experiment_id in [one for one, count in _left.items() if count >= COUNTED_EVERY]:
-        marked = _marked(experiment_id)
-        if len(marked) <= CROWD:
-            _left[experiment_id] = 0
-            continue
-        calm = _quiet_since(marked[:TOGETHER], now_ms() - CALM_MS)
-        # Where there are more, the next batch goes on.
-        _left[experiment_id] = COUNTED_EVERY if calm and len(marked) - len(calm) > CROWD else 0
-        found += [((experiment_id, Run.of(item).run_id), item) for item in calm]
+    for experiment_id in sorted(set(experiments)):
+        count = (_left.get(experiment_id) or 0) + added[experiment_id]
+        if count >= COUNTED_EVERY:
+            marked = _marked(experiment_id)
+            calm: list[Raw] = []
+            if len(marked) > CROWD:
+                calm = _quiet_since(marked[:TOGETHER], now_ms() - CALM_MS)
+            found += [((experiment_id, Run.of(item).run_id), item) for item in calm]
+            # Where there are more, the next batch goes on.
+            count = COUNTED_EVERY if calm and len(marked) - len(calm) > CROWD else 0
+        if count:
+            _left.put(experiment_id, count)
+        else:
+            _left.pop(experiment_id)
     return found
-
-
-def forget() -> None:
-    _left.clear()
 
 
 def _marked(experiment_id: str) -> list[Key]:

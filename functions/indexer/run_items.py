@@ -139,7 +139,7 @@ def _many(
     left = [run for run, one in seen.items() if one.became_marked and run not in settling]
     for experiment_id in dict.fromkeys(experiment_id for experiment_id, _ in left):
         marked_experiments.note(experiment_id)
-    found = dict(quiet_runs.too_many(left))
+    found = dict(quiet_runs.too_many([run[0] for run in seen], left))
     for run, item in found.items():
         seen.setdefault(run, _Seen())
         runs[run] = item

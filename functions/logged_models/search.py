@@ -10,11 +10,9 @@ from typing import Any
 from logged_models import messages as m
 from mlcore import paging
 from mlcore.auth.permissions import LOGGED_MODEL
-from mlcore.entities.experiments import Experiment
 from mlcore.entities.logged_models import LoggedModel
 from mlcore.errors import InvalidParameterValue
 from mlcore.http import Request
-from mlcore.limits.experiments import check_searched
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.logged_models import search as logged_model_search
 from mlcore.responses import logged_models as responses
@@ -34,7 +32,6 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
     if not all(dataset.name for dataset in datasets):
         raise InvalidParameterValue("`dataset_name` in the `datasets` clause must be specified.")
     wanted = message.experiment_ids
-    check_searched(wanted)
     limit = _limit(message.max_results)
     bound = _Bound(wanted, message.filter or None, _order_by(message) or None)
     position = bound.position_of(message.page_token) if message.page_token else None
@@ -44,12 +41,9 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
 
     readable = request.may_read(LOGGED_MODEL)
 
-    def accepts(experiment: Experiment) -> bool:
-        return experiment.workspace == request.workspace and readable(experiment.experiment_id)
-
     rows = logged_model_search.find(
-        canonical_ids(wanted),
-        accepts,
+        [one for one in canonical_ids(wanted) if readable(one)],
+        request.workspace,
         logged_model_search.Query(comparisons, datasets, ordering, after, limit + 1),
     )
     page = paging.fitting([model for _, model in rows[:limit]], _weight)

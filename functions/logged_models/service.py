@@ -26,14 +26,8 @@ NEW_STATUS = "LOGGED_MODEL_PENDING"
 def create_logged_model(message: m.CreateLoggedModel, request: Request) -> dict[str, Any]:
     """Two round trips: the experiment, then one transaction that writes the model."""
     limits.check_name(message.name)
-    experiment = experiments.get(experiment_id(message.experiment_id)).experiment
-    if experiment.workspace != request.workspace:
-        raise experiments.missing(experiment.experiment_id)
-    if experiment.lifecycle_stage != ACTIVE:
-        raise errors.InvalidParameterValue(
-            f"The experiment {experiment.experiment_id} must be in the 'active' state. "
-            f"Current state is {experiment.lifecycle_stage}."
-        )
+    owner = experiment_id(message.experiment_id)
+    experiment = experiments.get_active(owner, request.workspace).experiment
     model_id = ids.new_model_id()
     now = ids.now_ms()
     model = LoggedModel(

@@ -6,15 +6,16 @@ import json
 from typing import NamedTuple
 
 from mlcore import errors
-from mlcore.entities.logged_models import LoggedModel
 from mlcore.entities.registry import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import model_sources as limits
 from mlcore.limits.model_sources import Source
 from mlcore.limits.registry import LATEST, canonical_stage, version_number
+from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.observability import logger
 from mlcore.prompts import is_prompt
 from mlcore.repos.logged_models import logged_models
+from mlcore.repos.logged_models.logged_models import StoredLoggedModel
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.repos.runs import runs
@@ -30,7 +31,7 @@ class Origin(NamedTuple):
     storage_location: str
     run_id: str | None
     model_id: str | None
-    model: LoggedModel | None = None
+    model: StoredLoggedModel | None = None
 
 
 def of_request(message: CreateModelVersion, request: Request) -> Origin:
@@ -48,32 +49,29 @@ def of_request(message: CreateModelVersion, request: Request) -> Origin:
         _check_run(origin.source, origin.run_id or "", request)
         return origin
     model = _logged_model(origin, request)
-    _check_model(origin.source, model)
+    _check_model(origin.source, model.item)
     location = origin.storage_location
     if origin.source.model is not None:
-        location = model.artifact_location
+        location = model.item.artifact_location
     return origin._replace(
-        storage_location=location, run_id=origin.run_id or model.source_run_id, model=model
+        storage_location=location, run_id=origin.run_id or model.item.source_run_id, model=model
     )
 
 
-def link(origin: Origin, version: ModelVersion, request: Request) -> None:
+def link(origin: Origin, version: ModelVersion) -> None:
     """Tells the logged model of its new version. A failure is only logged: the version is there,
     and a client that heard of a failure would send its request again and get another one."""
     if origin.model is None:
         return
     entry = {"name": version.name, "version": version.version}
 
-    def decide(
-        stored: logged_models.StoredLoggedModel,
-    ) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+    def decide(stored: StoredLoggedModel) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         entries = json.loads(stored.document.texts("tags").get(VERSIONS_TAG, "[]"))
         text = json.dumps([*entries, entry])
         return {"tags": {VERSIONS_TAG: text}}, ()
 
     try:
-        stored = logged_models.load(origin.model.model_id, request.workspace)
-        logged_models.write(stored, decide)
+        logged_models.write(origin.model, decide, exclusive=True)
     except errors.MlflowError:
         logger.exception("a logged model was not told of its version", extra=entry)
 
@@ -140,18 +138,18 @@ def _check_run(source: Source, run_id: str, request: Request) -> None:
         raise limits.not_owned(source, "run_id")
 
 
-def _logged_model(origin: Origin, request: Request) -> LoggedModel:
+def _logged_model(origin: Origin, request: Request) -> StoredLoggedModel:
     """A model of another workspace looks missing."""
     model_id = origin.model_id or ""
     try:
-        return logged_models.entity(logged_models.load_active(model_id, request.workspace))
+        return logged_models.load_active(model_id, request.workspace)
     except errors.ResourceDoesNotExist:
         if limits.is_local(origin.source) or limits.is_proxied(origin.source):
             raise limits.not_owned(origin.source, "model_id") from None
         raise
 
 
-def _check_model(source: Source, model: LoggedModel) -> None:
+def _check_model(source: Source, model: LoggedModelItem) -> None:
     if limits.is_local(source):
         if limits.is_inside_directory(source, model.artifact_location):
             return
@@ -172,4 +170,4 @@ def _root_of_run(run_id: str, source: Source, request: Request) -> str:
         stored = runs.load(run_id, request.workspace)
     except errors.ResourceDoesNotExist:
         raise limits.not_owned(source, "run_id") from None
-    return runs.entity(stored).artifact_uri
+    return stored.item.artifact_uri

@@ -42,7 +42,7 @@ def create_model_version(message: m.CreateModelVersion, request: Request) -> dic
         model_id=origin.model_id or None,
     )
     made = model_versions.create(registered_models.get(request.workspace, message.name), draft)
-    sources.link(origin, made, request)
+    sources.link(origin, made)
     return {"model_version": responses.model_version(made)}
 
 

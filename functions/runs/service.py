@@ -31,14 +31,8 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
     """Two round trips: the experiment, then one transaction that writes the run."""
     if not message.experiment_id:
         raise errors.BadRequest("A run needs an experiment: 'experiment_id' is missing or empty.")
-    experiment = experiments.get(experiment_id(message.experiment_id)).experiment
-    if experiment.workspace != request.workspace:
-        raise experiments.missing(experiment.experiment_id)
-    if experiment.lifecycle_stage != ACTIVE:
-        raise errors.InvalidParameterValue(
-            f"The experiment {experiment.experiment_id} must be in the 'active' state. "
-            f"Current state is {experiment.lifecycle_stage}."
-        )
+    owner = experiment_id(message.experiment_id)
+    experiment = experiments.get_active(owner, request.workspace).experiment
     given, tags = limits.check_create_run(message.run_name, message.tags)
     name = given or generate()
     run_id = ids.new_ulid()
@@ -80,7 +74,7 @@ def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
 
 def update_info(run: StoredRun, status: str | None, end_time: int | None, name: str | None) -> Run:
     """Sets what is given; an empty name is no name. The name and the tag ``mlflow.runName`` go
-    together."""
+    together. Answers what :func:`mlcore.repos.runs.runs.outline` tells of the run."""
     attributes: list[tuple[ItemAttribute[Any], Any]] = []
     if status is not None:
         attributes.append((RunItem.status, status))
@@ -90,7 +84,7 @@ def update_info(run: StoredRun, status: str | None, end_time: int | None, name: 
         attributes.append((RunItem.end_time, end_time))
     sets = {"tags": {RUN_NAME_TAG: name}} if name else {}
     written = runs.write(run, lambda _: (sets, ()), attributes)
-    before = runs.entity(written)
+    before = runs.outline(written)
     return before._replace(
         status=status or before.status,
         end_time=before.end_time if end_time is None else end_time,

@@ -31,8 +31,7 @@ def link(run_id: str, trace_ids: Sequence[str], workspace: str) -> None:
     nobody's."""
     experiment_id = runs.locate(run_id)
     if experiment_id is not None:
-        (experiment,) = experiments.find_many([experiment_id])
-        if experiment is None or experiment.workspace != workspace:
+        if experiments.find(experiment_id, workspace) is None:
             raise runs.missing(run_id)
     elif workspaces_enabled():
         raise runs.missing(run_id)

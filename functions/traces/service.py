@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db.table import table
-from mlcore.entities.experiments import Experiment
-from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
@@ -129,8 +127,10 @@ def tell(
     """Makes or completes a trace; what it shows then."""
 
     def attempt() -> Trace:
-        place, trace = traces.find_or_place(trace_id, experiment_id(experiment))
-        owner = active(experiment, place, workspace)
+        owner, trace = traces.find_or_place(trace_id, experiment_id(experiment), workspace)
+        if owner is None:
+            raise experiments.missing(experiment)
+        experiments.check_active(owner)
         located = {**tags, **state.artifact_location(owner, trace_id)}
         if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessed}
@@ -138,8 +138,6 @@ def tell(
             if not traces.create(trace_id, owner, shown, maps):
                 raise Conflict
             return traces.shown(trace_id, owner, shown, maps)
-        if trace.experiment.workspace != workspace:
-            raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
 
         def add(current: StoredTrace) -> Change:
             change = state.with_report(current, _merged(current, report), located, metadata)
@@ -151,17 +149,6 @@ def tell(
         return traces.after(written, add(written))
 
     return settle("trace", attempt)
-
-
-def active(experiment_id: str, experiment: Experiment | None, workspace: str) -> Experiment:
-    if experiment is None or experiment.workspace != workspace:
-        raise experiments.missing(experiment_id)
-    if experiment.lifecycle_stage != ACTIVE:
-        raise errors.InvalidParameterValue(
-            f"The experiment {experiment_id} must be in the 'active' state. "
-            f"Current state is {experiment.lifecycle_stage}."
-        )
-    return experiment
 
 
 def kept_metadata(metadata: Texts) -> dict[str, str]:
@@ -219,8 +206,8 @@ def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
             if trace is not None and trace.experiment.experiment_id == owner
         ]
     else:
-        (experiment,) = experiments.find_many([owner])
-        if experiment is None or experiment.workspace != request.workspace:
+        experiment = experiments.find(owner, request.workspace)
+        if experiment is None:
             return {"traces_deleted": 0}
         chosen = trace_pages.oldest(experiment, latest, most)
     traces.delete(chosen)

@@ -6,7 +6,6 @@ As with MLflow's server the status is always 200, and errors are plain texts.
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Sequence
 from typing import Any, Final
@@ -18,6 +17,7 @@ from graphql.validation import validate
 
 from mlcore import errors
 from mlcore.http import Request, Response, decode_request
+from mlcore.memory import Memory
 from mlcore.observability import logger
 from mlcore.wire import encode
 from ui import cost
@@ -59,7 +59,11 @@ def _execute(message: m.GraphQlRequest, request: Request) -> tuple[Any, Sequence
     if not isinstance(variables, dict | None):
         return None, ["The variables are not a JSON object."]
     keeps = len(message.query) <= KEPT_QUERY_LENGTH
-    prepared = (_prepared if keeps else _prepare)(message.query)
+    prepared = _prepared.get(message.query)
+    if prepared is None:
+        prepared = _prepare(message.query)
+        if keeps:
+            _prepared.put(message.query, prepared)
     if isinstance(prepared, tuple):
         return None, prepared
     result = execute(
@@ -84,7 +88,14 @@ def _prepare(query: str) -> Prepared:
     return tuple(problem.message for problem in problems) if problems else document
 
 
-_prepared = functools.lru_cache(maxsize=32)(_prepare)
+def _weight(prepared: Prepared) -> int:
+    """A document takes a hundred bytes for each character of its query."""
+    if isinstance(prepared, tuple):
+        return sum(map(len, prepared))
+    return 100 * (KEPT_QUERY_LENGTH if prepared.loc is None else prepared.loc.end)
+
+
+_prepared: Memory[str, Prepared] = Memory("query", weigh=_weight)
 
 
 def _text(error: GraphQLError, request: Request) -> str:

@@ -164,10 +164,8 @@ def _model_versions(
 
 
 def _experiment(text: str, info: GraphQLResolveInfo) -> Json:
-    found = experiments.get(experiment_id(text)).experiment
-    if found.workspace != _request(info).workspace:
-        raise experiments.missing(found.experiment_id)
-    return experiment_responses.experiment(found)
+    found = experiments.get(experiment_id(text), _request(info).workspace)
+    return experiment_responses.experiment(found.experiment)
 
 
 def _fields(value: Input) -> Mapping[str, Any]:

@@ -114,9 +114,7 @@ def _check_conflicts(name: str) -> None:
     for model, _ in _models(name):
         if registered_models.find(DEFAULT_WORKSPACE, model) is not None:
             taken.append(f"  - registered_models: {model!r}")
-    for experiment in experiments.find_many(_experiments(name)):
-        if experiment is None or experiment.workspace != name:
-            continue
+    for experiment in experiments.known(_experiments(name), name):
         if experiments.find_by_name(DEFAULT_WORKSPACE, experiment.name) is not None:
             taken.append(f"  - experiments: {experiment.name!r}")
     here = {webhook.name for webhook in webhooks.of_workspace(DEFAULT_WORKSPACE)}
@@ -156,7 +154,7 @@ def _purge(name: str, deadline: float) -> None:
     for webhook in webhooks.of_workspace(name):
         webhooks.delete(webhook)
     for dataset in evaluation_datasets.of_workspace(name):
-        evaluation_records.delete_all(dataset.dataset_id)
+        evaluation_records.delete_all(dataset)
         evaluation_datasets.delete(dataset)
         remains.check(deadline)
     purging.workspace_files(name)

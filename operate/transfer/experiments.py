@@ -13,6 +13,7 @@ from mlcore.ids import new_ulid
 from mlcore.repos import document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
+from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import IdTaken, NameTaken
 from mlcore.repos.files import locations
 from operate.transfer.item import Content, Item
@@ -65,7 +66,7 @@ class Experiments:
                         "Somebody made it at the target meanwhile: import again."
                     ) from taken
             else:
-                _update(target_id, want)
+                _update(target_id, source.workspace, want)
 
         return Item(
             "experiment",
@@ -106,15 +107,15 @@ def _content(experiment: Experiment, mine: bool) -> Content:
     return {**own, "tags": experiment.tags}
 
 
-def _update(experiment_id: str, want: Content) -> None:
-    stored = experiments.get(experiment_id)
+def _update(experiment_id: str, workspace: str, want: Content) -> None:
+    stored = experiments.get(experiment_id, workspace)
     if want.get("name", stored.experiment.name) != stored.experiment.name:
         experiments.rename(stored.experiment, want["name"])
-        stored = experiments.get(experiment_id)
+        stored = experiments.get(experiment_id, workspace)
     for key, value in want["tags"].items():
         if stored.experiment.tags.get(key) != value:
-            experiments.set_tag(stored, key, value)
-            stored = experiments.get(experiment_id)
+            experiment_tags.set_tag(stored, key, value)
+            stored = experiments.get(experiment_id, workspace)
     stage = want.get("lifecycle_stage", stored.experiment.lifecycle_stage)
     if stage != stored.experiment.lifecycle_stage:
         experiments.set_stage(stored.experiment, stage)

@@ -26,7 +26,7 @@ def item(model: LoggedModel, workspace: str) -> Item:
 
     def write(_: Content, found: Content | None) -> None:
         if found is None:
-            experiment = experiments.get(model.experiment_id).experiment
+            experiment = experiments.get(model.experiment_id, workspace).experiment
             locations.enter(experiment, model.artifact_location)
             logged_models.create(model, workspace)
         stored = logged_models.load(model.model_id, workspace)

@@ -53,7 +53,7 @@ def item(source: Source, run_id: str) -> Item:
         _write_datasets(run)
         if found is None:
             # All of a run is written before the run itself, so a run that is there is whole.
-            experiment = experiments.get(run.experiment_id).experiment
+            experiment = experiments.get(run.experiment_id, source.workspace).experiment
             locations.enter(experiment, run.artifact_uri)
             runs.create(run, experiment)
         else:

@@ -77,7 +77,7 @@ def item(source: Source, trace: Trace) -> Item:
         )
         stored = traces.find(trace.trace_id, source.workspace)
         if stored is None:
-            _create(trace, list(want["spans"].values()), packs)
+            _create(trace, source.workspace, list(want["spans"].values()), packs)
         else:
             _update(stored, trace, packs)
 
@@ -138,9 +138,11 @@ def _maps(trace: Trace) -> dict[str, Mapping[str, str]]:
     return {"tags": trace.tags, "trace_metadata": trace.trace_metadata, "assessments": assessed}
 
 
-def _create(trace: Trace, spans: Sequence[StoredSpan], packs: Sequence[Pack]) -> None:
+def _create(
+    trace: Trace, workspace: str, spans: Sequence[StoredSpan], packs: Sequence[Pack]
+) -> None:
     """The trace appears with its first spans, after all others."""
-    experiment = experiments.get(trace.experiment_id).experiment
+    experiment = experiments.get(trace.experiment_id, workspace).experiment
     owner = Owner(experiment.workspace, trace.experiment_id, trace.trace_id)
     span_packs.put(owner, packs[1:])
     traces.create(

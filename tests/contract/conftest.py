@@ -10,16 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import settings
 
-from experiments import attempts
-from indexer import quiet_runs
 from mlcore.db.client import client as product_client
 from mlcore.entities.workspaces import Workspace
+from mlcore.memory import forget
 from mlcore.observability import logger
-from mlcore.repos import text_index
-from mlcore.repos.logged_models import logged_models
-from mlcore.repos.runs import datasets, history_pages, marked_experiments, runs
-from mlcore.repos.settings import llm_prices, ttl_policy
-from mlcore.repos.traces import traces
 from mlcore.repos.workspaces import workspaces
 from mlcore.settings import settings as product_settings
 from tests.contract.api import Api
@@ -28,7 +22,7 @@ from tests.doubles.fixtures import Doubles, doubles
 from tests.doubles.lagging import LaggingIndexes
 from tests.engines import Engine, client, create_table, dynoxide, extenddb
 
-__all__ = ["doubles", "dynoxide", "extenddb"]
+__all__ = ["doubles", "dynoxide", "extenddb", "forget"]
 
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """Multiplies the number of examples of the property tests."""
@@ -45,24 +39,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/contract/" in item.path.as_posix():
             item.add_marker(pytest.mark.contract)
-
-
-def forget() -> None:
-    """As if the process had just started."""
-    runs._locations.clear()
-    traces._locations.clear()
-    logged_models._locations.clear()
-    datasets._remembered.clear()
-    datasets._remembered_bytes = 0
-    datasets._noted.clear()
-    text_index._setting.clear()
-    workspaces._seen.clear()
-    ttl_policy.forget()
-    history_pages.forget()
-    marked_experiments.forget()
-    quiet_runs.forget()
-    llm_prices.forget()
-    attempts._open.clear()
 
 
 def enable_workspaces(patch: pytest.MonkeyPatch, *names: str) -> None:

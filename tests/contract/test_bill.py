@@ -18,14 +18,13 @@ from typing import Any
 import pytest
 
 import indexer.app
-from authorizer import basic
 from bench.bill.usage import CAPACITY
 from mlcore import observability
 from mlcore.auth.passwords import hash_password
 from mlcore.db import capacity
 from mlcore.repos.users import users
 from tests.contract.api import pairs
-from tests.contract.conftest import Store
+from tests.contract.conftest import Store, forget
 from tests.contract.logins import proves
 from tests.contract.streams import Stream, following
 from tests.contract.trace_calls import export
@@ -194,7 +193,7 @@ def test_a_trace(store: Store, stream: Stream) -> None:
 
 def test_a_login(store: Store, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which every request has, by somebody whose password this process has seen."""
-    basic._fitting.clear()
+    forget()
     users.create("ada", hash_password("password-of-some-length"), is_admin=False)
     assert proves("ada", "password-of-some-length")
     meter = Meter(stream)

@@ -163,3 +163,31 @@ def test_indexer_works_in_batches(store: Store) -> None:
         with capacity.measure() as measured:
             assert indexer.app.index(records) is None
     assert measured.round_trips <= 10
+
+
+def test_update_run_reads_no_datasets(store: Store) -> None:
+    """Which its answer does not show."""
+    api = store.api
+    run_id = api.new_run()
+    dataset = {"name": "d", "digest": "1", "source_type": "local", "source": "s"}
+    api.post("runs/log-inputs", run_id=run_id, datasets=[{"dataset": dataset, "tags": []}])
+    forget()
+    api.post("runs/update", run_id=run_id, status="FINISHED")
+    assert cost(api)[0] == 3  # where the run is; the run; the write
+    forget()
+    assert api.run(run_id)["inputs"]["dataset_inputs"][0]["dataset"] == dataset
+    assert cost(api)[0] == 3
+
+
+def test_version_of_a_logged_model(store: Store) -> None:
+    """The logged model, the registered one, the transaction, and the logged model's tag."""
+    api = store.api
+    made = api.post("logged-models", experiment_id="0", name="m")["model"]["info"]
+    api.post("registered-models/create", name="r")
+    source = f"models:/{made['model_id']}"
+    for version in (1, 2):
+        api.post("model-versions/create", name="r", source=source, model_id=made["model_id"])
+        assert cost(api)[0] == 4
+        found = api.get(f"logged-models/{made['model_id']}")["model"]["info"]["tags"]
+        (tag,) = (one["value"] for one in found if one["key"] == "mlflow.modelVersions")
+        assert [entry["version"] for entry in json.loads(tag)] == list(range(1, version + 1))

@@ -315,3 +315,13 @@ def test_a_write_that_is_sent_twice_is_done_once(store: Store) -> None:
         again = ask(method, path, body)
         assert again.status == 200 or again.code in SAID_SO, (path, again)
         assert content(store) == before, path
+
+
+def test_an_issue_is_read_together_with_its_experiment(store: Store) -> None:
+    experiment_id = store.api.new_experiment("reviewed")
+    fields = {"name": "i", "description": "d", "experiment_id": experiment_id}
+    issue = sent("POST", "issues", fields)["issue"]
+    assert sent("GET", f"issues/{issue['issue_id']}")["issue"] == issue
+    cost = capacity.last()
+    assert cost is not None
+    assert cost.round_trips == 2  # where it is; it, and whose it is

@@ -18,7 +18,7 @@ from mlcore import queues
 from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.paths import covers
 from mlcore.entities.workspaces import Workspace
-from mlcore.repos.files import former_locations, locations
+from mlcore.repos.files import former_locations
 from mlcore.repos.removal import garbage
 from mlcore.repos.workspaces import workspaces as repo
 from tests.contract.api import Api
@@ -97,7 +97,6 @@ def test_files_go_with_the_last_that_names_them(
     their owner was there; deleted, collected or expired in any order. Whose item is there has its
     files. A file that nobody has around it is gone; at the end all are."""
     forget()
-    locations._complete.clear()
     with following(shared_store) as stream:
         stream.fresh()
         world = World(shared_store, files, stream)
@@ -155,11 +154,11 @@ def test_what_earlier_versions_left_is_listed_first(store: Store, files: Folder)
     for item in listed:
         key = {"PK": item["PK"], "SK": item["SK"]}
         store.direct.delete_item(TableName=store.table, Key=key)
-    locations._complete.clear()
+    forget()
     assert not former_locations.enter(-1.0)
     with following(store) as stream:
         stream.fresh()
-        locations._complete.clear()
+        forget()
         api.post("runs/delete", run_id=run_id)
         (found,) = garbage.find(1 << 53)
         assert garbage.remove(found) is False

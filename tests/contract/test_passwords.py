@@ -12,7 +12,7 @@ from authorizer import basic
 from mlcore.auth import passwords
 from mlcore.auth.passwords import check_password, hash_password
 from mlcore.repos.users import logins, users
-from tests.contract.conftest import Store
+from tests.contract.conftest import Store, forget
 from tests.contract.logins import proves
 
 PASSWORD = "password-of-some-length"
@@ -33,7 +33,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(basic, "check_password", counted)
     monkeypatch.setattr(basic, "NOBODY", hash_password("x" * 40))
     monkeypatch.setattr(logins, "_window", lambda: 42)
-    basic._fitting.clear()
+    forget()
     return found
 
 

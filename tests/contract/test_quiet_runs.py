@@ -8,6 +8,7 @@ import pytest
 
 import indexer.app
 from indexer import quiet_runs, rebuild
+from mlcore import memory
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.repos import document
@@ -115,7 +116,7 @@ def test_an_entry_that_was_renewed_stays(store: Store, monkeypatch: pytest.Monke
     (entry,) = marked_experiments.every()
     monkeypatch.setattr(marked_experiments, "KEPT_MS", -60_000)
     monkeypatch.setattr(marked_experiments, "now_ms", lambda: (entry.updated_at or 0) + 5)
-    marked_experiments.forget()
+    memory.forget()
     marked_experiments.note("7")
     marked_experiments.drop(entry)
     assert listed(store) == {"7"}

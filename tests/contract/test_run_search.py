@@ -135,7 +135,7 @@ def looked_at(
     stages = {"ACTIVE_ONLY": ("active",), "DELETED_ONLY": ("deleted",)}.get(
         view, ("active", "deleted")
     )
-    experiments.get(experiment_id)
+    experiments.get(experiment_id, "default")
     every = [runs.outline(runs.load(run_id, "default")) for run_id in run_ids]
     return sorted((run for run in every if run.lifecycle_stage in stages and matches(run)), key=key)
 

@@ -4,13 +4,15 @@ effort."""
 from __future__ import annotations
 
 import json
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mlcore import errors
+from mlcore import errors, memory
 from mlcore.db import capacity
-from mlcore.repos.settings import config, llm_prices
+from mlcore.repos.settings import config, setting
 from tests.contract.conftest import Store
 from tests.contract.trace_calls import Fields, export, info, span, start, tell, whole
 from tests.contract.trace_story import new_trace
@@ -83,12 +85,13 @@ ZERO = {"input_per_million_tokens": 0}
 def test_a_process_notices_within_a_minute(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     export("0", [call(new_trace(), 1, "ours")])
     with monkeypatch.context() as patch:
-        patch.setattr(llm_prices, "forget", lambda: None)  # another process sets it
+        patch.setattr(setting, "forget", lambda _: None)  # another process sets it
         config.put("llm_prices", {"*": {"ours": TEN}})
     remembered, noticed = new_trace(), new_trace()
     export("0", [call(remembered, 1, "ours")])
     assert spent(remembered) == ({}, None)
-    monkeypatch.setattr(llm_prices, "SETTING_SECONDS", 0.0)
+    later = time.monotonic() + setting.SECONDS
+    monkeypatch.setattr(memory, "time", SimpleNamespace(monotonic=lambda: later))
     export("0", [call(noticed, 1, "ours")])
     assert spent(noticed)[1] == pytest.approx(0.02)
 
@@ -137,10 +140,9 @@ def test_prices_take_no_round_trip(store: Store, number: int) -> None:
     def trips() -> list[int]:
         traces, found = [new_trace() for _ in range(number)], []
         for span_number in (1, 2):
-            with pytest.MonkeyPatch.context() as patch:
-                if not remembered:
-                    patch.setattr(llm_prices, "_setting", [])
-                export("0", [call(trace, span_number, "gpt-4o") for trace in traces])
+            if not remembered:
+                setting.forget("llm_prices")
+            export("0", [call(trace, span_number, "gpt-4o") for trace in traces])
             cost = capacity.last()
             assert cost is not None
             found.append(cost.round_trips)

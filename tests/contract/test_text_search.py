@@ -10,12 +10,12 @@ import pytest
 
 from indexer import rebuild
 from mlcore.db import keys
-from mlcore.repos import document, text_index
+from mlcore.repos import document
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import search as run_search
 from mlcore.search import text_fields
 from tests.contract.api import pairs
-from tests.contract.conftest import EXAMPLES, Store
+from tests.contract.conftest import EXAMPLES, Store, forget
 from tests.contract.delivery import Delivery
 from tests.contract.explain import explained
 from tests.contract.index_state import deliver
@@ -86,7 +86,7 @@ def setting(store: Store, fields: list[str] | None) -> None:
     else:
         value = {"type": {"S": "config"}, "value": {"S": json.dumps(fields)}}
         store.direct.put_item(TableName=store.table, Item={**key, **value})
-    text_index._setting.clear()
+    forget()
 
 
 def write(rng: random.Random, store: Store, experiment_id: str, run_ids: list[str]) -> None:

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore import artifacts
-from mlcore.repos.traces import traces
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.trace_calls import Fields, ask, export, span_ids, start
 from tests.contract.trace_story import TOLD, new_trace, seen, story
@@ -85,7 +84,7 @@ def test_writers_of_a_trace(shared_store: Store, data: st.DataObject) -> None:
         partial(write, order[:share]),
         partial(write, order[share:]),
     ]
-    interleaved(order_of_calls, [*writers, read], after=traces._locations.clear, deaths=deaths)
+    interleaved(order_of_calls, [*writers, read], after=forget, deaths=deaths)
     for number in deaths:
         writers[number]()
     assert tagged(at_once)() == 200

@@ -224,7 +224,7 @@ class World:
 
     def _looked_at(self, text: str, ordering: list[str]) -> list[str]:
         key_of = trace_match.sort_key(parse_order_by(ordering))
-        every = trace_search.matching([self.experiment_id], lambda _: True, parse_filter(text))
+        every = trace_search.matching([self.experiment_id], "default", parse_filter(text))
         return [trace.trace_id for trace in sorted(every, key=key_of)]
 
     def _clause(self) -> str:

@@ -168,7 +168,7 @@ def brute_force(
         return REFUSED
     every = []
     for experiment_id in experiment_ids:
-        experiment = experiments.get(experiment_id).experiment
+        experiment = experiments.get(experiment_id, "default").experiment
         pk = keys.experiment(experiment_id).pk
         items = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix())
         every += [runs.outline(runs.of_item(item, experiment)) for item in items]

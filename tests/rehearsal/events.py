@@ -94,7 +94,7 @@ def prepare(folder: str, receiver: Receiver) -> None:
         image = record["dynamodb"]["NewImage"]
         if image["type"]["S"] == keys.EXPERIMENT.name and image["experiment_id"]["S"] == EXPERIMENT:
             table.put(image)
-    default = experiments.get("0").experiment
+    default = experiments.get("0", "default").experiment
     runs.create(
         Run(
             run_id=RUN,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.prices.price_list import Own
@@ -60,7 +59,7 @@ def log_spans(
     own: Own = {}
     if any(export.needs_prices for export in exports):
         if llm_prices.remembered() is None:
-            places = _places_beside_prices(exports, experiment_id)
+            places = _places_beside_prices(exports, experiment_id, workspace)
         own = llm_prices.own()
 
     def log(export: _Export, place: Place | None) -> None:
@@ -101,10 +100,13 @@ class _Export:
         return any(node[4] is not None or node[5] is not None for node in self.nodes.values())
 
 
-def _places_beside_prices(exports: Sequence[_Export], experiment_id: str) -> list[Place | None]:
+def _places_beside_prices(
+    exports: Sequence[_Export], experiment_id: str, workspace: str
+) -> list[Place | None]:
     """Once in a while prices have to be read, too: at the same time."""
     reads: list[Callable[[], Any]] = [
-        partial(traces.find_or_place, export.trace_id, experiment_id) for export in exports
+        partial(traces.find_or_place, export.trace_id, experiment_id, workspace)
+        for export in exports
     ]
     return table.parallel([*reads, llm_prices.own])[: len(exports)]
 
@@ -114,16 +116,12 @@ def _log(export: _Export, experiment_id: str, workspace: str, place: Place | Non
 
     def attempt() -> None:
         nonlocal known
-        experiment, trace = known or traces.find_or_place(export.trace_id, experiment_id)
+        experiment, trace = known or traces.find_or_place(export.trace_id, experiment_id, workspace)
         known = None
         if trace is None:
-            if experiment is None or experiment.workspace != workspace:
+            if experiment is None:
                 raise experiments.missing(experiment_id)
             _create(export, experiment)
-        elif trace.experiment.workspace != workspace:
-            raise errors.InvalidParameterValue(
-                f"Trace with ID '{export.trace_id}' cannot be logged here."
-            )
         else:
             _extend(export, trace)
 

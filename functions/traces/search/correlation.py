@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import search as trace_search
@@ -26,11 +25,10 @@ def calculate_trace_filter_correlation(
     population = parse_filter(base)
     owners = canonical_ids(message.experiment_ids)
 
-    def accepts(experiment: Experiment) -> bool:
-        return experiment.workspace == request.workspace
-
     def ids(condition: Filter) -> set[str]:
-        return {trace.trace_id for trace in trace_search.matching(owners, accepts, condition)}
+        return {
+            trace.trace_id for trace in trace_search.matching(owners, request.workspace, condition)
+        }
 
     first, second = map(ids, filters)
     total, joint = len(ids(population)), len(first & second)

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.db.table import table
-from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Trace
 from mlcore.http import Request
 from mlcore.repos.experiments import experiments
@@ -34,8 +33,6 @@ SPANS_TOGETHER: Final = 50
 STATES: Final = ("ERROR", "IN_PROGRESS", "OK", "STATE_UNSPECIFIED")
 _LATEST: Final = 2**63 - 1
 _END, _START, _COST, _NAME, _TYPE, _STATUS, _MODEL, _PROVIDER = 1, 3, 5, 6, 7, 8, 9, 10
-
-Accepts = Callable[[Experiment], bool]
 
 
 def query_trace_metrics(message: m.QueryTraceMetrics, request: Request) -> dict[str, Any]:
@@ -67,16 +64,13 @@ def query_trace_metrics(message: m.QueryTraceMetrics, request: Request) -> dict[
         _LATEST if end is None else end,
     )
 
-    def accepts(experiment: Experiment) -> bool:
-        return experiment.workspace == request.workspace
-
-    points = language.points(_rows(owners, accepts, query, filters, window), query)
+    points = language.points(_rows(owners, request.workspace, query, filters, window), query)
     return {"data_points": points} if points else {}
 
 
 def _rows(
     owners: Sequence[str],
-    accepts: Accepts,
+    workspace: str,
     query: Query,
     filters: Sequence[Filter],
     window: Window,
@@ -86,10 +80,10 @@ def _rows(
         and not filters
         and "trace_name" not in query.dimensions
     ):
-        return _counted(owners, accepts, query, window)
+        return _counted(owners, workspace, query, window)
     by_span = query.view == language.SPANS and query.metric in language.COSTS
     records = trace_pages.newest_first(
-        owners, accepts, Window() if by_span else window, None, READ_TOGETHER
+        owners, workspace, Window() if by_span else window, None, READ_TOGETHER
     )
     holds = _trace_test([one for one in filters if one.view == "trace"])
     chosen = ((stored, trace) for stored in records if holds(trace := traces.entity(stored)))
@@ -101,14 +95,10 @@ def _rows(
     return (row for row in rows if _inside(row, window)) if by_span else rows
 
 
-def _counted(
-    owners: Sequence[str], accepts: Accepts, query: Query, window: Window
-) -> Iterator[Row]:
+def _counted(owners: Sequence[str], workspace: str, query: Query, window: Window) -> Iterator[Row]:
     """Counts need no traces: the keys of an index tell times and states."""
     by_state = "trace_status" in query.dimensions
-    for owner in experiments.find_many(owners):
-        if owner is None or not accepts(owner):
-            continue
+    for owner in experiments.known(owners, workspace):
         for state in STATES if by_state else (None,):
             through = trace_pages.of_state(state) if state else trace_pages.BY_TIME
             for time in trace_pages.times(owner.experiment_id, window, through):

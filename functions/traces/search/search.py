@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mlcore import errors, paging
-from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Trace
 from mlcore.http import Request
-from mlcore.limits import experiments as limits
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import search as trace_search
 from mlcore.responses import traces as responses
@@ -55,7 +53,6 @@ def _search(
             f"Invalid value {limit} for parameter 'max_results' supplied. "
             "It must be a positive integer"
         )
-    limits.check_searched(experiment_ids)
     ordering = parse_order_by(message.order_by)
     wanted = parse_filter(message.filter)
     owners = canonical_ids(experiment_ids)
@@ -63,10 +60,9 @@ def _search(
     position = paging.position_of(message.page_token, query)
     after = None if position is None else trace_match.restore_key(position, ordering)
 
-    def accepts(experiment: Experiment) -> bool:
-        return experiment.workspace == request.workspace
-
-    found = trace_search.find(owners, accepts, trace_search.Query(wanted, ordering, after, limit))
+    found = trace_search.find(
+        owners, request.workspace, trace_search.Query(wanted, ordering, after, limit)
+    )
     page = paging.fitting([trace for _, trace in found], _weight)
     # As on MLflow's server a full page has a token, whether or not more follows.
     token = None

@@ -87,13 +87,13 @@ def test_nested_values_are_refused(depth: int) -> None:
 
 
 def test_failures_keep_their_reason_and_defects_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_id: str) -> Any:
+    def missing(_id: str, _workspace: str) -> Any:
         raise errors.ResourceDoesNotExist("No Experiment with id=1 exists")
 
     query = '{ mlflowGetExperiment(input: {experimentId: "1"}) { experiment { name } } }'
     monkeypatch.setattr(experiments, "get", missing)
     assert graphql(query) == ({"mlflowGetExperiment": None}, ["No Experiment with id=1 exists"])
-    monkeypatch.setattr(experiments, "get", lambda _: json.loads("secret"))
+    monkeypatch.setattr(experiments, "get", lambda *_: json.loads("secret"))
     problem = "The request failed unexpectedly (request id r)."
     assert graphql(query) == ({"mlflowGetExperiment": None}, [problem])
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore.entities.logged_models import ModelMetric
+from mlcore.models.logged_models import LoggedModel
 from mlcore.repos.logged_models import points
 
 POINT = st.builds(
@@ -30,7 +31,7 @@ def identity(point: ModelMetric) -> object:
 
 @given(st.lists(st.lists(POINT, min_size=1, max_size=4), max_size=4))
 def test_each_point_is_shown_once(packs: list[list[ModelMetric]]) -> None:
-    found = points.read(item(packs))
+    found = points.read(LoggedModel.of(item(packs)))
     sent = [point for pack in packs for point in pack]
     assert len({identity(point) for point in found}) == len(found)
     assert {identity(point) for point in found} == {identity(point) for point in sent}
@@ -40,7 +41,7 @@ def test_each_point_is_shown_once(packs: list[list[ModelMetric]]) -> None:
 @given(st.lists(POINT, max_size=4), st.lists(POINT, max_size=6))
 def test_only_new_points_are_written(known: list[ModelMetric], sent: list[ModelMetric]) -> None:
     held = item([known] if known else [])
-    shown = {identity(point): point for point in points.read(held)}
+    shown = {identity(point): point for point in points.read(LoggedModel.of(held))}
     values: dict[object, set[ModelMetric]] = {key: {point} for key, point in shown.items()}
     for point in sent:
         values.setdefault(identity(point), set()).add(point)

@@ -108,6 +108,10 @@ class TextMapAttribute(ItemAttribute[V]):
     def __init__(self, *, null: bool = False) -> None:
         super().__init__(null=null)
 
+    def of(self, item: Mapping[str, Any]) -> dict[str, str]:
+        """The texts of a raw item that has the map."""
+        return {key: text[STRING] for key, text in item[self.attr_name][MAP].items()}
+
     def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:
         return {key: {STRING: text} for key, text in value.items()}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.attributes import IntAttribute, TextAttribute, TextMapAttribute
-from mlcore.models.base import ChildItem, IndexedItem, Item
+from mlcore.models.base import ChildItem, Item, MetaItem
 
 
-class Experiment(IndexedItem):
+class Experiment(MetaItem):
     """An experiment. ``epoch`` counts deletions and restorations; ``stage`` is active or deleted.
 
     ``fts`` tells which texts of its runs the full-text index holds completely, ``fts_next`` which
@@ -17,7 +17,6 @@ class Experiment(IndexedItem):
 
     pattern = keys.EXPERIMENT
 
-    version = IntAttribute()
     experiment_id = TextAttribute()
     name = TextAttribute()
     workspace = TextAttribute()
@@ -27,8 +26,6 @@ class Experiment(IndexedItem):
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
     tags = TextMapAttribute(null=True)
-    bytes = IntAttribute(null=True)
-    overflow = TextAttribute(null=True)
     fts = TextAttribute(null=True)
     fts_next = TextAttribute(null=True)
 

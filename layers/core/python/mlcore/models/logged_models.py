@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.attributes import FlagAttribute, IntAttribute, TextAttribute, TextMapAttribute
-from mlcore.models.base import ChildItem, IndexedItem, Item
+from mlcore.models.base import ChildItem, Item, MetaItem
 
 
-class LoggedModel(IndexedItem):
+class LoggedModel(MetaItem):
     """A logged model.
 
     ``points`` holds its first packs of metric points by their suffix, each JSON as in
@@ -16,7 +16,6 @@ class LoggedModel(IndexedItem):
 
     pattern = keys.LOGGED_MODEL
 
-    version = IntAttribute()
     model_id = TextAttribute()
     experiment_id = TextAttribute()
     workspace = TextAttribute()
@@ -32,8 +31,6 @@ class LoggedModel(IndexedItem):
     tags = TextMapAttribute(null=True)
     points = TextMapAttribute()
     more_points = FlagAttribute(null=True)
-    bytes = IntAttribute(null=True)
-    overflow = TextAttribute(null=True)
 
 
 class LoggedModelReference(Item):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.attributes import FlagAttribute, IntAttribute, TextAttribute, TextMapAttribute
-from mlcore.models.base import ChildItem, IndexedItem, Item
+from mlcore.models.base import ChildItem, Item, MetaItem
 
 
-class RegisteredModel(IndexedItem):
+class RegisteredModel(MetaItem):
     """A registered model, under the name that it has now.
 
     ``incarnation`` is its identity for life. ``home`` is the partition of its versions, unless
@@ -18,7 +18,6 @@ class RegisteredModel(IndexedItem):
 
     pattern = keys.REGISTERED_MODEL
 
-    version = IntAttribute()
     incarnation = TextAttribute()
     home = TextAttribute(null=True)
     workspace = TextAttribute()
@@ -33,8 +32,6 @@ class RegisteredModel(IndexedItem):
     tags = TextMapAttribute(null=True)
     aliases = TextMapAttribute(null=True)
     event = TextAttribute(null=True)
-    bytes = IntAttribute(null=True)
-    overflow = TextAttribute(null=True)
 
 
 class ModelHome(Item):
@@ -47,7 +44,7 @@ class ModelHome(Item):
     model_pk = TextAttribute()
 
 
-class ModelVersion(IndexedItem):
+class ModelVersion(MetaItem):
     """A version of a registered model: number ``model_version`` (``version`` counts writes).
 
     ``current_stage`` is ``Deleted_Internal`` once it was deleted; ``creation_id`` tells whose
@@ -56,7 +53,6 @@ class ModelVersion(IndexedItem):
 
     pattern = keys.MODEL_VERSION
 
-    version = IntAttribute()
     incarnation = TextAttribute()
     model_version = IntAttribute()
     creation_id = TextAttribute()
@@ -74,8 +70,6 @@ class ModelVersion(IndexedItem):
     last_update_time = IntAttribute()
     tags = TextMapAttribute(null=True)
     event = TextAttribute(null=True)
-    bytes = IntAttribute(null=True)
-    overflow = TextAttribute(null=True)
 
 
 class ModelVersionTag(ChildItem):

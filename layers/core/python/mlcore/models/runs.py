@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.attributes import DoubleAttribute, IntAttribute, TextAttribute, TextMapAttribute
-from mlcore.models.base import ChildItem, IndexedItem, Item
+from mlcore.models.base import ChildItem, Item, MetaItem
 
 
-class Run(IndexedItem):
+class Run(MetaItem):
     """A run, with everything of it but its metric history.
 
     ``epoch`` is its experiment's at the run's creation, or its own last deletion or restoration.
@@ -18,7 +18,6 @@ class Run(IndexedItem):
 
     pattern = keys.RUN
 
-    version = IntAttribute()
     run_id = TextAttribute()
     experiment_id = TextAttribute()
     run_name = TextAttribute()
@@ -39,8 +38,6 @@ class Run(IndexedItem):
     inputs = TextMapAttribute(null=True)
     model_inputs = TextMapAttribute(null=True)
     model_outputs = TextMapAttribute(null=True)
-    bytes = IntAttribute(null=True)
-    overflow = TextAttribute(null=True)
 
 
 class RunReference(Item):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.attributes import BytesAttribute, IntAttribute, TextAttribute, TextMapAttribute
-from mlcore.models.base import ChildItem, IndexedItem, Item
+from mlcore.models.base import ChildItem, Item, MetaItem
 
 
-class Trace(IndexedItem):
+class Trace(MetaItem):
     """A trace's info, with tags, metadata, assessments (JSON by id) and linked prompts
     (``name/version``)."""
 
     pattern = keys.TRACE
 
-    version = IntAttribute()
     trace_id = TextAttribute()
     experiment_id = TextAttribute()
     client_request_id = TextAttribute(null=True)
@@ -27,8 +26,6 @@ class Trace(IndexedItem):
     trace_metadata = TextMapAttribute(null=True)
     assessments = TextMapAttribute(null=True)
     prompts = TextMapAttribute(null=True)
-    bytes = IntAttribute(null=True)
-    overflow = TextAttribute(null=True)
     given = TextAttribute(null=True)
     """JSON: what was told about the trace itself."""
     facts = TextAttribute(null=True)

@@ -19,6 +19,7 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import Requirement
 from mlcore.limits.registry import version_number
+from mlcore.models.logged_models import LoggedModel
 from mlcore.policies import file_rights
 from mlcore.policies.access import Access, absent
 from mlcore.policies.logged_models import on_models
@@ -122,10 +123,9 @@ def files_of_runs(access: Access, run_ids: Sequence[str], action: str) -> bool:
 
 def files_of_models(access: Access, model_ids: Sequence[str], action: str) -> bool:
     """As :func:`files_of_runs`."""
-    found = logged_models.find(model_ids, access.workspace)
-    return on_models(access, model_ids, action) and file_rights.may_through(
-        access, [item["experiment_id"]["S"] for item in found if item is not None], action
-    )
+    items = logged_models.find(model_ids, access.workspace)
+    found = [LoggedModel.of(item).experiment_id for item in items if item is not None]
+    return on_models(access, model_ids, action) and file_rights.may_through(access, found, action)
 
 
 def files_of_run(action: str) -> Policy:

@@ -15,6 +15,7 @@ from mlcore.artifacts.locations import locate, root_of, scheme
 from mlcore.artifacts.paths import WORKSPACES, covers
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.auth.requirements import Requirement
+from mlcore.models.logged_models import LoggedModel
 from mlcore.policies.access import Access
 from mlcore.repos.files import locations
 from mlcore.repos.logged_models import logged_models
@@ -81,7 +82,7 @@ def _named(places: list[Place], key: str) -> list[Place]:
             owner = runs.locate(rest[0])
         elif rest[:1] == ["models"] and len(rest) > 1:
             (item,) = logged_models.find([rest[1]], locations.workspace_of(key))
-            owner = None if item is None else item["experiment_id"]["S"]
+            owner = None if item is None else LoggedModel.of(item).experiment_id
         if any(place == Place(owner or "", path) for place in places):
             places = [one for one in places if one.path != path or one.experiment_id == owner]
     return places

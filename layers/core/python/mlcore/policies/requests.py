@@ -115,7 +115,7 @@ def are_here(access: Access, experiment_ids: Iterable[str]) -> bool:
     """Whether experiments are in the request's workspace, for what was found by its id alone."""
     if not workspaces_enabled():
         return True
-    return experiments.are_in(access.workspace, sorted(experiment_ids))
+    return experiments.are_in(sorted(experiment_ids), access.workspace)
 
 
 def version_type(resource_type: str) -> str:

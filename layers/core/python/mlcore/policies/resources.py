@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mlcore import errors
 from mlcore.auth.permissions import ANY, EXPERIMENT
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.repos.experiments import experiments
@@ -18,7 +17,4 @@ def workspace_of(resource_type: str, resource_id: str, active: str) -> str | Non
         return DEFAULT_WORKSPACE
     if resource_id == ANY or resource_type != EXPERIMENT:
         return active
-    try:
-        return experiments.get(resource_id).experiment.workspace
-    except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
-        return None
+    return experiments.workspace_of(resource_id)

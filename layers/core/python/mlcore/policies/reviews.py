@@ -55,7 +55,10 @@ def view_by_name(access: Access, message: Any) -> bool:
         return False
     if _may(access, message.experiment_id, "manage"):
         return True
-    queue = review_queues.find_by_name(message.experiment_id, message.name)
+    experiment = experiments.find(message.experiment_id, access.workspace)
+    if experiment is None:
+        return False
+    queue = review_queues.find_by_name(experiment, message.name)
     return queue is not None and _sees(access, queue)
 
 
@@ -110,11 +113,9 @@ def hide_source_runs(access: Access, message: Any, body: Mapping[str, Any]) -> N
 
 def _queue(access: Access, message: Any) -> ReviewQueue:
     """Raises ResourceDoesNotExist."""
-    queue = review_queues.find(message.queue_id)
+    queue = review_queues.find(message.queue_id, access.workspace)
     if queue is not None:
-        (experiment,) = experiments.find_many([queue.experiment_id])
-        if experiment is not None and experiment.workspace == access.workspace:
-            return queue
+        return queue
     raise errors.ResourceDoesNotExist(f"Review queue with id '{message.queue_id}' not found.")
 
 

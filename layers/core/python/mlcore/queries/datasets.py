@@ -18,14 +18,12 @@ MAX_SUMMARIES = 1_000
 def search(workspace: str, experiment_ids: Sequence[str], readable: Reader) -> dict[str, Any]:
     """Each dataset of the experiments, once for each context in which a run used it."""
     check_search_datasets(experiment_ids)
-    known = experiments.find_many(canonical_ids(experiment_ids))
+    known = experiments.known(canonical_ids(experiment_ids), workspace)
     summaries = (
         summary
         for experiment in known
-        if experiment is not None
-        and experiment.workspace == workspace
-        and readable(experiment.experiment_id)
-        for summary in datasets.summaries(experiment.experiment_id)
+        if readable(experiment.experiment_id)
+        for summary in datasets.summaries(experiment)
     )
     found = [
         {name: value for name, value in summary._asdict().items() if value is not None}

@@ -79,8 +79,7 @@ def read_page(
         latest: dict[str, Metric] = {}
 
         def own() -> None:
-            (found,) = experiments.find_many([home])
-            owned.append(found is not None and found.workspace == workspace)
+            owned.append(experiments.find(home, workspace) is not None)
 
         def look() -> None:
             latest.update(latest_points.of([(home, run_id)], key))
@@ -152,9 +151,7 @@ def _of_runs(
     latest: dict[str, Metric] = {}
 
     def own() -> None:
-        for found in experiments.find_many(distinct):
-            if found is not None and found.workspace == workspace:
-                owned.add(found.experiment_id)
+        owned.update(one.experiment_id for one in experiments.known(distinct, workspace))
 
     def look() -> None:
         owners = [(home, run_id) for home, run_id in zip(homes, run_ids, strict=True) if home]

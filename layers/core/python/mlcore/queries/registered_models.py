@@ -102,13 +102,13 @@ def of_names(
     names = _named(comparisons)
     if names is not None:
         places = [keys.registered_model(workspace, name) for name in names]
-        yield from registered_models.find_many(places)
+        yield from registered_models.find_many(places, workspace)
         return
     test = _name_test(comparisons)
     listed = registered_models.listed(workspace, _prefix(comparisons), start, descending=descending)
     places_found = (place for name, place in listed if len(name) > _WHOLE_NAME or test(name))
     while chunk := list(islice(places_found, together)):
-        yield from registered_models.find_many(chunk)
+        yield from registered_models.find_many(chunk, workspace)
 
 
 def without_prompt_filter(

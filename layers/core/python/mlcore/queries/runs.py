@@ -7,10 +7,8 @@ from typing import Any
 
 from mlcore import paging
 from mlcore.auth.requirements import Reader
-from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import Run
 from mlcore.entities.stages import VIEW_STAGES
-from mlcore.limits.experiments import check_searched
 from mlcore.limits.text import check_max_results
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.runs import runs
@@ -31,19 +29,15 @@ def search(
 ) -> dict[str, Any]:
     """Two round trips for the newest runs; for others see :mod:`mlcore.repos.runs.search`."""
     check_max_results(limit)
-    check_searched(experiment_texts)
     comparisons = grammar.parse_filter(filter_string, fields.RUN)
     ordering = grammar.parse_order_by(order_by, fields.RUN)
     query = [sorted(set(experiment_texts)), filter_string, view, list(order_by)]
     position = paging.position_of(page_token, query)
     after = None if position is None else order.restore_key(position, ordering, fields.RUN)
 
-    def accepts(experiment: Experiment) -> bool:
-        return experiment.workspace == workspace and readable(experiment.experiment_id)
-
     rows = run_search.find(
-        canonical_ids(experiment_texts),
-        accepts,
+        [one for one in canonical_ids(experiment_texts) if readable(one)],
+        workspace,
         run_search.Query(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
     )
     found = runs.with_datasets([run for _, run in rows[:limit]])

@@ -20,13 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from mlcore.db.expression import Raw, Update, number, string
+from mlcore.db.attributes import TextMapAttribute
+from mlcore.db.expression import Entry, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, key_of, table
+from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, key_in, key_of, table
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import ChildItem, MetaItem
 
 INLINE_BYTES = 300_000
 """Room is left for the other attributes, for values that grow in place and for racing writers'
@@ -54,18 +56,32 @@ Owner = tuple[str, ...]
 """The ids that the keys of a META item's children are made of, such as (experiment id, run id)."""
 
 
-class Map(NamedTuple):
+class Map:
     """One map attribute of a kind of META item."""
 
-    attribute: str
-    rule: str
-    prefix: Callable[[Owner], str]
-    """Sort-key prefix of the child items."""
-    place: Callable[[Owner, str], Key]
-    """Where the child item of a key is."""
-    child: Callable[[Key, str, str], Raw]
-    """(place, key, text) → the child item."""
+    def __init__(
+        self,
+        field: TextMapAttribute[Any],
+        rule: str,
+        prefix: Callable[[Owner], str],
+        place: Callable[[Owner, str], Key],
+        child: Callable[[Key, str, str], Raw],
+    ) -> None:
+        """
+        Args:
+            prefix: sort-key prefix of the child items.
+            place: where the child item of a key is.
+            child: (place, key, text) → the child item.
+        """
+        self.field = field
+        self.attribute = field.attr_name
+        self.rule = rule
+        self.prefix = prefix
+        self.place = place
+        self.child = child
 
+
+_OVERFLOW: Final = MetaItem.overflow.attr_name
 
 Maps = Mapping[str, Map]
 """By attribute, in the order in which they may fill an item."""
@@ -81,24 +97,32 @@ class Document(NamedTuple):
     @property
     def overflowed(self) -> list[str]:
         """The maps that have texts outside."""
-        names: str = self.item["overflow"]["S"] if "overflow" in self.item else ""
-        return names.split()
+        return (MetaItem.of(self.item).overflow or "").split()
 
     def texts(self, attribute: str) -> dict[str, str]:
         """Everything of one map, wherever it lives."""
-        inline = {key: value["S"] for key, value in self.item[attribute]["M"].items()}
+        inline = self.maps[attribute].field.of(self.item)
         return {**self.outside.get(attribute, {}), **inline} if self.outside else inline
+
+    def inline(self) -> dict[str, dict[str, str]]:
+        """What the item holds of each map."""
+        return {name: entry.field.of(self.item) for name, entry in self.maps.items()}
+
+    @property
+    def version(self) -> int:
+        """Counts the writes of the item."""
+        return MetaItem.of(self.item).version
 
     @property
     def key(self) -> Key:
-        return Key(self.item["PK"]["S"], self.item["SK"]["S"])
+        return key_in(self.item)
 
 
 def load(item: Raw, owner: Owner, maps: Maps) -> Document:
     """The document of a META item; a further Query for each map that overflowed."""
-    if "overflow" not in item:
+    if _OVERFLOW not in item:
         return Document(item, owner, maps, {})
-    names = item["overflow"]["S"].split()
+    names = (MetaItem.of(item).overflow or "").split()
     found = table.parallel([partial(_read_outside, maps[name], owner) for name in names])
     return Document(item, owner, maps, dict(zip(names, found, strict=True)))
 
@@ -110,27 +134,27 @@ def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Ra
     overflowed = []
     size = 0
     for entry in maps.values():
-        inline: Raw = {}
+        inline: dict[str, str] = {}
         for key, text in contents.get(entry.attribute, {}).items():
             weight = _weight(key, text)
             if size + weight <= INLINE_BYTES:
-                inline[key] = string(text)
+                inline[key] = text
                 size += weight
             else:
                 children.append(_outside(owner, entry, key, text))
                 if entry.attribute not in overflowed:
                     overflowed.append(entry.attribute)
-        attributes[entry.attribute] = {"M": inline}
-    attributes["bytes"] = number(size)
+        attributes[entry.attribute] = entry.field.raw(inline)
+    attributes[MetaItem.bytes.attr_name] = MetaItem.bytes.raw(size)
     if overflowed:
-        attributes["overflow"] = string(" ".join(overflowed))
+        attributes[MetaItem.overflow.attr_name] = MetaItem.overflow.raw(" ".join(overflowed))
     return attributes, children
 
 
 def touch(update: Update) -> None:
     """What every update of an item does: the next version, the time of the write."""
-    update.add("version", 1)
-    update.set("updated_at", number(now_ms()))
+    update.add(MetaItem.version, 1)
+    update.set(MetaItem.updated_at, now_ms())
 
 
 def write(
@@ -151,9 +175,9 @@ def write(
         ConditionFailed: the item is not as it was read; read again and decide again.
         TransactionFailed: the item is, but what is ``beside`` is not.
     """
-    inline, outside, size = _placed(document, sets)
+    present = document.inline()
+    inline, outside, size = _placed(document, present, sets)
     gone = list(removals)
-    present = {name: document.item[name]["M"] for name in document.maps}
     moves = [
         _Move((name, key), _outside(document.owner, document.maps[name], key, text))
         for name, texts in outside.items()
@@ -165,9 +189,9 @@ def write(
         path for path in (*gone, *(move.path for move in first)) if path[1] in present[path[0]]
     ]
 
-    def update_by(setting: Callable[..., None]) -> Update:
+    def update_by(setting: _Setting) -> Update:
         update = Update()
-        setting(document, inline, leaving, update)
+        setting(document, inline, leaving, update, present)
         _account(document, list(outside), size, update, exclusive=bool(moves))
         complete(update)
         return update
@@ -184,18 +208,18 @@ def write(
         touch(update)
         for move in group:
             if move.path[1] in present[move.path[0]]:
-                update.remove(move.path)
-        version = int(document.item["version"]["N"]) + number_done
-        update.require_equal("version", number(version))
+                update.remove(_place(document, move.path))
+        update.require_equal(MetaItem.version, document.version + number_done)
         _move(document, update, group)
 
 
 def spills(document: Document, sets: Mapping[str, Texts]) -> bool:
     """Whether writing the texts would put one of them outside."""
     growth = sum(_weight(key, text) for texts in sets.values() for key, text in texts.items())
-    if _size(document) + growth <= INLINE_BYTES:
+    present = document.inline()
+    if _size(present) + growth <= INLINE_BYTES:
         return False
-    return bool(_placed(document, sets)[1])
+    return bool(_placed(document, present, sets)[1])
 
 
 class _Move(NamedTuple):
@@ -204,21 +228,39 @@ class _Move(NamedTuple):
     """The child item to put; None to delete it."""
 
 
+_Setting = Callable[
+    [
+        Document,
+        Mapping[str, Texts],
+        Sequence[tuple[str, str]],
+        Update,
+        Mapping[str, Texts],
+    ],
+    None,
+]
+"""How the texts of maps are set, and paths taken away, in what a document holds."""
+
+
+def _place(document: Document, path: tuple[str, str]) -> Entry:
+    name, key = path
+    return document.maps[name].field, key
+
+
 def _placed(
-    document: Document, sets: Mapping[str, Texts]
+    document: Document, present: Mapping[str, Texts], sets: Mapping[str, Texts]
 ) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]], int]:
     """What is written into the maps, what outside, and the size of the maps then."""
     inline: dict[str, dict[str, str]] = {}
     outside: dict[str, dict[str, str]] = {}
-    size = _size(document)
+    size = _size(present)
     for attribute, texts in sets.items():
-        present = document.item[attribute]["M"]
+        known = present[attribute]
         elsewhere = document.outside.get(attribute, {})
         full = attribute in document.overflowed
         for key, text in texts.items():
-            old = _weight(key, present[key]["S"]) if key in present else 0
+            old = _weight(key, known[key]) if key in known else 0
             growth = _weight(key, text) - old
-            if key in present:
+            if key in known:
                 stays = key not in elsewhere and growth <= max(INLINE_BYTES - size, ALWAYS_FITS)
             else:
                 stays = not full and size + growth <= INLINE_BYTES
@@ -232,7 +274,7 @@ def _groups(moves: Sequence[_Move]) -> list[list[_Move]]:
     groups: list[list[_Move]] = [[]]
     weight = 0
     for move in moves:
-        moved = 0 if move.item is None else len(move.item["text"]["S"].encode())
+        moved = 0 if move.item is None else len((ChildItem.of(move.item).text or "").encode())
         if groups[-1] and (len(groups[-1]) == MOVES_TOGETHER or weight + moved > BYTES_TOGETHER):
             groups.append([])
             weight = 0
@@ -263,44 +305,45 @@ def _move(
 def _set_each(
     document: Document,
     inline: Mapping[str, Texts],
-    leaving: Iterable[tuple[str, str]],
+    leaving: Sequence[tuple[str, str]],
     update: Update,
+    _: Mapping[str, Texts],
 ) -> None:
     """Each key on its own, so that writers of different keys never meet."""
     for attribute, texts in inline.items():
         rule = document.maps[attribute].rule
         full = attribute in document.overflowed
         for key, text in texts.items():
-            path = (attribute, key)
+            path = _place(document, (attribute, key))
             if rule == LATER:
                 require = update.require_less if full else update.require_absent_or_less
-                require(path, string(text))
+                require(path, text)
             elif rule == KEEP:
                 update.require_absent(path)
             elif full:
                 update.require_exists(path)
-            update.set(path, string(text))
-    for path in leaving:
-        update.remove(path)
+            update.set(path, text)
+    for left in leaving:
+        update.remove(_place(document, left))
 
 
 def _set_whole(
     document: Document,
     inline: Mapping[str, Texts],
-    leaving: Iterable[tuple[str, str]],
+    leaving: Sequence[tuple[str, str]],
     update: Update,
+    present: Mapping[str, Texts],
 ) -> None:
     """Whole maps, for more keys than an expression holds; only if nobody else has written since the
     read."""
-    changed: dict[str, Raw] = {}
+    changed: dict[str, dict[str, str]] = {}
     for attribute, key in leaving:
-        changed.setdefault(attribute, dict(document.item[attribute]["M"])).pop(key, None)
+        changed.setdefault(attribute, dict(present[attribute])).pop(key, None)
     for attribute, texts in inline.items():
-        content = changed.setdefault(attribute, dict(document.item[attribute]["M"]))
-        content.update((key, string(text)) for key, text in texts.items())
+        changed.setdefault(attribute, dict(present[attribute])).update(texts)
     for attribute, content in changed.items():
-        update.set(attribute, {"M": content})
-    update.require_equal("version", document.item["version"])
+        update.set(document.maps[attribute].field, content)
+    update.require_equal(MetaItem.version, document.version)
 
 
 def _account(
@@ -308,39 +351,36 @@ def _account(
 ) -> None:
     """The item's version, its size, and which of its maps have texts outside."""
     touch(update)
-    update.set("bytes", number(size))
+    update.set(MetaItem.bytes, size)
     known = document.overflowed
     added = [name for name in outside if name not in known]
     if exclusive:
-        update.require_equal("version", document.item["version"])
+        update.require_equal(MetaItem.version, document.version)
     elif known:
-        update.require_equal("overflow", document.item["overflow"])
+        update.require_equal(MetaItem.overflow, " ".join(known))
     else:
-        update.require_absent("overflow")
+        update.require_absent(MetaItem.overflow)
     if added:
-        update.set("overflow", string(" ".join([*known, *added])))
+        update.set(MetaItem.overflow, " ".join([*known, *added]))
 
 
 def _outside(owner: Owner, entry: Map, key: str, text: str) -> Raw:
     child = entry.child(entry.place(owner, key), key, text)
-    return {**child, "outside": {"BOOL": True}, "text": string(text)}
+    return {
+        **child,
+        ChildItem.outside.attr_name: ChildItem.outside.raw(True),
+        ChildItem.text.attr_name: ChildItem.text.raw(text),
+    }
 
 
 def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
     pk = entry.place(owner, "").pk
-    return {
-        item["key"]["S"]: item["text"]["S"]
-        for item in table.query_all(pk, prefix=entry.prefix(owner))
-        if "outside" in item
-    }
+    children = map(ChildItem.of, table.query_all(pk, prefix=entry.prefix(owner)))
+    return {child.key: child.text or "" for child in children if child.outside is not None}
 
 
-def _size(document: Document) -> int:
-    return sum(
-        _weight(key, value["S"])
-        for attribute in document.maps
-        for key, value in document.item[attribute]["M"].items()
-    )
+def _size(present: Mapping[str, Texts]) -> int:
+    return sum(_weight(key, text) for texts in present.values() for key, text in texts.items())
 
 
 def _weight(key: str, text: str) -> int:

@@ -7,23 +7,17 @@ is asked only when it is whole, and a change of the setting reaches an experimen
 
 from __future__ import annotations
 
-import json
-import time
-from typing import Any
-
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.models.experiments import Experiment
-from mlcore.models.platform import Config
+from mlcore.repos.settings.setting import Setting
 from mlcore.search import text_fields
 from mlcore.search.text_fields import Indexed
 
-SETTING_SECONDS = 60
-"""For so long a process remembers the setting, which only new experiments and rebuilds follow."""
-
-_setting: list[tuple[float, Any]] = []
+_setting: Setting[Indexed] = Setting(text_fields.SETTING, text_fields.wanted)
+"""Only new experiments and rebuilds follow it."""
 
 
 def complete(experiment: Raw) -> Indexed | None:
@@ -41,17 +35,7 @@ def maintained(experiment: Raw) -> Indexed | None:
 
 def wanted(*, remembered: bool = True) -> Indexed:
     """What the setting asks for; one GetItem in a while."""
-    if remembered and _setting and time.monotonic() - _setting[0][0] < SETTING_SECONDS:
-        return text_fields.wanted(_setting[0][1])
-    item = table.get(keys.config(text_fields.SETTING))
-    value = json.loads(Config.of(item).value) if item is not None else None
-    _setting[:] = [(time.monotonic(), value)]
-    return text_fields.wanted(value)
-
-
-def forget_setting() -> None:
-    """Reads the setting anew at the next need."""
-    _setting.clear()
+    return _setting.current() if remembered else _setting.read()
 
 
 def begin(experiment_id: str) -> Indexed:

@@ -5,50 +5,37 @@ from __future__ import annotations
 import json
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
-from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, table
+from mlcore.db.expression import Raw
 from mlcore.entities.evaluation.issues import Issue
-from mlcore.ids import new_ulid, now_ms
+from mlcore.entities.experiments import Experiment
+from mlcore.ids import now_ms
 from mlcore.models.evaluation import Issue as IssueItem
-from mlcore.repos.evaluation import entity_refs
-from mlcore.settle import Conflict
+from mlcore.repos.evaluation import entities
 
 
 def create(issue: Issue) -> None:
     """One transaction: the issue, whose id is new, and its place."""
-    place = entity_refs.put(issue.issue_id, issue.experiment_id)
-    table.transact([Put(_item(issue)), place], new_ulid())
+    entities.create(_KIND, issue)
 
 
-def find(issue_id: str) -> Issue | None:
-    """Two consistent GetItem."""
-    experiment_id = entity_refs.experiment_of(issue_id)
-    if experiment_id is None:
-        return None
-    item = table.get(keys.issue(experiment_id, issue_id))
-    return None if item is None else _issue(item)
+def find(issue_id: str, workspace: str) -> Issue | None:
+    """None also for an issue of another workspace. Two round trips."""
+    return entities.find(_KIND, issue_id, workspace)
 
 
-def of_experiment(experiment_id: str) -> list[Issue]:
+def of_experiment(experiment: Experiment) -> list[Issue]:
     """One consistent Query for each MB."""
-    pk = keys.experiment(experiment_id).pk
-    return [_issue(item) for item in table.query_all(pk, prefix=keys.issue_prefix())]
+    return entities.of_experiment(_KIND, experiment.experiment_id)
 
 
 def replace(issue: Issue) -> None:
     """Writes an issue that was read and then changed. Raises Conflict."""
-    unchanged = Condition()
-    unchanged.require_equal(IssueItem.version, issue.version)
-    try:
-        table.put(_item(issue), unchanged)
-    except ConditionFailed as failed:
-        raise Conflict from failed
+    entities.replace(_KIND, issue)
 
 
-def _item(issue: Issue) -> Raw:
+def _item(issue: Issue) -> IssueItem:
     place = keys.issue(issue.experiment_id, issue.issue_id)
-    item = IssueItem(
+    return IssueItem(
         PK=place.pk,
         SK=place.sk,
         entity_id=issue.issue_id,
@@ -66,7 +53,6 @@ def _item(issue: Issue) -> Raw:
         version=issue.version + 1,
         updated_at=now_ms(),
     )
-    return dict(item.serialize())
 
 
 def _issue(raw: Raw) -> Issue:
@@ -86,3 +72,13 @@ def _issue(raw: Raw) -> Issue:
         last_update_time=item.last_update_time,
         version=item.version,
     )
+
+
+_KIND: entities.Kind[Issue] = entities.Kind(
+    entity_id=lambda issue: issue.issue_id,
+    place=keys.issue,
+    prefix=keys.issue_prefix,
+    item=_item,
+    entity=_issue,
+    version=IssueItem.version,
+)

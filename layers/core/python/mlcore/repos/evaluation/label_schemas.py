@@ -6,97 +6,50 @@ from __future__ import annotations
 import json
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
-from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
+from mlcore.db.expression import Raw
 from mlcore.entities.evaluation.label_schemas import LabelSchema
-from mlcore.ids import new_ulid, now_ms
+from mlcore.entities.evaluation.review_queues import ReviewQueue
+from mlcore.entities.experiments import Experiment
+from mlcore.ids import now_ms
 from mlcore.models.evaluation import LabelSchema as SchemaItem
 from mlcore.models.evaluation import LabelSchemaName
-from mlcore.repos.evaluation import entity_refs
-from mlcore.settle import Conflict
-
-
-class NameTaken(Exception):
-    """Another label schema of the experiment has the name."""
+from mlcore.repos.evaluation import entities
 
 
 def create(schema: LabelSchema) -> None:
     """One transaction: the schema, whose id is new, its name and its place. Raises NameTaken."""
-    place = entity_refs.put(schema.schema_id, schema.experiment_id)
-    try:
-        table.transact([_named(schema), Put(_item(schema)), place], new_ulid())
-    except TransactionFailed as failed:
-        raise NameTaken from failed
+    entities.create(_KIND, schema, _NAMES)
 
 
-def find(schema_id: str) -> LabelSchema | None:
+def find(schema_id: str, workspace: str) -> LabelSchema | None:
+    """None also for a schema of another workspace. Two round trips."""
+    return entities.find(_KIND, schema_id, workspace)
+
+
+def find_by_name(experiment: Experiment, name: str) -> LabelSchema | None:
     """Two consistent GetItem."""
-    experiment_id = entity_refs.experiment_of(schema_id)
-    if experiment_id is None:
-        return None
-    item = table.get(keys.label_schema(experiment_id, schema_id))
-    return None if item is None else _schema(item)
+    return entities.find_by_name(_KIND, _NAMES, experiment, name)
 
 
-def find_by_name(experiment_id: str, name: str) -> LabelSchema | None:
-    """Two consistent GetItem."""
-    holder = table.get(keys.label_schema_name(experiment_id, name))
-    if holder is None:
-        return None
-    item = table.get(keys.label_schema(experiment_id, LabelSchemaName.of(holder).schema_id))
-    return None if item is None else _schema(item)
-
-
-def of_experiment(experiment_id: str) -> list[LabelSchema]:
-    """One consistent Query for each MB."""
-    pk = keys.experiment(experiment_id).pk
-    return [_schema(item) for item in table.query_all(pk, prefix=keys.label_schema_prefix())]
+def of_experiment(owner: Experiment | ReviewQueue) -> list[LabelSchema]:
+    """Those of an experiment, or of the experiment that a queue is in; one consistent Query for
+    each MB."""
+    return entities.of_experiment(_KIND, owner.experiment_id)
 
 
 def replace(before: LabelSchema, after: LabelSchema) -> None:
     """Writes a schema that was read and then changed. Raises Conflict, NameTaken."""
-    unchanged = Condition()
-    unchanged.require_equal(SchemaItem.version, before.version)
-    operations: list[Operation] = [Put(_item(after), unchanged)]
-    if after.name != before.name:
-        operations += [_named(after), Delete(keys.label_schema_name(*_place_of(before)))]
-    try:
-        table.transact(operations, new_ulid())
-    except TransactionFailed as failed:
-        raise (Conflict if 0 in failed.items else NameTaken) from failed
+    entities.rename(_KIND, _NAMES, before, after)
 
 
 def delete(schema: LabelSchema) -> None:
-    """May be repeated."""
-    mine = Condition()
-    mine.require_absent_or_equal(LabelSchemaName.schema_id, schema.schema_id)
+    """May be repeated. Raises Conflict."""
+    entities.delete(_KIND, _NAMES, schema)
+
+
+def _item(schema: LabelSchema) -> SchemaItem:
     place = keys.label_schema(schema.experiment_id, schema.schema_id)
-    name = keys.label_schema_name(*_place_of(schema))
-    try:
-        table.transact(
-            [Delete(place), Delete(name, mine), entity_refs.gone(schema.schema_id)], new_ulid()
-        )
-    except TransactionFailed as failed:
-        raise Conflict from failed
-
-
-def _place_of(schema: LabelSchema) -> tuple[str, str]:
-    return schema.experiment_id, schema.name
-
-
-def _named(schema: LabelSchema) -> Put:
-    place = keys.label_schema_name(*_place_of(schema))
-    item = LabelSchemaName(
-        PK=place.pk, SK=place.sk, schema_id=schema.schema_id, updated_at=now_ms()
-    )
-    free = Condition()
-    free.require_absent_or_equal(LabelSchemaName.schema_id, schema.schema_id)
-    return Put(dict(item.serialize()), free)
-
-
-def _item(schema: LabelSchema) -> Raw:
-    place = keys.label_schema(schema.experiment_id, schema.schema_id)
-    item = SchemaItem(
+    return SchemaItem(
         PK=place.pk,
         SK=place.sk,
         entity_id=schema.schema_id,
@@ -112,7 +65,6 @@ def _item(schema: LabelSchema) -> Raw:
         version=schema.version + 1,
         updated_at=now_ms(),
     )
-    return dict(item.serialize())
 
 
 def _schema(raw: Raw) -> LabelSchema:
@@ -130,3 +82,16 @@ def _schema(raw: Raw) -> LabelSchema:
         last_update_time=item.last_update_time,
         version=item.version,
     )
+
+
+_KIND: entities.Kind[LabelSchema] = entities.Kind(
+    entity_id=lambda schema: schema.schema_id,
+    place=keys.label_schema,
+    prefix=keys.label_schema_prefix,
+    item=_item,
+    entity=_schema,
+    version=SchemaItem.version,
+)
+_NAMES: entities.Names[LabelSchema] = entities.Names(
+    keys.label_schema_name, LabelSchemaName, LabelSchemaName.schema_id
+)

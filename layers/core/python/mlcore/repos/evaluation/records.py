@@ -11,7 +11,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.entities.evaluation.datasets import EvaluationRecord
+from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import EvaluationRecord as RecordItem
@@ -21,10 +21,12 @@ Place = tuple[int, int, str]
 """Of a record in its dataset: creation time, number, id."""
 
 
-def find_many(dataset_id: str, record_ids: Sequence[str]) -> dict[str, EvaluationRecord]:
+def find_many(dataset: EvaluationDataset, record_ids: Sequence[str]) -> dict[str, EvaluationRecord]:
     """Those that are there; one BatchGetItem for each hundred."""
-    items = table.batch_get([keys.evaluation_record(dataset_id, each) for each in record_ids])
-    found = [_record(dataset_id, item) for item in items if item is not None]
+    items = table.batch_get(
+        [keys.evaluation_record(dataset.dataset_id, each) for each in record_ids]
+    )
+    found = [_record(dataset.dataset_id, item) for item in items if item is not None]
     return {record.record_id: record for record in found}
 
 
@@ -34,31 +36,35 @@ def write(records: Sequence[EvaluationRecord]) -> set[str]:
     return {record_id for record_id in conflicts if record_id is not None}
 
 
-def in_order(dataset_id: str, after: Place | None, most: int) -> Iterator[EvaluationRecord]:
+def in_order(
+    dataset: EvaluationDataset, after: Place | None, most: int
+) -> Iterator[EvaluationRecord]:
     """Oldest first, behind a place; queries pages of ``most`` at once."""
-    pk = keys.evaluation_record(dataset_id, "").pk
+    pk = keys.evaluation_record(dataset.dataset_id, "").pk
     between = keys.lsi2_evaluation_records_after(*(after or (0, -1, "")))
     for item in table.query_all(pk, index="LSI2", between=between, limit=most):
-        yield _record(dataset_id, item)
+        yield _record(dataset.dataset_id, item)
 
 
 def place_of(record: EvaluationRecord) -> Place:
     return record.created_time, record.number, record.record_id
 
 
-def count(dataset_id: str) -> int:
+def count(dataset: EvaluationDataset) -> int:
     """Reads no more than the index."""
-    pk = keys.evaluation_record(dataset_id, "").pk
+    pk = keys.evaluation_record(dataset.dataset_id, "").pk
     return sum(1 for _ in table.query_all(pk, index="LSI2", attributes=[RecordItem.SK]))
 
 
-def delete(dataset_id: str, record_ids: Sequence[str]) -> None:
-    table.batch_write(deletes=[keys.evaluation_record(dataset_id, each) for each in record_ids])
+def delete(dataset: EvaluationDataset, record_ids: Sequence[str]) -> None:
+    table.batch_write(
+        deletes=[keys.evaluation_record(dataset.dataset_id, each) for each in record_ids]
+    )
 
 
-def delete_all(dataset_id: str) -> None:
+def delete_all(dataset: EvaluationDataset) -> None:
     """May be repeated."""
-    pk = keys.evaluation_record(dataset_id, "").pk
+    pk = keys.evaluation_record(dataset.dataset_id, "").pk
     prefix = keys.evaluation_record_prefix()
     remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
 

@@ -10,66 +10,41 @@ from functools import partial
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
+from mlcore.db.table import table
 from mlcore.entities.evaluation.review_queues import QueueItem, ReviewQueue
-from mlcore.ids import new_ulid, now_ms
+from mlcore.entities.experiments import Experiment
+from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ReviewQueue as QueueModel
 from mlcore.models.evaluation import ReviewQueueItem, ReviewQueueName
-from mlcore.repos.evaluation import entity_refs
+from mlcore.repos.evaluation import entities
 from mlcore.repos.removal import remains
 from mlcore.settle import Conflict
 
 
-class NameTaken(Exception):
-    """Another queue of the experiment has the name."""
-
-
 def create(queue: ReviewQueue) -> None:
     """One transaction: the queue, whose id is new, its name and its place. Raises NameTaken."""
-    place = entity_refs.put(queue.queue_id, queue.experiment_id)
-    try:
-        table.transact([_named(queue), Put(_item(queue)), place], new_ulid())
-    except TransactionFailed as failed:
-        raise NameTaken from failed
+    entities.create(_KIND, queue, _NAMES)
 
 
-def find(queue_id: str) -> ReviewQueue | None:
-    """Two consistent GetItem."""
-    experiment_id = entity_refs.experiment_of(queue_id)
-    if experiment_id is None:
-        return None
-    item = table.get(keys.review_queue(experiment_id, queue_id))
-    return None if item is None else _queue(item)
+def find(queue_id: str, workspace: str) -> ReviewQueue | None:
+    """None also for a queue of another workspace. Two round trips."""
+    return entities.find(_KIND, queue_id, workspace)
 
 
-def find_by_name(experiment_id: str, name: str) -> ReviewQueue | None:
+def find_by_name(experiment: Experiment, name: str) -> ReviewQueue | None:
     """Two consistent GetItem; case does not count."""
-    holder = table.get(keys.review_queue_name(experiment_id, name))
-    if holder is None:
-        return None
-    item = table.get(keys.review_queue(experiment_id, ReviewQueueName.of(holder).queue_id))
-    return None if item is None else _queue(item)
+    return entities.find_by_name(_KIND, _NAMES, experiment, name)
 
 
-def of_experiment(experiment_id: str) -> list[ReviewQueue]:
+def of_experiment(experiment: Experiment) -> list[ReviewQueue]:
     """One consistent Query for each MB."""
-    pk = keys.experiment(experiment_id).pk
-    return [_queue(item) for item in table.query_all(pk, prefix=keys.review_queue_prefix())]
+    return entities.of_experiment(_KIND, experiment.experiment_id)
 
 
 def replace(before: ReviewQueue, after: ReviewQueue) -> None:
     """Writes a queue that was read and then changed. Raises Conflict, NameTaken."""
-    unchanged = Condition()
-    unchanged.require_equal(QueueModel.version, before.version)
-    operations: list[Operation] = [Put(_item(after), unchanged)]
-    old = keys.review_queue_name(before.experiment_id, before.name)
-    if keys.review_queue_name(after.experiment_id, after.name) != old:
-        operations += [_named(after), Delete(old)]
-    try:
-        table.transact(operations, new_ulid())
-    except TransactionFailed as failed:
-        raise (Conflict if 0 in failed.items else NameTaken) from failed
+    entities.rename(_KIND, _NAMES, before, after)
 
 
 def delete(queue: ReviewQueue) -> None:
@@ -77,16 +52,7 @@ def delete(queue: ReviewQueue) -> None:
     pk = keys.experiment(queue.experiment_id).pk
     prefix = keys.review_queue_item_prefix(queue.queue_id)
     remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
-    mine = Condition()
-    mine.require_absent_or_equal(ReviewQueueName.queue_id, queue.queue_id)
-    place = keys.review_queue(queue.experiment_id, queue.queue_id)
-    name = keys.review_queue_name(queue.experiment_id, queue.name)
-    try:
-        table.transact(
-            [Delete(place), Delete(name, mine), entity_refs.gone(queue.queue_id)], new_ulid()
-        )
-    except TransactionFailed as failed:
-        raise Conflict from failed
+    entities.delete(_KIND, _NAMES, queue)
 
 
 def add(queue: ReviewQueue, items: Sequence[QueueItem]) -> None:
@@ -157,17 +123,9 @@ def _add(experiment_id: str, item: QueueItem) -> None:
         return
 
 
-def _named(queue: ReviewQueue) -> Put:
-    place = keys.review_queue_name(queue.experiment_id, queue.name)
-    item = ReviewQueueName(PK=place.pk, SK=place.sk, queue_id=queue.queue_id, updated_at=now_ms())
-    free = Condition()
-    free.require_absent_or_equal(ReviewQueueName.queue_id, queue.queue_id)
-    return Put(dict(item.serialize()), free)
-
-
-def _item(queue: ReviewQueue) -> Raw:
+def _item(queue: ReviewQueue) -> QueueModel:
     place = keys.review_queue(queue.experiment_id, queue.queue_id)
-    item = QueueModel(
+    return QueueModel(
         PK=place.pk,
         SK=place.sk,
         entity_id=queue.queue_id,
@@ -182,7 +140,6 @@ def _item(queue: ReviewQueue) -> Raw:
         version=queue.version + 1,
         updated_at=now_ms(),
     )
-    return dict(item.serialize())
 
 
 def _raw_item(experiment_id: str, item: QueueItem) -> Raw:
@@ -233,3 +190,16 @@ def _queue_item(raw: Raw) -> QueueItem:
         last_update_time=item.last_update_time,
         version=item.version,
     )
+
+
+_KIND: entities.Kind[ReviewQueue] = entities.Kind(
+    entity_id=lambda queue: queue.queue_id,
+    place=keys.review_queue,
+    prefix=keys.review_queue_prefix,
+    item=_item,
+    entity=_queue,
+    version=QueueModel.version,
+)
+_NAMES: entities.Names[ReviewQueue] = entities.Names(
+    keys.review_queue_name, ReviewQueueName, ReviewQueueName.queue_id
+)

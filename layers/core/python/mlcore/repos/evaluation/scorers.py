@@ -7,6 +7,7 @@ from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.entities.experiments import Experiment
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ScorerVersion as ScorerItem
@@ -37,29 +38,29 @@ def create(version: ScorerVersion) -> None:
         raise Conflict from failed
 
 
-def find(experiment_id: str, name: str, version: int) -> ScorerVersion | None:
+def find(experiment: Experiment, name: str, version: int) -> ScorerVersion | None:
     """One consistent GetItem."""
-    item = table.get(keys.scorer_version(experiment_id, name, version))
+    item = table.get(keys.scorer_version(experiment.experiment_id, name, version))
     return None if item is None else _version(item)
 
 
-def latest(experiment_id: str, name: str) -> ScorerVersion | None:
+def latest(experiment: Experiment, name: str) -> ScorerVersion | None:
     """One consistent Query."""
-    pk = keys.experiment(experiment_id).pk
+    pk = keys.experiment(experiment.experiment_id).pk
     page = table.query(pk, prefix=keys.scorer_version_prefix(name), descending=True, limit=1)
     return _version(page.items[0]) if page.items else None
 
 
-def versions(experiment_id: str, name: str) -> list[ScorerVersion]:
+def versions(experiment: Experiment, name: str) -> list[ScorerVersion]:
     """Oldest first; one consistent Query."""
-    pk = keys.experiment(experiment_id).pk
+    pk = keys.experiment(experiment.experiment_id).pk
     found = table.query_all(pk, prefix=keys.scorer_version_prefix(name))
     return [_version(item) for item in found]
 
 
-def latest_of_experiment(experiment_id: str) -> list[ScorerVersion]:
+def latest_of_experiment(experiment: Experiment) -> list[ScorerVersion]:
     """The latest version of each scorer, by name; one consistent Query of all versions."""
-    pk = keys.experiment(experiment_id).pk
+    pk = keys.experiment(experiment.experiment_id).pk
     found: dict[str, ScorerVersion] = {}
     for item in table.query_all(pk, prefix=keys.scorer_version_prefix()):
         version = _version(item)
@@ -67,14 +68,14 @@ def latest_of_experiment(experiment_id: str) -> list[ScorerVersion]:
     return [version for _, version in sorted(found.items())]
 
 
-def delete(experiment_id: str, name: str, version: int) -> bool:
+def delete(experiment: Experiment, name: str, version: int) -> bool:
     """Whether it was there."""
-    return table.delete(keys.scorer_version(experiment_id, name, version)) is not None
+    return table.delete(keys.scorer_version(experiment.experiment_id, name, version)) is not None
 
 
-def delete_all(experiment_id: str, name: str) -> None:
+def delete_all(experiment: Experiment, name: str) -> None:
     """May be repeated."""
-    pk = keys.experiment(experiment_id).pk
+    pk = keys.experiment(experiment.experiment_id).pk
     prefix = keys.scorer_version_prefix(name)
     remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
 

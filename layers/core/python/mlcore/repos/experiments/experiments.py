@@ -8,14 +8,14 @@ decides the stage of every run that was not itself deleted or restored since (se
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mlcore import errors
 from mlcore.artifacts.paths import WORKSPACES
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed, TooLarge
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, Experiment
 from mlcore.entities.stages import ACTIVE
@@ -39,7 +39,7 @@ from mlcore.repos.experiments.creations import (
 from mlcore.repos.files import locations
 from mlcore.repos.workspaces import workspaces
 from mlcore.settings import settings, workspaces_enabled
-from mlcore.settle import Conflict, settle
+from mlcore.settle import Conflict
 
 
 class StoredExperiment(NamedTuple):
@@ -49,15 +49,20 @@ class StoredExperiment(NamedTuple):
     document: Document
 
 
-def get(experiment_id: str) -> StoredExperiment:
+def get(experiment_id: str, workspace: str) -> StoredExperiment:
     """One consistent GetItem (a second request when its tags overflowed). Raises what
-    :func:`missing` gives."""
-    item = table.get(keys.experiment(experiment_id))
-    if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
-        item = _default_item()
-    if item is None:
+    :func:`missing` gives, also for an experiment of another workspace."""
+    item = _item_of(experiment_id, table.get(keys.experiment(experiment_id)))
+    if item is None or ExperimentItem.of(item).workspace != workspace:
         raise missing(experiment_id)
     return of_item(item)
+
+
+def get_active(experiment_id: str, workspace: str) -> StoredExperiment:
+    """As :func:`get`. Raises InvalidParameterValue: it is deleted."""
+    read = get(experiment_id, workspace)
+    check_active(read.experiment)
+    return read
 
 
 def missing(experiment_id: str) -> errors.MlflowError:
@@ -68,25 +73,60 @@ def missing(experiment_id: str) -> errors.MlflowError:
     return errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id} exists")
 
 
-def find_many(experiment_ids: Sequence[str]) -> list[Experiment | None]:
-    """In the order of the ids; one BatchGetItem for each hundred."""
+def check_active(experiment: Experiment) -> None:
+    """Raises InvalidParameterValue, as MLflow does for what is new in a deleted experiment."""
+    if experiment.lifecycle_stage != ACTIVE:
+        raise errors.InvalidParameterValue(
+            f"The experiment {experiment.experiment_id} must be in the 'active' state. "
+            f"Current state is {experiment.lifecycle_stage}."
+        )
+
+
+def find(experiment_id: str, workspace: str) -> Experiment | None:
+    """One consistent read; None also for an experiment of another workspace."""
+    return find_many([experiment_id], workspace)[0]
+
+
+def find_many(experiment_ids: Sequence[str], workspace: str) -> list[Experiment | None]:
+    """In the order of the ids, None for those of other workspaces; one BatchGetItem for each
+    hundred."""
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
     return [
-        entity_of(experiment_id, item)
+        entity_of(experiment_id, item, workspace)
         for experiment_id, item in zip(experiment_ids, items, strict=True)
     ]
 
 
-def are_in(workspace: str, experiment_ids: Sequence[str]) -> bool:
+def known(experiment_ids: Sequence[str], workspace: str) -> list[Experiment]:
+    """Those of the experiments that are in the workspace, in the order of the ids."""
+    return [one for one in find_many(experiment_ids, workspace) if one is not None]
+
+
+def entity_of(experiment_id: str, item: Raw | None, workspace: str) -> Experiment | None:
+    """The experiment of an item that was read; None for one of another workspace."""
+    item = _item_of(experiment_id, item)
+    if item is None or ExperimentItem.of(item).workspace != workspace:
+        return None
+    return of_item(item).experiment
+
+
+def workspace_of(experiment_id: str) -> str | None:
+    """Whose an experiment is; None if there is none. One consistent GetItem."""
+    return _owner(experiment_id, table.get(keys.experiment(experiment_id)))
+
+
+def are_in(experiment_ids: Sequence[str], workspace: str) -> bool:
     """Whether all are there and in a workspace; one BatchGetItem for each hundred."""
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
-    for experiment_id, item in zip(experiment_ids, items, strict=True):
-        owner = ExperimentItem.of(item).workspace if item is not None else None
-        if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
-            owner = DEFAULT_WORKSPACE  # there before it has an item
-        if owner != workspace:
-            return False
-    return True
+    owners = map(_owner, experiment_ids, items)
+    return all(owner == workspace for owner in owners)
+
+
+def _owner(experiment_id: str, item: Raw | None) -> str | None:
+    if item is None:
+        # There before it has an item.
+        return DEFAULT_WORKSPACE if experiment_id == DEFAULT_EXPERIMENT_ID else None
+    return ExperimentItem.of(item).workspace
 
 
 def find_by_name(workspace: str, name: str) -> Experiment | None:
@@ -263,16 +303,6 @@ def set_stage(experiment: Experiment, stage: str) -> None:
             raise Conflict(experiment.experiment_id) from failed
 
 
-def set_tag(stored: StoredExperiment, key: str, value: str) -> None:
-    """Raises Conflict when the experiment is deleted meanwhile."""
-    _write(stored, {"tags": {key: value}}, ())
-
-
-def delete_tag(stored: StoredExperiment, key: str) -> None:
-    """Raises Conflict when the experiment is deleted meanwhile."""
-    _write(stored, {}, [("tags", key)])
-
-
 def of_item(raw: Raw) -> StoredExperiment:
     item = ExperimentItem.of(raw)
     loaded = document.load(raw, (item.experiment_id,), MAPS)
@@ -298,7 +328,7 @@ def _tag(place: keys.Key, key: str, value: str) -> Raw:
 
 MAPS: document.Maps = {
     "tags": document.Map(
-        "tags",
+        ExperimentItem.tags,
         document.REPLACE,
         lambda _: keys.experiment_tag_prefix(),
         lambda owner, key: keys.experiment_tag(owner[0], key),
@@ -308,10 +338,11 @@ MAPS: document.Maps = {
 """The map attributes of ``E#META``; the owner of its children is (experiment id,)."""
 
 
-def entity_of(experiment_id: str, item: Raw | None) -> Experiment | None:
+def _item_of(experiment_id: str, item: Raw | None) -> Raw | None:
+    """The default experiment is there as soon as somebody looks for it."""
     if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
-        item = _default_item()
-    return None if item is None else of_item(item).experiment
+        return _default_item()
+    return item
 
 
 def _before_naming(experiment: Experiment, name: str) -> None:
@@ -346,41 +377,3 @@ def _default_item() -> Raw | None:
     with contextlib.suppress(NameTaken, IdTaken):
         put(default, _items(default)[0], ())
     return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID))
-
-
-def _write(
-    stored: StoredExperiment,
-    sets: Mapping[str, Mapping[str, str]],
-    removals: Sequence[tuple[str, str]],
-) -> None:
-    current = stored
-
-    def complete(update: Update) -> None:
-        update.require_equal(ExperimentItem.epoch, stored.experiment.epoch)
-
-    def attempt() -> bool:
-        """Whether the experiment is still in the stage that it was read in."""
-        nonlocal current
-        if current.experiment.epoch != stored.experiment.epoch:
-            return False
-        try:
-            document.write(current.document, sets, removals, complete)
-        except ConditionFailed as failed:
-            if failed.item is None:
-                return False
-            current = of_item(failed.item)
-            raise Conflict(stored.experiment.experiment_id) from failed
-        except TooLarge as too_large:
-            # Others may have filled the item that this writer took for emptier.
-            seen, current = current, get(stored.experiment.experiment_id)
-            if _version(current) == _version(seen):
-                raise
-            raise Conflict(stored.experiment.experiment_id) from too_large
-        return True
-
-    if not settle("experiment", attempt):
-        raise Conflict(stored.experiment.experiment_id)
-
-
-def _version(stored: StoredExperiment) -> int:
-    return ExperimentItem.of(stored.document.item).version

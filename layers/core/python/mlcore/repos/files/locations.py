@@ -25,6 +25,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import now_ms
 from mlcore.limits.locations import below
+from mlcore.memory import Memory
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.locations import Location, LocationList
@@ -255,13 +256,13 @@ def are_listed() -> bool:
         item = table.get(keys.location_list())
         if item is None or LocationList.of(item).root != settings().artifact_root:
             return False
-        _complete.add(place)
+        _complete.put(place, True)
     return True
 
 
 def set_listed(*, remember: bool) -> None:
     """From now on :func:`are_listed`, for this process or for all."""
-    _complete.add((settings().table_name, settings().artifact_root))
+    _complete.put((settings().table_name, settings().artifact_root), True)
     if not remember:
         return
     place = keys.location_list()
@@ -271,4 +272,4 @@ def set_listed(*, remember: bool) -> None:
     table.put(dict(item.serialize()))
 
 
-_complete: set[tuple[str, str]] = set()
+_complete: Memory[tuple[str, str], bool] = Memory("complete list of locations")

@@ -16,31 +16,27 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed, TooLarge
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import now_ms
+from mlcore.memory import Memory
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag
-from mlcore.repos import document
+from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.logged_models import points as logged_model_points
-from mlcore.settle import Conflict, settle
 
-LOCATIONS_KEPT = 20_000
-
-_locations: dict[str, str] = {}
+_places: Memory[str, str] = Memory("place of a logged model")
+"""The experiments of logged models, which never change."""
 
 
 class StoredLoggedModel(NamedTuple):
     """A logged model as it was read."""
 
     document: Document
-
-    @property
-    def item(self) -> LoggedModelItem:
-        return LoggedModelItem.of(self.document.item)
+    item: LoggedModelItem
 
     @property
     def model_id(self) -> str:
@@ -73,7 +69,7 @@ def find(
         experiment_id: where to look first for models that were never located.
     """
     if experiment_id is None:
-        _locate([model_id for model_id in model_ids if model_id not in _locations])
+        _locate([model_id for model_id in model_ids if model_id not in _places])
     found = _read(model_ids, experiment_id)
     lost = [model_id for model_id in model_ids if model_id not in found]
     if experiment_id is not None and lost:
@@ -157,7 +153,7 @@ def create(model: LoggedModel, workspace: str) -> None:
             [Put({**item.serialize(), **attributes}, absent), Put(location.serialize(), absent)],
             token=str(uuid5(NAMESPACE_OID, model.model_id)),
         )
-    _remember(model.model_id, model.experiment_id)
+    _places.put(model.model_id, model.experiment_id)
 
 
 Decision = Callable[
@@ -167,30 +163,30 @@ Decision = Callable[
 the write."""
 
 
-def write(model: StoredLoggedModel, decide: Decision) -> None:
-    """Changes tags and params; decides again whenever another writer came first."""
-    current = model
+def write(model: StoredLoggedModel, decide: Decision, *, exclusive: bool = False) -> None:
+    """Changes tags and params; decides again whenever another writer came first.
 
-    def attempt() -> None:
-        nonlocal current
+    Args:
+        exclusive: what is decided depends on the value that it replaces, so nobody may write in
+            between.
+    """
+
+    def complete(current: StoredLoggedModel, update: Update) -> None:
+        _require_model(update)
+        if exclusive:
+            update.require_equal(LoggedModelItem.version, current.document.version)
+
+    def send(current: StoredLoggedModel) -> None:
         sets, removals = decide(current)
-        if not any(sets.values()) and not removals:
-            return
-        try:
-            document.write(current.document, sets, removals, _require_model)
-        except ConditionFailed as failed:
-            if failed.item is None:
-                raise missing(current.model_id) from failed
-            current = of_item(failed.item)
-            raise Conflict from failed
-        except TooLarge as too_large:
-            # Others may have filled the item that this writer took for emptier.
-            seen, current = current, _again(current)
-            if current.item.version == seen.item.version:
-                raise
-            raise Conflict from too_large
+        if any(sets.values()) or removals:
+            document.write(current.document, sets, removals, partial(complete, current))
 
-    settle("model", attempt)
+    def meanwhile(_: StoredLoggedModel, item: Raw | None) -> StoredLoggedModel:
+        if item is None:
+            raise missing(model.model_id)
+        return of_item(item)
+
+    settlement.write("model", model, send, meanwhile)
 
 
 def set_status(model: StoredLoggedModel, status: str) -> StoredLoggedModel:
@@ -206,7 +202,7 @@ def delete(model: StoredLoggedModel) -> None:
 
 def entity(model: StoredLoggedModel) -> LoggedModel:
     """The whole model; one Query if it has more points than its item holds."""
-    return _entity(model.document, logged_model_points.read(model.document.item))
+    return _entity(model, logged_model_points.read(model.item))
 
 
 def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
@@ -216,34 +212,32 @@ def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
         all_points: without, a model may have only the points that its item holds.
     """
 
-    def complete(item: Raw) -> LoggedModel:
-        points = logged_model_points.read if all_points else logged_model_points.read_inline
-        return _entity(of_item(item).document, points(item))
+    points = logged_model_points.read if all_points else logged_model_points.read_inline
 
-    def lacks(item: Raw) -> bool:
-        model = view(item)
+    def complete(position: int) -> LoggedModel:
+        model = models[position]
+        return _entity(_stored(items[position], model), points(model))
+
+    def lacks(model: LoggedModelItem) -> bool:
         return model.overflow is not None or (all_points and model.more_points is not None)
 
-    view = LoggedModelItem.of
-    lacking = {position: item for position, item in enumerate(items) if lacks(item)}
-    completed = table.parallel([partial(complete, item) for item in lacking.values()])
+    models = list(map(LoggedModelItem.of, items))
+    lacking = [position for position, model in enumerate(models) if lacks(model)]
+    completed = table.parallel([partial(complete, position) for position in lacking])
     by_position = dict(zip(lacking, completed, strict=True))
     return [
-        by_position[position] if position in by_position else complete(item)
-        for position, item in enumerate(items)
+        by_position[position] if position in by_position else complete(position)
+        for position in range(len(models))
     ]
 
 
 def of_item(raw: Raw) -> StoredLoggedModel:
-    item = LoggedModelItem.of(raw)
-    return StoredLoggedModel(document.load(raw, (item.experiment_id, item.model_id), MAPS))
+    return _stored(raw, LoggedModelItem.of(raw))
 
 
-def _again(model: StoredLoggedModel) -> StoredLoggedModel:
-    item = table.get(model.document.key)
-    if item is None:
-        raise missing(model.model_id)
-    return of_item(item)
+def _stored(raw: Raw, item: LoggedModelItem) -> StoredLoggedModel:
+    owner = (item.experiment_id, item.model_id)
+    return StoredLoggedModel(document.load(raw, owner, MAPS), item)
 
 
 def _set(model: StoredLoggedModel, *values: tuple[ItemAttribute[Any], Any]) -> StoredLoggedModel:
@@ -267,7 +261,7 @@ def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]
     places = {
         model_id: keys.logged_model(where, model_id)
         for model_id in model_ids
-        if (where := _locations.get(model_id, experiment_id)) is not None
+        if (where := _places.get(model_id) or experiment_id) is not None
     }
     items = (
         table.batch_get(list(places.values()))
@@ -278,7 +272,7 @@ def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]
     for model_id, item in zip(places, items, strict=True):
         if item is not None:
             found[model_id] = item
-            _remember(model_id, LoggedModelItem.of(item).experiment_id)
+            _places.put(model_id, LoggedModelItem.of(item).experiment_id)
     return found
 
 
@@ -288,17 +282,11 @@ def _locate(model_ids: Sequence[str]) -> None:
     items = table.batch_get(places) if len(places) > 1 else [table.get(place) for place in places]
     for model_id, item in zip(model_ids, items, strict=True):
         if item is not None:
-            _remember(model_id, LoggedModelReference.of(item).experiment_id)
+            _places.put(model_id, LoggedModelReference.of(item).experiment_id)
 
 
-def _remember(model_id: str, experiment_id: str) -> None:
-    if len(_locations) >= LOCATIONS_KEPT:
-        _locations.clear()  # one step, so threads need no lock
-    _locations[model_id] = experiment_id
-
-
-def _entity(document: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
-    item = LoggedModelItem.of(document.item)
+def _entity(stored: StoredLoggedModel, metrics: tuple[ModelMetric, ...]) -> LoggedModel:
+    item, texts = stored.item, stored.document.texts
     return LoggedModel(
         model_id=item.model_id,
         experiment_id=item.experiment_id,
@@ -310,8 +298,8 @@ def _entity(document: Document, metrics: tuple[ModelMetric, ...]) -> LoggedModel
         lifecycle_stage=item.stage,
         model_type=item.model_type,
         source_run_id=item.source_run_id,
-        params=document.texts("params"),
-        tags=document.texts("tags"),
+        params=texts("params"),
+        tags=texts("tags"),
         metrics=metrics,
     )
 
@@ -326,14 +314,14 @@ def _tag(place: keys.Key, key: str, text: str) -> Raw:
 
 MAPS: document.Maps = {
     "params": document.Map(
-        "params",
+        LoggedModelItem.params,
         document.KEEP,
         lambda owner: keys.logged_model_param_prefix(owner[1]),
         lambda owner, key: keys.logged_model_param(owner[0], owner[1], key),
         _param,
     ),
     "tags": document.Map(
-        "tags",
+        LoggedModelItem.tags,
         document.REPLACE,
         lambda owner: keys.logged_model_tag_prefix(owner[1]),
         lambda owner, key: keys.logged_model_tag(owner[0], owner[1], key),

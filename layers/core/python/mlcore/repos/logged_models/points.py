@@ -47,16 +47,16 @@ class _Pack(NamedTuple):
     text: str
 
 
-def read(item: Raw) -> tuple[ModelMetric, ...]:
+def read(model: LoggedModel) -> tuple[ModelMetric, ...]:
     """All points of a model as its item was read; one Query if it has more than the item holds."""
-    texts = _inline(item)
-    if LoggedModel.of(item).more_points is not None:
-        texts = {**dict(_outside(item)), **texts}
+    texts = model.points
+    if model.more_points is not None:
+        texts = {**dict(_outside(model)), **texts}
     return _merged(texts)
 
 
-def read_inline(item: Raw) -> tuple[ModelMetric, ...]:
-    return _merged(_inline(item))
+def read_inline(model: LoggedModel) -> tuple[ModelMetric, ...]:
+    return _merged(model.points)
 
 
 def new_points(item: Raw, points: Iterable[ModelMetric]) -> list[ModelMetric]:
@@ -65,7 +65,7 @@ def new_points(item: Raw, points: Iterable[ModelMetric]) -> list[ModelMetric]:
     Raises:
         Conflict: the item, or the points themselves, have two values for one identity.
     """
-    known = {_identity(point): point for point in read_inline(item)}
+    known = {_identity(point): point for point in read_inline(LoggedModel.of(item))}
     new: list[ModelMetric] = []
     for point in points:
         other = known.setdefault(_identity(point), point)
@@ -123,8 +123,7 @@ def _put_outside(item: Raw, pack: _Pack) -> None:
         return  # this very pack, of a request whose answer was lost
 
 
-def _outside(item: Raw) -> Iterator[tuple[str, str]]:
-    model = LoggedModel.of(item)
+def _outside(model: LoggedModel) -> Iterator[tuple[str, str]]:
     prefix = keys.logged_model_points_prefix(model.model_id)
     attributes = [LoggedModelPoints.SK, LoggedModelPoints.points]
     for found in table.query_all(model.PK, prefix=prefix, attributes=attributes):

@@ -50,16 +50,14 @@ Row = tuple[Key, LoggedModel]
 _Found = tuple[Key, LoggedModel, Raw]
 
 
-def find(
-    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], query: Query
-) -> list[Row]:
+def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
     """The first matches after ``query.after``, at most ``query.limit``. One round trip for the
     newest models of an experiment."""
     access = language.access(query.comparisons)
     if isinstance(access, Ids):
-        streams = [_by_id(experiment_ids, accepts, access)]
+        streams = [_by_id(experiment_ids, workspace, access)]
     else:
-        streams = _streams(experiment_ids, accepts, access, query)
+        streams = _streams(experiment_ids, workspace, access, query)
     if query.sorted_by_index:
         matching = heapq.merge(*(_rows(stream, query) for stream in streams), key=_place)
         found = list(islice(matching, query.limit))
@@ -84,9 +82,7 @@ def _rows(pages: Iterator[list[Raw]], query: Query) -> Iterator[_Found]:
                 yield key, model, item
 
 
-def _by_id(
-    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], access: Ids
-) -> Iterator[list[Raw]]:
+def _by_id(experiment_ids: Sequence[str], workspace: str, access: Ids) -> Iterator[list[Raw]]:
     """The models, looked for in each of the experiments; in the order of the index."""
     places = [
         keys.logged_model(experiment_id, model_id)
@@ -94,17 +90,13 @@ def _by_id(
         for model_id in dict.fromkeys(access.model_ids)
     ]
     found: list[Raw | None] = []
-    known: list[Experiment | None] = []
+    known: list[Experiment] = []
     calls: list[Callable[[], None]] = [
         lambda: found.extend(table.batch_get(places)),
-        lambda: known.extend(experiments.find_many(experiment_ids)),
+        lambda: known.extend(experiments.known(experiment_ids, workspace)),
     ]
     table.parallel(calls)
-    accepted = {
-        experiment.experiment_id
-        for experiment in known
-        if experiment is not None and accepts(experiment)
-    }
+    accepted = {experiment.experiment_id for experiment in known}
     view = LoggedModelItem.of
 
     def newest_first(item: Raw) -> tuple[int, str]:
@@ -117,16 +109,16 @@ def _by_id(
 
 def _streams(
     experiment_ids: Sequence[str],
-    accepts: Callable[[Experiment], bool],
+    workspace: str,
     access: Access | None,
     query: Query,
 ) -> list[Iterator[list[Raw]]]:
     """One for each experiment that counts; their first pages are read with the experiments."""
     first: dict[str, Page] = {}
-    known: list[Experiment | None] = []
+    known: list[Experiment] = []
 
     def read_experiments() -> None:
-        known.extend(experiments.find_many(experiment_ids))
+        known.extend(experiments.known(experiment_ids, workspace))
 
     def read_page(experiment_id: str) -> None:
         first[experiment_id] = _page(experiment_id, access, query, None)
@@ -137,7 +129,6 @@ def _streams(
     return [
         _pages(experiment.experiment_id, access, query, first.get(experiment.experiment_id))
         for experiment in known
-        if experiment is not None and accepts(experiment)
     ]
 
 

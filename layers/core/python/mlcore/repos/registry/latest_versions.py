@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from mlcore.db import keys
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
 from mlcore.entities.registry import ModelVersion
+from mlcore.models.base import KEY
 from mlcore.repos.registry import model_versions
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 
@@ -58,6 +59,6 @@ def _first_key(home: str, stage: str) -> str:
         index="LSI3",
         prefix=keys.lsi3_model_version_prefix(stage),
         limit=1,
-        attributes=["PK", "SK"],
+        attributes=KEY,
     )
-    return page.items[0]["SK"]["S"] if page.items else ""
+    return key_in(page.items[0]).sk if page.items else ""

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Change, Check, Operation, Put, TransactionFailed, table
 from mlcore.entities.registry import ModelVersion, RegisteredModel
 from mlcore.ids import new_ulid, now_ms
@@ -21,7 +20,7 @@ from mlcore.models.registry import ModelHome, ModelVersionTag, RunModelVersion
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import IS_PROMPT
-from mlcore.repos import document
+from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
 from mlcore.repos.registry import registered_models
@@ -108,9 +107,7 @@ def of_run(workspace: str, run_id: str) -> list[StoredModelVersion]:
     owners = [ModelHome.of(item) for item in items[len(links) :] if item is not None]
     owning = dict.fromkeys(keys.model_at(owner.model_pk) for owner in owners)
     models = {
-        model.incarnation: model
-        for model in registered_models.find_many(list(owning))
-        if model.model.workspace == workspace
+        model.incarnation: model for model in registered_models.find_many(list(owning), workspace)
     }
     found = []
     for link, item in zip(links, items[: len(links)], strict=True):
@@ -287,33 +284,23 @@ def write(
     Raises:
         ResourceDoesNotExist: the version is deleted, or its model is gone from its name.
     """
-    current = stored
 
     def alive(update: Update) -> None:
         update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
         complete(update)
 
-    def attempt() -> StoredModelVersion:
-        nonlocal current
+    def send(current: StoredModelVersion) -> None:
         try:
             document.write(current.document, sets, removals, alive, beside)
-        except ConditionFailed as failed:
-            item = failed.item
-            if item is None or ModelVersionItem.of(item).current_stage == DELETED:
-                raise missing(stored.version.name, stored.version.version) from failed
-            current = of_item(item, stored.model)
-            raise Conflict from failed
         except TransactionFailed as failed:
             raise missing(stored.version.name, stored.version.version) from failed
-        except TooLarge as too_large:
-            # Others may have filled the item that this writer took for emptier.
-            seen, current = current, of_model(stored.model, stored.version.version)
-            if current.item.version == seen.item.version:
-                raise
-            raise Conflict from too_large
-        return current
 
-    return settle("model", attempt)
+    def meanwhile(_: StoredModelVersion, item: Raw | None) -> StoredModelVersion:
+        if item is None or ModelVersionItem.of(item).current_stage == DELETED:
+            raise missing(stored.version.name, stored.version.version)
+        return of_item(item, stored.model)
+
+    return settlement.write("model", stored, send, meanwhile)
 
 
 def set_alias(stored: StoredModelVersion, alias: str) -> None:
@@ -364,7 +351,7 @@ def _tag(place: keys.Key, key: str, value: str) -> Raw:
 
 MAPS: document.Maps = {
     "tags": document.Map(
-        "tags",
+        ModelVersionItem.tags,
         document.REPLACE,
         lambda owner: keys.model_version_tag_prefix(int(owner[1])),
         lambda owner, key: keys.model_version_tag(owner[0], int(owner[1]), key),

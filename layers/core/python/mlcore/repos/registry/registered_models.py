@@ -17,16 +17,14 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Raw, Update
-from mlcore.db.failures import ConditionFailed, TooLarge
 from mlcore.db.table import Delete, Operation, Put, key_in, table
 from mlcore.entities.registry import RegisteredModel
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
-from mlcore.repos import document
+from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
-from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
 
@@ -76,9 +74,13 @@ def get(workspace: str, name: str) -> StoredRegisteredModel:
     return found
 
 
-def find_many(places: Sequence[keys.Key]) -> list[StoredRegisteredModel]:
-    """Those of the models that exist; one BatchGetItem for each hundred."""
-    items = [item for item in table.batch_get(places) if item is not None]
+def find_many(places: Sequence[keys.Key], workspace: str) -> list[StoredRegisteredModel]:
+    """Those of the models that exist in the workspace; one BatchGetItem for each hundred."""
+    items = [
+        item
+        for item in table.batch_get(places)
+        if item is not None and RegisteredModelItem.of(item).workspace == workspace
+    ]
     return table.parallel([partial(of_item, item) for item in items])
 
 
@@ -194,33 +196,20 @@ def write(
     Raises:
         ResourceDoesNotExist: the model is gone from its name.
     """
-    current = stored
 
     def mine(update: Update) -> None:
         update.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
         complete(update)
 
-    def attempt() -> StoredRegisteredModel:
-        nonlocal current
-        try:
-            document.write(current.document, sets, removals, mine, beside)
-        except ConditionFailed as failed:
-            if (
-                failed.item is None
-                or RegisteredModelItem.of(failed.item).incarnation != stored.incarnation
-            ):
-                raise missing(stored.model.name) from failed
-            current = of_item(failed.item)
-            raise Conflict from failed
-        except TooLarge as too_large:
-            # Others may have filled the item that this writer took for emptier.
-            seen, current = current, get(stored.model.workspace, stored.model.name)
-            if current.item.version == seen.item.version:
-                raise
-            raise Conflict from too_large
-        return current
+    def send(current: StoredRegisteredModel) -> None:
+        document.write(current.document, sets, removals, mine, beside)
 
-    return settle("model", attempt)
+    def meanwhile(_: StoredRegisteredModel, item: Raw | None) -> StoredRegisteredModel:
+        if item is None or RegisteredModelItem.of(item).incarnation != stored.incarnation:
+            raise missing(stored.model.name)
+        return of_item(item)
+
+    return settlement.write("model", stored, send, meanwhile)
 
 
 def home_of(item: Raw) -> str:
@@ -256,14 +245,14 @@ def _alias(place: keys.Key, alias: str, version: str) -> Raw:
 
 MAPS: document.Maps = {
     "tags": document.Map(
-        "tags",
+        RegisteredModelItem.tags,
         document.REPLACE,
         lambda _: keys.model_tag_prefix(),
         lambda owner, key: keys.model_tag(owner[0], key),
         _tag,
     ),
     "aliases": document.Map(
-        "aliases",
+        RegisteredModelItem.aliases,
         document.REPLACE,
         lambda _: keys.model_alias_prefix(),
         lambda owner, alias: keys.model_alias(owner[0], alias),

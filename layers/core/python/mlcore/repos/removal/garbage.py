@@ -35,7 +35,10 @@ def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
     """
     former_locations.enter(again=True)
     if experiment_id is not None:
-        yield from _of_experiment(experiments.get(experiment_id).document.item, before_ms)
+        item = table.get(keys.experiment(experiment_id))
+        if item is None:
+            raise experiments.missing(experiment_id)
+        yield from _of_experiment(item, before_ms)
         return
     for name in workspaces.names():
         for each in experiments.ids_of_workspace(name):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mlcore.db import keys
+from mlcore.db.attributes import TextMapAttribute
 from mlcore.db.expression import Raw
 from mlcore.entities.runs import Dataset, DatasetInput, ModelOutput, Run
 from mlcore.entities.tags import Tag
+from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunInput, RunLoggedModel, RunMetric, RunParam, RunTag
 from mlcore.repos import document
 from mlcore.repos.runs import datasets, points
@@ -146,7 +148,7 @@ def _model(place: keys.Key, key: str, text: str) -> Raw:
 
 
 def _entry(
-    attribute: str,
+    attribute: TextMapAttribute[Any],
     rule: str,
     kind: str,
     place: Callable[[str, str, str], keys.Key],
@@ -173,12 +175,12 @@ def _model_place(direction: str) -> Callable[[str, str, str], keys.Key]:
 MAPS: document.Maps = {
     entry.attribute: entry
     for entry in (
-        _entry("metrics", document.LATER, "METRIC", keys.run_metric, _metric),
-        _entry("params", document.KEEP, "PARAM", keys.run_param, _param),
-        _entry("tags", document.REPLACE, "TAG", keys.run_tag, _tag),
-        _entry("inputs", document.KEEP, "INPUT", _input_place, _input),
-        _entry("model_inputs", document.KEEP, "LM/in:", _model_place("in"), _model),
-        _entry("model_outputs", document.KEEP, "LM/out:", _model_place("out"), _model),
+        _entry(RunItem.metrics, document.LATER, "METRIC", keys.run_metric, _metric),
+        _entry(RunItem.params, document.KEEP, "PARAM", keys.run_param, _param),
+        _entry(RunItem.tags, document.REPLACE, "TAG", keys.run_tag, _tag),
+        _entry(RunItem.inputs, document.KEEP, "INPUT", _input_place, _input),
+        _entry(RunItem.model_inputs, document.KEEP, "LM/in:", _model_place("in"), _model),
+        _entry(RunItem.model_outputs, document.KEEP, "LM/out:", _model_place("out"), _model),
     )
 }
 """The map attributes of a run item; the owner of a run's children is (experiment id, run id)."""

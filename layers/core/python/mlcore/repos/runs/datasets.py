@@ -7,8 +7,6 @@ counts them.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -18,14 +16,15 @@ from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.entities.runs import Dataset
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import Dataset, Run
 from mlcore.ids import now_ms
+from mlcore.memory import Memory
 from mlcore.models.datasets import Dataset as DatasetItem
 from mlcore.models.datasets import DatasetPart
 
 INLINE_BYTES = 100_000
 PART_BYTES = 300_000
-REMEMBERED_BYTES = 16_000_000
 
 PARTED_FIELDS = (
     (DatasetItem.source, DatasetItem.source_parts),
@@ -41,13 +40,15 @@ class Identity(NamedTuple):
     digest: str
 
 
-NOTED_CONTEXTS = 10_000
 _NO_CONTEXT = "-"
 
-_noted: set[tuple[Identity, str]] = set()
-_remembered: OrderedDict[Identity, Dataset] = OrderedDict()
-_remembered_bytes = 0
-_remembering = threading.Lock()
+
+def _weight(dataset: Dataset) -> int:
+    return sum(len(field or "") for field in dataset)
+
+
+_noted: Memory[tuple[Identity, str], bool] = Memory("context of a dataset")
+_remembered: Memory[Identity, Dataset] = Memory("dataset", weigh=_weight)
 
 
 def hash_of(name: str, digest: str) -> str:
@@ -55,9 +56,18 @@ def hash_of(name: str, digest: str) -> str:
     return blake2b(f"{name}\0{digest}".encode(), digest_size=16).hexdigest()
 
 
-def find_all(identities: Iterable[tuple[str, str, str]]) -> dict[Identity, Dataset]:
-    """Those that exist; one BatchGetItem for what the process has not read before."""
-    wanted = {Identity(*identity) for identity in identities}
+def of_runs(runs: Iterable[Run]) -> dict[Identity, Dataset]:
+    """Those that the runs used, whole; one BatchGetItem for what the process has not read
+    before."""
+    return _find_all(
+        Identity(run.experiment_id, entry.dataset.name, entry.dataset.digest)
+        for run in runs
+        for entry in run.dataset_inputs
+    )
+
+
+def _find_all(identities: Iterable[Identity]) -> dict[Identity, Dataset]:
+    wanted = set(identities)
     found = {
         identity: known for identity in wanted if (known := _remembered.get(identity)) is not None
     }
@@ -75,7 +85,7 @@ def ensure(experiment_id: str, datasets: Sequence[Dataset]) -> None:
         Identity(experiment_id, dataset.name, dataset.digest): dataset
         for dataset in reversed(datasets)
     }
-    known = find_all(by_identity)
+    known = _find_all(by_identity)
     table.parallel(
         [
             partial(_create, identity, dataset)
@@ -95,8 +105,9 @@ class Summary(NamedTuple):
     context: str | None
 
 
-def summaries(experiment_id: str) -> Iterator[Summary]:
+def summaries(experiment: Experiment) -> Iterator[Summary]:
     """The datasets that runs of the experiment use; one Query for each MB of datasets."""
+    experiment_id = experiment.experiment_id
     items = table.query_all(
         keys.experiment(experiment_id).pk,
         prefix=keys.dataset_prefix(),
@@ -129,9 +140,7 @@ def _add_context(identity: Identity, mark: str) -> None:
     update.set((DatasetItem.contexts, mark), True)
     update.require_exists(DatasetItem.PK)
     table.update(_place(identity), update)
-    if len(_noted) >= NOTED_CONTEXTS:
-        _noted.clear()
-    _noted.add((identity, mark))
+    _noted.put((identity, mark), True)
 
 
 def _create(identity: Identity, dataset: Dataset) -> None:
@@ -216,23 +225,9 @@ def _read(identity: Identity, raw: Raw) -> Dataset:
         schema=schema,
         profile=profile,
     )
-    _remember(identity, dataset)
+    if _weight(dataset) <= INLINE_BYTES:
+        _remembered.put(identity, dataset)
     return dataset
-
-
-def _remember(identity: Identity, dataset: Dataset) -> None:
-    global _remembered_bytes  # noqa: PLW0603 -- the process's one cache
-    size = sum(len(field or "") for field in dataset)
-    if size > INLINE_BYTES:
-        return
-    with _remembering:
-        if identity in _remembered:
-            return
-        _remembered[identity] = dataset
-        _remembered_bytes += size
-        while _remembered_bytes > REMEMBERED_BYTES:
-            _, dropped = _remembered.popitem(last=False)
-            _remembered_bytes -= sum(len(field or "") for field in dropped)
 
 
 def _place(identity: Identity) -> keys.Key:

@@ -20,6 +20,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import Page, table
 from mlcore.entities.metrics import Metric
+from mlcore.memory import Memory
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory, RunReference
 from mlcore.repos.runs import history, point_places
 from mlcore.repos.runs.point_places import Order
@@ -68,9 +69,8 @@ _Ask = Callable[[Raw | None, int], tuple[list[_Stretch], Raw | None]]
 """From where a class was left, and how many items to ask for: items, and where it goes on."""
 
 
-_ordered: set[str] = set()
+_ordered: Memory[str, bool] = Memory("run with ordered history")
 """Runs all whose packs are in LSI2."""
-_ORDERED_KEPT: Final = 20_000
 
 
 def read(
@@ -103,10 +103,6 @@ def read(
         return HistoryPage(found[:size], len(found) > size, now_large)
 
     return settle("history", attempt)
-
-
-def forget() -> None:
-    _ordered.clear()
 
 
 def _few_batches(series: _Series) -> list[Metric] | None:
@@ -292,7 +288,5 @@ def _is_ordered(run_id: str) -> bool:
         item = table.get(keys.run_ref(run_id))
         if item is None or RunReference.of(item).history_order is None:
             return False
-        if len(_ordered) >= _ORDERED_KEPT:
-            _ordered.clear()
-        _ordered.add(run_id)
+        _ordered.put(run_id, True)
     return True

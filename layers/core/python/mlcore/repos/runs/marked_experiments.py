@@ -8,7 +8,6 @@ as it has records, more often than it is taken off.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,6 +16,7 @@ from mlcore.db.expression import Condition
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.ids import now_ms
+from mlcore.memory import Memory
 from mlcore.models.index import MarkedExperiment
 
 NOTED_SECONDS: Final = 300.0
@@ -25,24 +25,19 @@ NOTED_SECONDS: Final = 300.0
 KEPT_MS: Final = 900_000
 """No entry that is younger is taken off: no process takes an older one for granted."""
 
-_KEPT: Final = 10_000
-
-_noted: dict[str, float] = {}
+_noted: Memory[str, bool] = Memory("noted experiment", seconds=NOTED_SECONDS)
 
 
 def note(experiment_id: str) -> None:
     """One write in a while."""
-    now = time.monotonic()
-    if now - _noted.get(experiment_id, float("-inf")) < NOTED_SECONDS:
+    if experiment_id in _noted:
         return
     place = keys.marked_experiment(experiment_id)
     model = MarkedExperiment(
         PK=place.pk, SK=place.sk, experiment_id=experiment_id, updated_at=now_ms(), version=1
     )
     table.put(model.serialize())
-    if len(_noted) >= _KEPT:
-        _noted.clear()
-    _noted[experiment_id] = now
+    _noted.put(experiment_id, True)
 
 
 def every() -> Iterator[MarkedExperiment]:
@@ -57,7 +52,3 @@ def drop(entry: MarkedExperiment) -> None:
     unchanged.require_equal(MarkedExperiment.updated_at, entry.updated_at)
     with contextlib.suppress(ConditionFailed):
         table.delete(keys.marked_experiment(entry.experiment_id), unchanged)
-
-
-def forget() -> None:
-    _noted.clear()

@@ -41,7 +41,7 @@ class _Window(NamedTuple):
 
 def newest_first(
     experiment_ids: Sequence[str],
-    accepts: Callable[[Experiment], bool],
+    workspace: str,
     stages: Sequence[str],
     after: Start | None = None,
     page_items: int = PAGE_ITEMS,
@@ -52,17 +52,17 @@ def newest_first(
     Two round trips for the first page: the experiments and the keys, then the items.
 
     Args:
-        accepts: which of the experiments count; those that do not exist never do.
+        workspace: experiments of another one count as if they did not exist.
         after: begin with the run that follows this place.
         page_items: how many runs to read at a time.
     """
     window = _Window(stages, after, page_items)
     ahead = experiment_ids[:PAGES_AHEAD]
     first: dict[str, Page] = {}
-    found: list[Experiment | None] = []
+    found: list[Experiment] = []
 
     def read_experiments() -> None:
-        found.extend(experiments.find_many(experiment_ids))
+        found.extend(experiments.known(experiment_ids, workspace))
 
     def read_keys(experiment_id: str) -> None:
         first[experiment_id] = _keys(experiment_id, _own_stage_index(window), window, None)
@@ -71,9 +71,7 @@ def newest_first(
     calls += [partial(read_keys, experiment_id) for experiment_id in ahead]
     table.parallel(calls)
     streams = [
-        _of_one(experiment, window, first.get(experiment.experiment_id))
-        for experiment in found
-        if experiment is not None and accepts(experiment)
+        _of_one(experiment, window, first.get(experiment.experiment_id)) for experiment in found
     ]
     if len(streams) == 1:
         return streams[0]

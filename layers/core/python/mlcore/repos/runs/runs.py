@@ -16,17 +16,18 @@ from uuid import NAMESPACE_OID, uuid5
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed, TooLarge
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Dataset, DatasetInput, Run
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import now_ms
+from mlcore.memory import Memory
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
-from mlcore.repos import document
+from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
@@ -34,14 +35,12 @@ from mlcore.repos.runs import datasets, markers, points
 from mlcore.repos.runs import index_keys as run_keys
 from mlcore.repos.runs.index_keys import Values
 from mlcore.repos.settings import ttl_policy
-from mlcore.settle import Conflict, settle
 
 PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
 """MLflow's own tag for the metric that an experiment is judged by; LSI5 orders runs by it."""
 
-LOCATIONS_KEPT = 20_000
-
-_locations: dict[str, str] = {}
+_places: Memory[str, str] = Memory("place of a run")
+"""The experiments of runs, which never change."""
 
 
 class StoredRun(NamedTuple):
@@ -68,13 +67,13 @@ def stage(item: RunItem, experiment: Experiment) -> str:
 
 def locate(run_id: str) -> str | None:
     """The run's experiment. It never changes, so it is remembered; else one consistent GetItem."""
-    experiment_id = _locations.get(run_id)
+    experiment_id = _places.get(run_id)
     if experiment_id is None:
         item = table.get(keys.run_ref(run_id))
         if item is None:
             return None
         experiment_id = RunReference.of(item).experiment_id
-        _remember(run_id, experiment_id)
+        _places.put(run_id, experiment_id)
     return experiment_id
 
 
@@ -164,7 +163,7 @@ def create(run: Run, experiment: Experiment) -> None:
             ],
             token=str(uuid5(NAMESPACE_OID, run.run_id)),
         )
-    _remember(run.run_id, run.experiment_id)
+    _places.put(run.run_id, run.experiment_id)
 
 
 def outline(run: StoredRun) -> Run:
@@ -196,11 +195,7 @@ def outline(run: StoredRun) -> Run:
 def with_datasets(outlines: Sequence[Run]) -> list[Run]:
     """The same runs with their whole datasets; those that this process has not seen cost one
     BatchGetItem together."""
-    known = datasets.find_all(
-        (run.experiment_id, entry.dataset.name, entry.dataset.digest)
-        for run in outlines
-        for entry in run.dataset_inputs
-    )
+    known = datasets.of_runs(outlines)
     return [
         run._replace(dataset_inputs=run_children.resolve(run, known)) if run.dataset_inputs else run
         for run in outlines
@@ -271,28 +266,16 @@ def write(
     change = _decided(run, decide, attributes)
     if change is None:
         return run
-    current, to_send = run, change
 
-    def attempt() -> StoredRun:
-        nonlocal current, to_send
-        try:
+    def send(current: StoredRun) -> None:
+        to_send: _Change | None = change
+        if current is not run:
+            check(current)
+            to_send = _decided(current, decide, attributes)
+        if to_send is not None:
             _send(current, to_send, exclusive=exclusive)
-            return current
-        except ConditionFailed as failed:
-            current = _meanwhile(current, failed.item)
-        except TooLarge:
-            # Others may have filled the item that this writer took for emptier.
-            seen, current = current, load(current.run_id, current.experiment.workspace)
-            if current.item.version == seen.item.version:
-                raise
-        check(current)
-        decided = _decided(current, decide, attributes)
-        if decided is not None:
-            to_send = decided
-            raise Conflict
-        return current
 
-    return settle("run", attempt)
+    return settlement.write("run", run, send, _meanwhile)
 
 
 def _any(_: StoredRun) -> None:
@@ -347,9 +330,3 @@ def _meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
     if item is None or moved or RunItem.run_id.attr_name not in item:
         return load(run.run_id, run.experiment.workspace)
     return of_item(item, run.experiment)
-
-
-def _remember(run_id: str, experiment_id: str) -> None:
-    if len(_locations) >= LOCATIONS_KEPT:
-        _locations.clear()  # one step, so threads need no lock
-    _locations[run_id] = experiment_id

@@ -88,13 +88,11 @@ class _Compiled(NamedTuple):
         return (key, run) if after is None or key > after else None
 
 
-def find(
-    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], query: Query
-) -> list[Row]:
+def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
     """The first rows of the answer over all the experiments, in order.
 
     Args:
-        accepts: which of the experiments count; those that do not exist never do.
+        workspace: experiments of another one count as if they did not exist.
     """
     compiled = _Compiled(
         query,
@@ -102,16 +100,16 @@ def find(
         order.sort_key(query.ordering, fields.RUN),
     )
     if plan.newest_first(query.ordering) and not plan.accesses(query.comparisons):
-        return _stream(experiment_ids, accepts, compiled)
+        return _stream(experiment_ids, workspace, compiled)
     listings = {
         experiment_id: run_index.runs_of_stages(experiment_id, query.stages)
         for experiment_id in experiment_ids
     }
     small = _small(query)
-    found: list[Experiment | None] = []
+    found: list[Experiment] = []
     marks: dict[str, Marks] = {}
     calls: list[Callable[[], object]] = [
-        lambda: found.extend(experiments.find_many(experiment_ids)),
+        lambda: found.extend(experiments.known(experiment_ids, workspace)),
         *(partial(listing.read, small + 1) for listing in listings.values()),
     ]
     if _asks_late_entries(query):
@@ -120,8 +118,6 @@ def find(
     table.parallel(calls)
     rows: list[Row] = []
     for experiment in found:
-        if experiment is None or not accepts(experiment):
-            continue
         listing = listings[experiment.experiment_id]
         if experiment.epoch and len(query.stages) == 1:
             # The index has each run's own stage, which the experiment's overrules.
@@ -132,13 +128,13 @@ def find(
     return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
 
 
-def _stream(
-    experiment_ids: Sequence[str], accepts: Callable[[Experiment], bool], compiled: _Compiled
-) -> list[Row]:
+def _stream(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -> list[Row]:
     """Newest first without a condition that an index knows: pages until enough match."""
     query = compiled.query
     page = READ_TOGETHER if query.comparisons else min(query.rows, READ_TOGETHER)
-    found = run_pages.newest_first(experiment_ids, accepts, query.stages, _start(query.after), page)
+    found = run_pages.newest_first(
+        experiment_ids, workspace, query.stages, _start(query.after), page
+    )
     rows = list(islice(filter(None, map(compiled.row, found)), query.rows))
     for experiment_id in experiment_ids:
         _explain("newest", experiment_id, len(rows), len(rows))
@@ -202,7 +198,10 @@ def _in_index_order(
         return None
     if plan.newest_first(query.ordering):
         found = run_pages.newest_first(
-            [experiment.experiment_id], lambda _: True, query.stages, _start(query.after)
+            [experiment.experiment_id],
+            experiment.workspace,
+            query.stages,
+            _start(query.after),
         )
         matching = filter(None, map(compiled.row, islice(found, STREAMED_RUNS)))
         rows = list(islice(matching, query.rows))

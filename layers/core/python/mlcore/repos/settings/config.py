@@ -11,8 +11,7 @@ from mlcore.db.table import table
 from mlcore.ids import now_ms
 from mlcore.limits.config import check_setting
 from mlcore.models.platform import Config
-from mlcore.repos import text_index
-from mlcore.repos.settings import llm_prices, ttl_policy
+from mlcore.repos.settings import setting
 
 
 def get(key: str) -> Any:
@@ -26,8 +25,8 @@ def get(key: str) -> Any:
 def find_all() -> dict[str, Any]:
     """By key; one Query."""
     items = table.query_all(keys.CONFIG.pk.text, prefix=keys.config_prefix())
-    settings = [Config.of(item) for item in items]
-    return {setting.key: json.loads(setting.value) for setting in settings}
+    found = [Config.of(item) for item in items]
+    return {one.key: json.loads(one.value) for one in found}
 
 
 def put(key: str, value: Any) -> None:
@@ -37,16 +36,10 @@ def put(key: str, value: Any) -> None:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     item = Config(PK=place.pk, SK=place.sk, key=key, value=text, updated_at=now_ms(), version=1)
     table.put(dict(item.serialize()))
-    _forget()
+    setting.forget(key)
 
 
 def delete(key: str) -> None:
     """Back to the default. May be repeated."""
     table.delete(keys.config(key))
-    _forget()
-
-
-def _forget() -> None:
-    ttl_policy.forget()
-    text_index.forget_setting()
-    llm_prices.forget()
+    setting.forget(key)

@@ -4,10 +4,12 @@ PROMPT."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from mlcore.db import keys
+from mlcore.db.attributes import TextMapAttribute
 from mlcore.db.expression import Raw
-from mlcore.models.traces import TraceAssessment, TraceMetadata, TracePrompt, TraceTag
+from mlcore.models.traces import Trace, TraceAssessment, TraceMetadata, TracePrompt, TraceTag
 from mlcore.repos import document
 
 
@@ -25,7 +27,7 @@ def _child(
 
 
 def _entry(
-    attribute: str,
+    attribute: TextMapAttribute[Any],
     prefix: Callable[[str], str],
     place: Callable[[str, str, str], keys.Key],
     child: Callable[[keys.Key, str, str], Raw],
@@ -42,20 +44,20 @@ def _entry(
 MAPS: document.Maps = {
     entry.attribute: entry
     for entry in (
-        _entry("tags", keys.trace_tag_prefix, keys.trace_tag, _tag),
+        _entry(Trace.tags, keys.trace_tag_prefix, keys.trace_tag, _tag),
         _entry(
-            "trace_metadata",
+            Trace.trace_metadata,
             keys.trace_metadata_prefix,
             keys.trace_metadata,
             _child(TraceMetadata),
         ),
         _entry(
-            "assessments",
+            Trace.assessments,
             keys.trace_assessment_prefix,
             keys.trace_assessment,
             _child(TraceAssessment),
         ),
-        _entry("prompts", keys.trace_prompt_prefix, keys.trace_prompt, _child(TracePrompt)),
+        _entry(Trace.prompts, keys.trace_prompt_prefix, keys.trace_prompt, _child(TracePrompt)),
     )
 }
 """The map attributes of a trace item; the owner of a trace's children is (experiment id, trace

@@ -18,7 +18,6 @@ from mlcore.search.rlike import Budget
 from mlcore.search.trace_filter import SESSION, SOURCE_RUN, Filter
 from mlcore.search.trace_match import Node
 
-Accepts = Callable[[Experiment], bool]
 Checked = tuple[StoredTrace, Trace]
 
 
@@ -30,7 +29,7 @@ class Conditions:
         condition: Filter,
         links: Mapping[str, Collection[str]],
         experiment_ids: Sequence[str],
-        accepts: Accepts,
+        workspace: str,
     ) -> None:
         """
         Args:
@@ -47,7 +46,7 @@ class Conditions:
                 for one in condition.assessed
             ],
             experiment_ids,
-            accepts,
+            workspace,
         )
 
     @property
@@ -79,7 +78,7 @@ class _Assessed:
         self,
         tests: Sequence[tuple[Callable[[Assessment], bool], bool]],
         experiment_ids: Sequence[str],
-        accepts: Accepts,
+        workspace: str,
     ) -> None:
         """
         Args:
@@ -87,7 +86,7 @@ class _Assessed:
         """
         self._tests = tests
         self._experiment_ids = experiment_ids
-        self._accepts = accepts
+        self._workspace = workspace
         self._experiments: list[Experiment] | None = None
         self._known: dict[str, list[Assessment]] = {}
 
@@ -110,8 +109,7 @@ class _Assessed:
         if not unknown:
             return
         if self._experiments is None:
-            found = experiments.find_many(self._experiment_ids)
-            self._experiments = [one for one in found if one is not None and self._accepts(one)]
+            self._experiments = experiments.known(self._experiment_ids, self._workspace)
         for session, records in trace_pages.of_sessions(self._experiments, unknown).items():
             self._known[session] = [
                 one

@@ -74,7 +74,7 @@ def of_session(session: str) -> Through:
 
 def newest_first(
     experiment_ids: Sequence[str],
-    accepts: Callable[[Experiment], bool],
+    workspace: str,
     window: Window,
     after: Place | None = None,
     page_items: int = PAGE_ITEMS,
@@ -85,7 +85,7 @@ def newest_first(
     Two round trips for the first page: the experiments and the keys, then the traces.
 
     Args:
-        accepts: which of the experiments count; those that do not exist never do.
+        workspace: experiments of another one count as if they did not exist.
         after: begin with the trace that follows this place.
         page_items: how many traces to read at first; later pages are longer.
         through: an index that holds all that are wanted.
@@ -94,10 +94,10 @@ def newest_first(
     if bounds is None:
         return iter(())
     first: dict[str, Page] = {}
-    found: list[Experiment | None] = []
+    found: list[Experiment] = []
 
     def read_experiments() -> None:
-        found.extend(experiments.find_many(experiment_ids))
+        found.extend(experiments.known(experiment_ids, workspace))
 
     def read_keys(experiment_id: str) -> None:
         first[experiment_id] = page_of(experiment_id, page_items, None)
@@ -111,7 +111,6 @@ def newest_first(
     streams = [
         _of_one(experiment, page_of, page_items, first.get(experiment.experiment_id), after)
         for experiment in found
-        if experiment is not None and accepts(experiment)
     ]
     return streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_place)
 

@@ -36,7 +36,7 @@ from mlcore.repos.traces import index as trace_index
 from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.conditions import Accepts, Conditions
+from mlcore.repos.traces.conditions import Conditions
 from mlcore.repos.traces.orders import LONGEST_NAME, Ordered, newest_place, ordered
 from mlcore.repos.traces.pages import BY_TIME, Through, Window
 from mlcore.repos.traces.traces import StoredTrace
@@ -77,21 +77,21 @@ Row = tuple[Key, Trace]
 """A trace with its place in the order."""
 
 
-def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
+def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
     """The first matches after ``query.after``, at most ``query.limit``. Two round trips for the
     newest traces of an experiment."""
     condition = query.wanted
     accesses = trace_plan.accesses(condition)
     if trace_match.newest_first(query.ordering) and not accesses:
-        return _stream(experiment_ids, accepts, query)
+        return _stream(experiment_ids, workspace, query)
     through, window = _through(condition.own), Window(condition.earliest, condition.latest)
     listings = {one: trace_index.listed(one, through, window) for one in experiment_ids}
-    found: list[Experiment | None] = []
+    found: list[Experiment] = []
     pending: dict[str, set[Place] | None] = {}
     links: dict[str, set[str]] = {}
 
     def read_experiments() -> None:
-        found.extend(experiments.find_many(experiment_ids))
+        found.extend(experiments.known(experiment_ids, workspace))
 
     def read_pending(experiment_id: str) -> None:
         pending[experiment_id] = trace_index.pending(experiment_id)
@@ -107,10 +107,8 @@ def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[
         calls += [partial(read_pending, one) for one in experiment_ids]
     table.parallel(calls)
     rows: list[Row] = []
-    conditions = Conditions(condition, links, experiment_ids, accepts)
+    conditions = Conditions(condition, links, experiment_ids, workspace)
     for experiment in found:
-        if experiment is None or not accepts(experiment):
-            continue
         experiment_id = experiment.experiment_id
         search = _Search(experiment, query, conditions, through, window)
         candidates = [
@@ -125,11 +123,11 @@ def find(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[
     return heapq.nsmallest(query.limit, rows, key=itemgetter(0))
 
 
-def matching(experiment_ids: Sequence[str], accepts: Accepts, condition: Filter) -> Iterator[Trace]:
+def matching(experiment_ids: Sequence[str], workspace: str, condition: Filter) -> Iterator[Trace]:
     """The traces that a filter accepts, newest first."""
     links = dict(zip(condition.runs, _links(condition.runs), strict=True))
-    conditions = Conditions(condition, links, experiment_ids, accepts)
-    records = _records(experiment_ids, accepts, condition, None, READ_TOGETHER)
+    conditions = Conditions(condition, links, experiment_ids, workspace)
+    records = _records(experiment_ids, workspace, condition, None, READ_TOGETHER)
     return _accepted(records, conditions)
 
 
@@ -146,14 +144,14 @@ def _candidates(
 
 def _records(
     experiment_ids: Sequence[str],
-    accepts: Accepts,
+    workspace: str,
     condition: Filter,
     after: trace_pages.Place | None,
     page: int,
 ) -> Iterator[StoredTrace]:
     window = Window(condition.earliest, condition.latest)
     return trace_pages.newest_first(
-        experiment_ids, accepts, window, after, page, _through(condition.own)
+        experiment_ids, workspace, window, after, page, _through(condition.own)
     )
 
 
@@ -169,13 +167,13 @@ def _accepted(records: Iterable[StoredTrace], conditions: Conditions) -> Iterato
     )
 
 
-def _stream(experiment_ids: Sequence[str], accepts: Accepts, query: Query) -> list[Row]:
+def _stream(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
     """Newest first without a condition that an index knows: pages until enough match."""
     condition = query.wanted
     key_of = trace_match.sort_key(query.ordering)
     place = newest_place(query.after)
-    conditions = Conditions(condition, {}, experiment_ids, accepts)
-    records = _records(experiment_ids, accepts, condition, place, min(query.limit, READ_TOGETHER))
+    conditions = Conditions(condition, {}, experiment_ids, workspace)
+    records = _records(experiment_ids, workspace, condition, place, min(query.limit, READ_TOGETHER))
     found = _accepted(records, conditions)
     rows = [(key_of(trace), trace) for trace in islice(found, query.limit)]
     for experiment_id in experiment_ids:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from mlcore import artifacts
+from mlcore import artifacts, errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition, Raw, Update
@@ -21,6 +21,7 @@ from mlcore.db.table import Delete, Put, TransactionFailed, key_in, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Trace
 from mlcore.ids import new_ulid, now_ms
+from mlcore.memory import Memory
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace as TraceItem
 from mlcore.models.traces import TraceReference, TraceSpans
@@ -35,9 +36,8 @@ from mlcore.settle import Conflict, settle
 
 TRACE_NAME_TAG = "mlflow.traceName"
 SESSION = "mlflow.trace.session"
-LOCATIONS_KEPT = 20_000
-
-_locations: dict[str, str] = {}
+_places: Memory[str, str] = Memory("place of a trace")
+"""The experiments of traces, which change only when one is deleted."""
 
 
 class Info(NamedTuple):
@@ -102,7 +102,7 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | No
     if lost:
         # Deleted, and perhaps made anew in another experiment.
         for trace_id in lost:
-            _locations.pop(trace_id, None)
+            _places.pop(trace_id)
         again = _locate(lost)
         moved = [
             (again[lost_id], lost_id) for lost_id in again if again[lost_id] != located[lost_id]
@@ -112,11 +112,15 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | No
 
 
 def find_or_place(
-    trace_id: str, experiment_id: str
+    trace_id: str, experiment_id: str, workspace: str
 ) -> tuple[Experiment | None, StoredTrace | None]:
-    """For a trace that may be new: the experiment where it would be made, and the trace wherever it
-    is. One round trip unless it is in another experiment."""
-    known = _locations.get(trace_id, experiment_id)
+    """For a trace that may be new: the experiment where it would be made, and the trace wherever in
+    the workspace it is. One round trip unless it is in another experiment.
+
+    Raises:
+        InvalidParameterValue: another workspace has a trace with this id.
+    """
+    known = _places.get(trace_id) or experiment_id
     reference, meta, item, elsewhere, *setting = table.batch_get(
         [
             keys.trace_ref(trace_id),
@@ -127,15 +131,17 @@ def find_or_place(
         ]
     )
     ttl_policy.learn(setting)
-    experiment = experiments.entity_of(experiment_id, meta)
-    if item is None and reference is not None:
+    experiment = experiments.entity_of(experiment_id, meta, workspace)
+    read: StoredTrace | None = None
+    if item is not None and elsewhere is not None:
+        read = of_item(item, experiments.of_item(elsewhere).experiment)
+    elif item is None and reference is not None:
         other = TraceReference.of(reference).experiment_id
         if other != known:
-            return experiment, _read([(other, trace_id)]).get(trace_id)
-    owner = experiments.entity_of(known, elsewhere)
-    if item is None or owner is None:
-        return experiment, None
-    return experiment, of_item(item, owner)
+            read = _read([(other, trace_id)]).get(trace_id)
+    if read is not None and _visible(read, workspace) is None:
+        raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
+    return experiment, read
 
 
 def of_item(item: Raw, experiment: Experiment) -> StoredTrace:
@@ -210,7 +216,7 @@ def create(
             table.transact([Put(location.serialize(), same), gone, *rest], token=new_ulid())
         except TransactionFailed:
             return False
-    _remember(trace_id, experiment_id)
+    _places.put(trace_id, experiment_id)
     return True
 
 
@@ -250,7 +256,7 @@ def delete(records: Sequence[StoredTrace]) -> None:
     table.batch_write(deletes=[trace.document.key for trace in records])
     table.batch_write(deletes=[keys.trace_ref(trace.trace_id) for trace in records])
     for trace in records:
-        _locations.pop(trace.trace_id, None)
+        _places.pop(trace.trace_id)
 
 
 def entity(trace: StoredTrace) -> Trace:
@@ -344,28 +350,28 @@ def _values(
 
 def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
     """The experiments of those traces that have been made; they are remembered."""
-    unknown = [trace_id for trace_id in dict.fromkeys(trace_ids) if trace_id not in _locations]
+    unknown = [trace_id for trace_id in dict.fromkeys(trace_ids) if trace_id not in _places]
     for item in table.batch_get([keys.trace_ref(trace_id) for trace_id in unknown]):
         if item is not None:
             reference = TraceReference.of(item)
-            _remember(reference.trace_id, reference.experiment_id)
+            _places.put(reference.trace_id, reference.experiment_id)
     return {
         trace_id: experiment_id
         for trace_id in trace_ids
-        if (experiment_id := _locations.get(trace_id)) is not None
+        if (experiment_id := _places.get(trace_id)) is not None
     }
 
 
 def _read(places: Sequence[tuple[str, str]]) -> dict[str, StoredTrace | None]:
-    """Traces by id, from (experiment id, trace id) pairs."""
+    """Traces of any workspace by id, from (experiment id, trace id) pairs."""
     experiment_ids = list(dict.fromkeys(experiment_id for experiment_id, _ in places))
     wanted = [keys.trace(*place) for place in places]
     items = table.batch_get([*wanted, *map(keys.experiment, experiment_ids)])
-    metas = dict(zip(experiment_ids, items[len(wanted) :], strict=True))
-    owners = {one: experiments.entity_of(one, meta) for one, meta in metas.items()}
+    metas = zip(experiment_ids, items[len(wanted) :], strict=True)
+    owners = {one: experiments.of_item(meta).experiment for one, meta in metas if meta is not None}
     found: dict[str, StoredTrace | None] = {}
     for (experiment_id, trace_id), item in zip(places, items[: len(wanted)], strict=True):
-        owner = owners[experiment_id]
+        owner = owners.get(experiment_id)
         found[trace_id] = None if item is None or owner is None else of_item(item, owner)
     return found
 
@@ -387,9 +393,3 @@ def _delete_children(trace: StoredTrace) -> None:
 
 def _visible(trace: StoredTrace | None, workspace: str) -> StoredTrace | None:
     return None if trace is None or trace.experiment.workspace != workspace else trace
-
-
-def _remember(trace_id: str, experiment_id: str) -> None:
-    if len(_locations) >= LOCATIONS_KEPT:
-        _locations.clear()  # one step, so threads need no lock
-    _locations[trace_id] = experiment_id

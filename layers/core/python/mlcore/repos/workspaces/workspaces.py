@@ -7,7 +7,6 @@ how far the global indexes may be behind.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.ids import new_ulid, now_ms
+from mlcore.memory import Memory
 from mlcore.models.platform import Workspace as WorkspaceItem
 from mlcore.models.platform import WorkspaceName
 from mlcore.settings import settings
@@ -28,7 +28,7 @@ REMEMBERED_SECONDS: Final = 5.0
 
 DEFAULT_DESCRIPTION: Final = "Default workspace for legacy resources"
 
-_seen: dict[tuple[str, str], float] = {}
+_seen: Memory[tuple[str, str], bool] = Memory("workspace", seconds=REMEMBERED_SECONDS)
 
 
 def missing(name: str) -> errors.ResourceDoesNotExist:
@@ -40,17 +40,16 @@ def check_exists(name: str) -> None:
     if name == DEFAULT_WORKSPACE:
         return
     place = (settings().table_name, name)
-    if _seen.get(place, 0.0) > time.monotonic():
-        return
-    get(name)
-    _seen[place] = time.monotonic() + REMEMBERED_SECONDS
+    if place not in _seen:
+        get(name)
+        _seen.put(place, True)
 
 
 def get(name: str) -> Workspace:
     """One that is being deleted looks missing. Raises ResourceDoesNotExist."""
     item = find(name)
     if item is None or WorkspaceItem.of(item).leaving is not None:
-        _seen.pop((settings().table_name, name), None)
+        _seen.pop((settings().table_name, name))
         raise missing(name)
     return _workspace(item)
 
@@ -153,7 +152,7 @@ def leave(name: str, mode: str) -> None:
         table.update(keys.workspace(name), update)
     except ConditionFailed as failed:
         raise missing(name) from failed
-    _seen.pop((settings().table_name, name), None)
+    _seen.pop((settings().table_name, name))
 
 
 def entered_at(item: Raw) -> int:
@@ -176,7 +175,7 @@ def delete(item: Raw) -> bool:
         )
     except TransactionFailed as failed:
         return failed.items.get(0) is None
-    _seen.pop((settings().table_name, name), None)
+    _seen.pop((settings().table_name, name))
     return True
 
 

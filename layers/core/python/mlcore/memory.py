@@ -1,0 +1,101 @@
+"""What a process remembers between requests: all of it is here, within one bound, and nothing that
+only this process knows.
+
+A request must be right without it: what is remembered never changes, or may be behind for the
+seconds that its memory says.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+MOST_BYTES: Final = 24_000_000
+"""Of everything together, estimated. Then what was remembered first is forgotten."""
+
+ENTRY_BYTES: Final = 400
+"""Of an entry without what its value weighs: two short texts, and the place in a dict."""
+
+
+class _Entry(NamedTuple):
+    value: Any
+    until: float
+    """By the clock of :func:`time.monotonic`."""
+    weight: int
+
+
+_entries: dict[tuple[str, Hashable], _Entry] = {}
+_held = [0]
+"""Bytes of the entries."""
+_writing = threading.Lock()
+
+
+class Memory(Generic[K, V]):
+    """Values by key. Threads may share it."""
+
+    def __init__(
+        self,
+        noun: str,
+        *,
+        seconds: float = math.inf,
+        weigh: Callable[[V], int] = lambda _: 0,
+    ) -> None:
+        """
+        Args:
+            noun: what is remembered; no other memory may have it.
+            seconds: for how long.
+            weigh: bytes of a value, where they may be more than a few.
+        """
+        self._noun = noun
+        self._seconds = seconds
+        self._weigh = weigh
+
+    def __contains__(self, key: K) -> bool:
+        return self.get(key) is not None
+
+    def get(self, key: K) -> V | None:
+        """None if it is not remembered, or no longer."""
+        entry = _entries.get((self._noun, key))
+        if entry is None or entry.until <= time.monotonic():
+            return None
+        value: V = entry.value
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        """Remembers a value, which must not be None, unless it is too heavy for all memory."""
+        place = (self._noun, key)
+        weight = ENTRY_BYTES + self._weigh(value)
+        with _writing:
+            _drop(place)
+            if weight > MOST_BYTES:
+                return
+            while _held[0] + weight > MOST_BYTES:
+                _drop(next(iter(_entries)))
+            _entries[place] = _Entry(value, time.monotonic() + self._seconds, weight)
+            _held[0] += weight
+
+    def pop(self, key: K) -> V | None:
+        """As :meth:`get`, and forgets it: of several who ask, one gets it."""
+        with _writing:
+            value = self.get(key)
+            _drop((self._noun, key))
+            return value
+
+
+def forget() -> None:
+    """As if the process had just started."""
+    with _writing:
+        _entries.clear()
+        _held[0] = 0
+
+
+def _drop(place: tuple[str, Hashable]) -> None:
+    entry = _entries.pop(place, None)
+    if entry is not None:
+        _held[0] -= entry.weight

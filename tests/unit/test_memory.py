@@ -1,0 +1,76 @@
+"""The one bound of what a process remembers, whatever is put into it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcore import memory
+from mlcore.memory import Memory
+
+FIRST: Memory[int, int] = Memory("first of the tests", weigh=lambda weight: weight)
+SECOND: Memory[int, int] = Memory("second of the tests", weigh=lambda weight: weight)
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    memory.forget()
+    yield
+    memory.forget()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([FIRST, SECOND]),
+            st.integers(0, 5),
+            st.none() | st.integers(0, memory.MOST_BYTES + 1),
+        ),
+        max_size=40,
+    )
+)
+def test_what_is_remembered_is_the_latest_that_fits(
+    writes: list[tuple[Memory[int, int], int, int | None]],
+) -> None:
+    """Against a list of what was put, the latest last; None takes away."""
+    memory.forget()
+    expected: list[tuple[Memory[int, int], int, int]] = []
+    for where, key, weight in writes:
+        expected = [one for one in expected if one[:2] != (where, key)]
+        if weight is None:
+            where.pop(key)
+        else:
+            where.put(key, weight)
+            if weight + memory.ENTRY_BYTES <= memory.MOST_BYTES:
+                expected.append((where, key, weight))
+        while sum(one[2] + memory.ENTRY_BYTES for one in expected) > memory.MOST_BYTES:
+            expected.pop(0)
+        for each, number in itertools.product((FIRST, SECOND), range(6)):
+            found = [one[2] for one in expected if one[:2] == (each, number)]
+            assert each.get(number) == (found[0] if found else None)
+
+
+def test_of_those_who_take_one_gets_it() -> None:
+    for number in range(200):
+        FIRST.put(number, 1)
+    with ThreadPoolExecutor(8) as threads:
+        taken = list(threads.map(FIRST.pop, [n for n in range(200) for _ in range(8)]))
+    assert sum(one is not None for one in taken) == 200
+
+
+def test_it_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(memory, "time", SimpleNamespace(monotonic=lambda: now))
+    brief: Memory[str, str] = Memory("brief of the tests", seconds=5.0)
+    brief.put("key", "value")
+    now += 4.9
+    assert brief.get("key") == "value"
+    now += 0.2
+    assert brief.get("key") is None
+    assert brief.pop("key") is None
