@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
-import functools
 import json
 import os
 import statistics
@@ -27,9 +26,9 @@ from bench import search_stock
 from bench.client import Client
 from bench.search_rows import SEARCHES, Row, rows
 from bench.search_stock import Stock
-from indexer import text_items
+from indexer import text_dictionary, text_items
 from indexer.index_items import INDEXES
-from indexer.text_items import Entity, Posting
+from indexer.projections import Entity, Posting
 from mlcore.db import capacity, keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import table
@@ -44,7 +43,6 @@ from tests.servers import start_product, stopped
 
 WRITTEN_TOGETHER = 2_000
 REPEATS = 15
-_ANY_RUN = "0" * 26
 WARMUPS = 2
 
 
@@ -151,20 +149,24 @@ def items(pattern: Raw, experiment_id: str, row: Row, indexed: Indexed | None) -
         for key, text in texts.items():
             if attribute in INDEXES:
                 yield INDEXES[attribute].item((experiment_id, run_id), key, text, 1)
+    entity = Entity(experiment_id, text_items.RUN, run_id)
     for posting in text_items.postings(text_items.texts_of_run(item), indexed):
-        yield {
-            name: string(value["S"].replace(_ANY_RUN, run_id)) if "S" in value else value
-            for name, value in text_item(experiment_id, posting).items()
-        }
+        yield text_items.item(entity, posting, 1)
+        yield from dictionary(experiment_id, posting)
     yield item
 
 
-@functools.cache
-def text_item(experiment_id: str, posting: Posting) -> Raw:
-    """The item of a token as searches read it; the items of two runs differ in the run alone."""
-    entity = Entity(experiment_id, text_items.RUN, _ANY_RUN)
-    forward, _ = text_items.items(entity, posting, 1)
-    return forward
+def dictionary(experiment_id: str, posting: Posting) -> Sequence[Raw]:
+    """The items of a word or a value, the first time that it is there."""
+    known = _dictionary.setdefault(experiment_id, set())
+    if posting in known:
+        return ()
+    known.add(posting)
+    entry = text_dictionary.entry_of(Entity(experiment_id, text_items.RUN, ""), posting)
+    return [] if entry is None else text_dictionary.items(entry)
+
+
+_dictionary: dict[str, set[Posting]] = {}
 
 
 def measured(api: Api, sides: Sequence[tuple[Client, str]], name: str) -> Result:

@@ -205,9 +205,10 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access(
             "Full-text search in experiment",
             "fts",
-            ("fts_prefix", "fts_of_type_prefix"),
-            "Query, begins_with",
+            ("fts_prefix", "fts_of_type_prefix", "fts_begin", "fts_numbers"),
+            "Query, begins_with or BETWEEN",
         ),
+        Access("Words and values of an experiment", "fts_texts", ("fts_texts",), "GetItem"),
         Access("Full-text search, global", "gsi2_fts", ("gsi2_fts",), "Query"),
         Access(
             "Full-text index cleanup",

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from indexer import experiment_items, text_items, trace_items
 from indexer.index_items import INDEXES
+from indexer.projections import Entity, Posting
 from indexer.run_items import OUTSIDE_MAPS
-from indexer.text_items import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
@@ -36,7 +36,7 @@ UNWRITTEN = "unwritten"
 
 Items = dict[Key, Raw]
 
-_NOT_COMPARED = {"version", "updated_at", "ttl"}
+_NOT_COMPARED = {"version", "updated_at", "ttl", "leaving"}
 
 
 class Finding(NamedTuple):
@@ -46,6 +46,8 @@ class Finding(NamedTuple):
     place: Key
     wanted: Raw | None
     found: Raw | None
+    source: tuple[str | None, Key | None] | None = None
+    """The run or the trace that asks for it, where its place does not tell."""
 
 
 def key_of(item: Raw) -> Key:
@@ -60,8 +62,9 @@ def of_experiment(item: Raw | None) -> Items:
     made += experiment_items.name_reversed(experiment_id, item).puts
     entity = Entity(experiment_id, text_items.EXPERIMENT, experiment_id)
     version = int(item["version"]["N"])
-    for posting in experiment_items.name_postings(item):
-        made += text_items.items(entity, posting, version)
+    found = experiment_items.name_postings(item)
+    made += (text_items.item(entity, posting, version) for posting in found)
+    made += text_items.reverse_items(entity, found, version)
     return {key_of(one): one for one in made}
 
 
@@ -87,8 +90,8 @@ def of_run(
         for key, value in item[attribute]["M"].items():
             made.append(index.item(run, key, value["S"], version))
     entity = Entity(run[0], text_items.RUN, run[1])
-    for posting in text_items.postings(text_items.texts_of_run(item), indexed):
-        made += text_items.items(entity, posting, version)
+    postings = text_items.postings(text_items.texts_of_run(item), indexed)
+    made += _full_text(entity, postings, version, text_items.OWN)
     overflowed = overflowed_maps(item)
     for (attribute, key), text in outside.items():
         if attribute in overflowed and attribute in INDEXES:
@@ -99,7 +102,7 @@ def of_run(
 
 
 def of_trace(item: Raw | None, packs: Iterable[Raw], indexed: Indexed | None) -> Items:
-    """The FTS items of a trace and its spans.
+    """The FTS and FTS_REV items of a trace and its spans.
 
     Args:
         indexed: the texts of traces that the full-text index of the experiment holds.
@@ -107,23 +110,17 @@ def of_trace(item: Raw | None, packs: Iterable[Raw], indexed: Indexed | None) ->
     if item is None:
         return {}
     entity, version = trace_items.entity_of(item), int(item["version"]["N"])
-    wanted = _postings(item, packs, indexed)
-    made = [one for posting in wanted for one in text_items.items(entity, posting, version)]
+    made = _full_text(entity, trace_items.postings(item, indexed), version, text_items.OWN)
+    for pack in packs:
+        found = trace_items.content_postings(pack, indexed)
+        made += _full_text(entity, found, 1, trace_items.pack_name(pack))
     return {key_of(one): one for one in made}
 
 
-def places_of_trace(item: Raw, packs: Iterable[Raw], indexed: Indexed | None) -> list[Key]:
-    """Where the items of :func:`of_trace` are."""
-    entity = trace_items.entity_of(item)
-    wanted = _postings(item, packs, indexed)
-    return [place for posting in wanted for place in text_items.places(entity, posting)]
-
-
-def _postings(item: Raw, packs: Iterable[Raw], indexed: Indexed | None) -> set[Posting]:
-    found = trace_items.postings(item, indexed)
-    for pack in packs:
-        found |= trace_items.content_postings(pack, indexed)
-    return found
+def _full_text(entity: Entity, found: set[Posting], version: int, of: str) -> list[Raw]:
+    made = [text_items.item(entity, posting, version) for posting in found]
+    made += text_items.reverse_items(entity, found, version, of)
+    return made
 
 
 def outside_texts(children: Iterable[Raw]) -> dict[tuple[str, str], str]:
@@ -153,7 +150,8 @@ def differences(
         elif right is not None and there is None:
             findings.append(Finding(MISSING, place, right, None))
         elif right is not None and there is not None and content(right) != content(there):
-            findings.append(Finding(STALE, place, right, there))
+            problem = SURPLUS if text_items.says_more(there, right) else STALE
+            findings.append(Finding(problem, place, right, there))
     return findings
 
 

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indexer import projections, text_items, writes
-from indexer.text_items import Entity, Posting
+from indexer.projections import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.models.experiments import ExperimentNameRev
 from mlcore.repos.experiments import experiments
-from mlcore.search.text_fields import Indexed
-
-_NAMES = Indexed(())
+from mlcore.search import text_fields
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
@@ -46,7 +44,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 
 def name_postings(experiment: Raw | None) -> set[Posting]:
     """What the index holds of an experiment itself: its name alone."""
-    return text_items.postings(text_items.name_of_experiment(experiment), _NAMES)
+    return text_items.name_postings(text_items.name_of_experiment(experiment))
 
 
 def _named(
@@ -54,7 +52,8 @@ def _named(
 ) -> projections.Writes:
     entity = Entity(experiment_id, text_items.EXPERIMENT, experiment_id)
     version = None if item is None else int(item["version"]["N"])
-    touched = text_items.touched(changes, _NAMES)
+    texts = [{text_fields.NAME: one} for _, *both in changes for one in both]
+    touched = set().union(*map(text_items.name_postings, texts))
     return text_items.writes(entity, touched, name_postings(item), version)
 
 

@@ -13,9 +13,25 @@ from typing import NamedTuple
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.repos.document import REPLACE, Maps, Owner
+from mlcore.search.text import Token
 
 Changes = set[tuple[str, str]]
 """(map attribute, key) pairs."""
+
+
+class Entity(NamedTuple):
+    """What full text finds."""
+
+    experiment_id: str
+    kind: str
+    entity_id: str
+
+
+class Posting(NamedTuple):
+    """One of an entity's texts holds a token."""
+
+    field: str
+    token: Token
 
 
 class Writes(NamedTuple):
@@ -28,6 +44,8 @@ class Writes(NamedTuple):
     stay."""
     removals: Sequence[Key] = ()
     """Index items that only ever repeat a source, to be taken away when the puts are done."""
+    left: Sequence[tuple[Entity, Posting]] = ()
+    """What the removals leave, so that the dictionary may have no use for it."""
     before: Sequence[Key] = ()
     """Index items to be taken away before anything is put."""
     after: Sequence[Raw] = ()

@@ -16,10 +16,20 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from indexer import derived, history_items, markers, survey, trace_items, unfinished, writes
+from indexer import (
+    derived,
+    history_items,
+    markers,
+    survey,
+    text_dictionary,
+    trace_items,
+    unfinished,
+    writes,
+)
 from indexer.derived import Finding
 from indexer.projections import Writes
 from indexer.survey import Partition, Suspects
+from indexer.text_page import Entry
 from indexer.unfinished import Left
 from mlcore import errors
 from mlcore.db import keys
@@ -157,6 +167,7 @@ def reindex(experiment_id: str) -> Report:
     findings += _each(completed, _runs(partition))
     trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
+    _each(_forgotten, partition.unheld)
     for at in range(0, len(partition.batches), TOGETHER):
         history_items.unpack(partition.batches[at : at + TOGETHER])
     abandoned = _abandoned(partition)
@@ -169,7 +180,8 @@ def _partition(experiment_id: str) -> Partition:
     item = table.get(keys.experiment(experiment_id))
     if item is None:
         raise experiments.missing(experiment_id)
-    return Partition(experiment_id, text_index.maintained(item))
+    indexed = text_index.maintained(item)
+    return Partition(experiment_id, indexed, outdated=text_index.is_outdated(item))
 
 
 def _has_contents(partition: Partition) -> bool:
@@ -206,10 +218,15 @@ def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     else:
         run = (experiment_id, suspects.run_id)
         wanted = derived.of_run(run, *survey.source_of(*run), partition.indexed)
+    wanted = survey.with_dictionary(wanted, survey.listed(experiment_id))
     found = {
         place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
     }
-    return derived.differences(wanted, found, suspects.places)
+    source = (suspects.run_id, suspects.trace)
+    return [
+        finding._replace(source=source) if _is_of_dictionary(finding) else finding
+        for finding in derived.differences(wanted, found, suspects.places)
+    ]
 
 
 def _left(
@@ -248,9 +265,10 @@ class _Awaited:
         self._runs = {one["entity_id"]["S"] for one in _single(partition.markers)}
         if findings:
             self._runs |= partition.running | survey.marked_runs(self._experiment_id)
-        named = {survey.run_of(finding.place) for finding in findings} - self._runs - {None}
-        prefixes = [keys.pending_prefix("run", run_id) for run_id in named if run_id]
-        for found in table.parallel([partial(_markers, partition.pk, one) for one in prefixes]):
+        named = {_source(finding)[0] for finding in findings} - self._runs - {None}
+        for run_id in filter(None, named):
+            prefix = keys.pending_prefix("run", run_id)
+            found = table.query_all(partition.pk, prefix=prefix)
             self._runs.update(one["entity_id"]["S"] for one in _single(found))
         marked = trace_index.every(trace_index.marked(self._experiment_id)) if findings else []
         self._traces = {keys.trace_of(derived.key_of(one)) for one in marked}
@@ -258,16 +276,12 @@ class _Awaited:
     def covers(self, finding: Finding) -> bool:
         if finding.problem == derived.UNWRITTEN:
             return True
-        run_id, _, trace = survey.of_what(finding.place, finding.wanted or finding.found)
+        run_id, trace = _source(finding)
         if trace is not None:
             return trace in self._traces or trace in self._unread
         if run_id is None:
             return keys.experiment(self._experiment_id) in self._unread
         return run_id in self._runs or keys.run(self._experiment_id, run_id) in self._unread
-
-
-def _markers(pk: str, prefix: str) -> list[Raw]:
-    return list(table.query_all(pk, prefix=prefix))
 
 
 def _single(found: Iterable[Raw]) -> list[Raw]:
@@ -282,6 +296,8 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
         if not findings:
             return first
         writes.apply([_repairing(findings)])
+        lost = [one.wanted for one in findings if one.wanted and _is_of_dictionary(one)]
+        text_dictionary.restore(lost)
         table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
         findings = _look(partition, suspects)
     raise errors.TemporarilyUnavailable(
@@ -294,8 +310,10 @@ def _repairing(findings: Sequence[Finding]) -> Writes:
     careful_puts: list[Raw] = []
     deletes: list[Key] = []
     for finding in findings:
-        _, place, wanted, found = finding
+        _, place, wanted, found, _ = finding
         kind = (wanted or found or {})["type"]["S"]
+        if wanted is not None and _is_of_dictionary(finding):
+            continue
         if wanted is not None:
             (careful_puts if kind in CAREFUL_TYPES else puts).append(wanted)
         elif not _is_index(finding):
@@ -321,12 +339,30 @@ def _remove(finding: Finding) -> None:
         table.delete(finding.place, unchanged)
 
 
+def _forgotten(entry: Entry) -> list[Finding]:
+    """Takes a text that nobody holds out of the dictionary, which is no fault."""
+    text_dictionary.take_away(entry)
+    return []
+
+
 def _grouped(findings: Iterable[Finding]) -> list[Suspects]:
     by_source: dict[tuple[str | None, Key | None], list[Key]] = {}
     for finding in findings:
-        run_id, _, trace = survey.of_what(finding.place, finding.wanted or finding.found)
+        run_id, trace = _source(finding)
         by_source.setdefault((run_id, trace), []).append(finding.place)
     return [Suspects(run_id, places, trace) for (run_id, trace), places in by_source.items()]
+
+
+def _source(finding: Finding) -> tuple[str | None, Key | None]:
+    """The run or the trace that a finding is of."""
+    if finding.source is not None:
+        return finding.source
+    run_id, _, trace = survey.of_what(finding.place, finding.wanted or finding.found)
+    return run_id, trace
+
+
+def _is_of_dictionary(finding: Finding) -> bool:
+    return text_dictionary.told_by("", finding.wanted or finding.found or {}) is not None
 
 
 def _identity(finding: Finding) -> str:

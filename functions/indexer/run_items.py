@@ -13,7 +13,7 @@ no FTS items: its run is marked for good.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,9 +28,8 @@ from indexer import (
     writes,
 )
 from indexer.index_items import INDEXES
-from indexer.projections import Changes, Writes
+from indexer.projections import Changes, Entity, Posting, Writes
 from indexer.settled import Found
-from indexer.text_items import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
@@ -59,11 +58,13 @@ class _Seen:
         "became_marked",
         "changed",
         "found",
+        "gone",
         "indexed",
         "inside",
         "is_told_of",
         "metrics",
         "outside",
+        "reverse",
         "surplus",
         "texts",
         "unmarked",
@@ -95,7 +96,11 @@ class _Seen:
         self.found: Found | None = None
         """What is there, where the whole run is compared."""
         self.indexed: set[Posting] = set()
-        """Postings that are there, where the whole run is compared."""
+        """Postings that are there, where the whole run is compared, or is gone."""
+        self.reverse: list[Key] = []
+        """The FTS_REV items that told them."""
+        self.gone = False
+        """The run was removed."""
         self.surplus: list[Key] = []
         """Child items of entries that are gone, where the whole run is compared."""
 
@@ -190,6 +195,7 @@ def _compare(
     wanted = []
     for run, item in runs.items():
         if item is None:
+            _read_postings(seen[run], settled.postings(run))
             continue
         one, since = seen[run], run_markers.since(Run.of(item))
         whole = run in settling and since and _has_all(one, since, Run.of(item).version)
@@ -197,8 +203,15 @@ def _compare(
             wanted.append((run, item))
     read = table.parallel([partial(settled.read, run) for run, _ in wanted])
     for (run, item), found in zip(wanted, read, strict=True):
-        seen[run].found, seen[run].indexed = found, set(map(text_items.posting_of, found.postings))
+        seen[run].found = found
+        _read_postings(seen[run], found.postings)
         _suspect(seen[run], run, item, found)
+
+
+def _read_postings(seen: _Seen, items: Iterable[Raw]) -> None:
+    for item in items:
+        seen.indexed |= text_items.postings_of(item)
+        seen.reverse.append(key_in(item))
 
 
 def _has_all(seen: _Seen, since: int, version: int) -> bool:
@@ -244,9 +257,12 @@ def _full_text(run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None
     indexed = None if experiment is None else text_index.maintained(experiment)
     current = text_items.postings(text_items.texts_of_run(item), indexed)
     touched = text_items.touched(seen.texts, indexed) | (seen.indexed - current)
-    return text_items.writes(
-        Entity(run[0], text_items.RUN, run[1]), touched, current, _version(item)
-    )
+    entity = Entity(run[0], text_items.RUN, run[1])
+    made = text_items.writes(entity, touched, current, _version(item))
+    if item is None:
+        # Also those that nobody follows, or that an earlier version put.
+        return made._replace(removals=list(dict.fromkeys([*made.removals, *seen.reverse])))
+    return made
 
 
 def _suspect(seen: _Seen, run: Owner, item: Raw, found: Found) -> None:
@@ -294,6 +310,7 @@ def _index(
 
 def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     old, new = record.get("OldImage"), record.get("NewImage")
+    seen.gone = seen.gone or new is None
     changed = projections.changes(old, new, run_children.MAPS)
     metrics = {entry for entry in changed if entry[0] == _METRICS}
     seen.changed |= changed - metrics

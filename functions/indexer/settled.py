@@ -18,7 +18,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from indexer import index_items
+from indexer import index_items, text_items
 from indexer.index_items import INDEXES
 from indexer.projections import Writes
 from mlcore.db import keys
@@ -65,8 +65,13 @@ def read(run: Owner) -> Found:
         (prefix("PARAM"), prefix("TAG") + LAST),
     )
     children = {key_in(item): item for one in ranges for item in table.query_all(pk, between=one)}
-    postings = table.query_all(pk, prefix=keys.fts_rev_prefix("run", run_id))
-    return Found(children, list(postings))
+    return Found(children, postings(run))
+
+
+def postings(run: Owner) -> list[Raw]:
+    """The ``FTS_REV`` items of a run."""
+    pk = keys.experiment(run[0]).pk
+    return list(table.query_all(pk, prefix=keys.fts_rev_prefix(text_items.RUN, run[1])))
 
 
 def metrics(run: Owner, item: Run, found: Found) -> Writes:

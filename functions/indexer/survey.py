@@ -7,12 +7,14 @@ be looked at again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from indexer import derived, text_items
+from indexer import derived, text_dictionary, text_items, text_page
+from indexer.text_page import Entry, Page
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST, Key
@@ -31,9 +33,10 @@ _INDEX_PREFIXES = (
     keys.DATASET_LINK.sk.prefix(),
     keys.RANK_METRIC.sk.prefix(),
     keys.RANK_PARAM.sk.prefix(),
-    keys.FTS.sk.prefix(),
-    keys.FTS_REV.sk.prefix(),
 )
+_FULL_TEXT_PREFIXES = (keys.FTS.sk.prefix(), keys.FTS_REV.sk.prefix())
+_ANY = ""
+"""The experiment that an item is of, where it does not matter."""
 _BEGIN, _END = keys.run_prefix(), keys.run_prefix() + LAST
 
 
@@ -49,11 +52,17 @@ class Suspects(NamedTuple):
 class Partition:
     """An experiment's partition while it is surveyed; its counts are whole at the end."""
 
-    def __init__(self, experiment_id: str, indexed: Indexed | None) -> None:
+    def __init__(
+        self, experiment_id: str, indexed: Indexed | None, *, outdated: bool = False
+    ) -> None:
         self.experiment_id = experiment_id
+        self.outdated = outdated
+        """Full text was made by other rules: nobody asks it, so nothing of it is wrong."""
         self.indexed = indexed
         """The texts that the full-text index is to hold."""
         self.pk = keys.experiment(experiment_id).pk
+        self.listed = listed(experiment_id)
+        """Texts that need no items of the dictionary."""
         self.markers = list(table.query_all(self.pk, prefix=keys.pending_prefix("run")))
         """Pending markers of earlier versions, as they were before any run was read."""
         self.running = marked_runs(experiment_id)
@@ -65,6 +74,20 @@ class Partition:
         self.runs = 0
         self.items = 0
         """Derived items that were found."""
+        self.reverse: set[int] = set()
+        """Hashes of the FTS_REV items that are to be there, as they are to be."""
+        self.unheld: dict[Entry, None] = {}
+        """Texts of the dictionary that nobody asked for when they were found."""
+
+    def expects(self, expected: set[int], items: Iterable[Raw]) -> None:
+        """Adds hashes of index items, and of what they need of the dictionary."""
+        made = list(items)
+        for item in (*made, *text_dictionary.asked_by(made, self.listed)):
+            if self.outdated and _is_full_text(item):
+                continue
+            expected.add(hash(item["SK"]["S"]))
+            if item["type"]["S"] == "fts_rev":
+                self.reverse.add(_hash(item))
 
 
 def marked_runs(experiment_id: str) -> set[str]:
@@ -93,7 +116,7 @@ def suspects(partition: Partition) -> Iterator[Suspects]:
     for stretch in _stretches(partition.pk):
         yield from _run(partition, stretch, expected)
     for _, wanted in _traces(partition):
-        expected.update(hash(place.sk) for place in wanted)
+        partition.expects(expected, wanted.values())
     yield from _indexes(partition, expected)
     if expected:
         yield from _missing(partition, expected)
@@ -126,8 +149,21 @@ def trace_source(
     return item, list(table.query_all(trace.pk, prefix=prefix))
 
 
+def listed(experiment_id: str) -> Page:
+    """The first page of the dictionary."""
+    return text_page.texts_of(table.get(keys.fts_texts(experiment_id)))
+
+
+def with_dictionary(wanted: derived.Items, page: Page) -> derived.Items:
+    """With what index items need of the dictionary, besides its first page."""
+    asked = text_dictionary.asked_by(wanted.values(), page)
+    return {**wanted, **{derived.key_of(item): item for item in asked}}
+
+
 def of_what(place: Key, item: Raw | None) -> Suspects:
-    """What a derived item is of."""
+    """What a derived item is of. What is wrong in the dictionary is of nobody in particular."""
+    if item is not None and text_dictionary.told_by(_ANY, item) is not None:
+        return Suspects(None, [place])
     if item is not None and item.get("entity_type", {}).get("S") == text_items.TRACE:
         trace = keys.trace(keys.parse(*place).fields["experiment_id"], item["entity_id"]["S"])
         return Suspects(None, [place], trace)
@@ -158,7 +194,7 @@ def _experiment(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
     wanted = derived.of_experiment(item)
     children = {place: one for place, one in wanted.items() if not _is_full_text(one)}
     yield from _compared(partition, None, children, found)
-    expected.update(hash(place.sk) for place in wanted.keys() - children.keys())
+    partition.expects(expected, (one for place, one in wanted.items() if place not in children))
 
 
 def run_sort_keys(pk: str) -> list[str]:
@@ -214,7 +250,7 @@ def _run(partition: Partition, stretch: _RunItems, expected: set[int]) -> Iterat
     wanted = derived.of_run(run, source, derived.outside_texts(found.values()), partition.indexed)
     children = {place: item for place, item in wanted.items() if _is_child(item)}
     yield from _compared(partition, stretch.run_id, children, found)
-    expected.update(hash(place.sk) for place in wanted.keys() - children.keys())
+    partition.expects(expected, (one for place, one in wanted.items() if place not in children))
 
 
 def _compared(
@@ -231,14 +267,22 @@ def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
     for marker in partition.markers:
         expected.discard(hash(marker["SK"]["S"]))
     of_traces: dict[Key, list[Key]] = {}
-    for prefix in _INDEX_PREFIXES:
+    prefixes = _INDEX_PREFIXES if partition.outdated else (*_INDEX_PREFIXES, *_FULL_TEXT_PREFIXES)
+    for prefix in prefixes:
         for item in table.query_all(partition.pk, prefix=prefix):
             place = derived.key_of(item)
             partition.items += 1
             known = hash(place.sk)
             is_expected = known in expected
             expected.discard(known)
-            if not is_expected or not _is_whole(partition.experiment_id, item):
+            if not is_expected or not _is_right(partition, item):
+                entry = text_dictionary.told_by(partition.experiment_id, item)
+                if entry is not None and is_expected:
+                    expected.add(known)  # who asks for it is found with what is missing
+                    continue
+                if entry is not None and _is_whole(partition.experiment_id, item):
+                    partition.unheld[entry] = None
+                    continue
                 suspect = of_what(place, item)
                 if suspect.trace is None:
                     yield suspect
@@ -248,8 +292,8 @@ def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
         yield Suspects(None, places, trace)
 
 
-def _traces(partition: Partition) -> Iterator[tuple[Key, list[Key]]]:
-    """The places of what each trace asks for."""
+def _traces(partition: Partition) -> Iterator[tuple[Key, derived.Items]]:
+    """What each trace asks for."""
     indexed = partition.indexed.of_traces if partition.indexed else None
     if indexed is None:
         return
@@ -265,37 +309,51 @@ def _traces(partition: Partition) -> Iterator[tuple[Key, list[Key]]]:
         ]
         for item, packs in table.parallel(calls):
             if item is not None:
-                yield derived.key_of(item), derived.places_of_trace(item, packs, indexed)
+                yield derived.key_of(item), derived.of_trace(item, packs, indexed)
 
 
 def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
     """Finds what the missing index items are of."""
     named = derived.of_experiment(table.get(keys.experiment(partition.experiment_id)))
-    places = [place for place in named if hash(place.sk) in expected]
+    places = _taken(expected, named)
     if places:
         yield Suspects(None, places)
     for sort_key in run_sort_keys(partition.pk):
         run_id: str = keys.parse(partition.pk, sort_key).fields["run_id"]
         run = (partition.experiment_id, run_id)
         wanted = derived.of_run(run, *source_of(*run), partition.indexed)
-        places = [
-            place
-            for place, item in wanted.items()
-            if not _is_child(item) and hash(place.sk) in expected
-        ]
+        wanted = with_dictionary(wanted, partition.listed)
+        places = _taken(expected, (place for place, one in wanted.items() if not _is_child(one)))
         if places:
             yield Suspects(run_id, places)
     for trace, asked in _traces(partition):
-        places = [place for place in asked if hash(place.sk) in expected]
+        places = _taken(expected, with_dictionary(asked, partition.listed))
         if places:
             yield Suspects(None, places, trace)
 
 
+def _taken(expected: set[int], places: Iterable[Key]) -> list[Key]:
+    """Those that are expected, which are expected no more: several may ask for one."""
+    found = [place for place in places if hash(place.sk) in expected]
+    expected.difference_update(hash(place.sk) for place in found)
+    return found
+
+
+def _is_right(partition: Partition, item: Raw) -> bool:
+    """Whether an index item that is to be there is as it is to be."""
+    if item["type"]["S"] == "fts_rev":
+        return _hash(item) in partition.reverse
+    return _is_whole(partition.experiment_id, item)
+
+
 def _is_whole(experiment_id: str, item: Raw) -> bool:
-    """Whether the attributes of an index item say what its key says."""
+    """Whether the attributes of an index item say what its key says; of FTS_REV items they say
+    more."""
     try:
         kind = item["type"]["S"]
-        if _is_full_text(item):
+        if text_dictionary.told_by(experiment_id, item) is not None:
+            return text_dictionary.is_whole(experiment_id, item)
+        if kind == "fts":
             return text_items.is_whole(experiment_id, item)
         run_id = item["run_id"]["S"]
         if kind == "rank_metric":
@@ -309,6 +367,10 @@ def _is_whole(experiment_id: str, item: Raw) -> bool:
     except (KeyError, ValueError):
         return False
     return place == derived.key_of(item)
+
+
+def _hash(item: Raw) -> int:
+    return hash(json.dumps(derived.content(item), sort_keys=True))
 
 
 def _is_full_text(item: Raw) -> bool:

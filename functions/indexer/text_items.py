@@ -1,39 +1,34 @@
 """FTS and FTS_REV items: what the texts of an entity are in the full-text index of its experiment.
 
-Pure functions. The place of an item holds the token and the entity, so a token that a text keeps
-when it changes costs nothing. Any type of entity in an experiment's partition may have such items.
+Pure functions. The place of an FTS item holds the token and the entity, so a token that a text
+keeps when it changes costs nothing. FTS_REV items hold all tokens of an entity, some hundred in
+each. Any type of entity in an experiment's partition may have such items. What leads from
+stretches of words and values to them is in :mod:`indexer.text_dictionary`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final
 
-from indexer.projections import Writes, content
+from indexer.projections import Entity, Posting, Writes, content
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.keys import Key
+from mlcore.db.keys import IndexKey, Key
 from mlcore.models.index import Fts, FtsRev
-from mlcore.search import text_fields
-from mlcore.search.text import Token, tokens
+from mlcore.search import text, text_fields
+from mlcore.search.text import Token
 from mlcore.search.text_fields import NAME, Indexed, level_of
 
 RUN = "run"
 EXPERIMENT = "experiment"
 TRACE = "trace"
 
-
-class Entity(NamedTuple):
-    experiment_id: str
-    kind: str
-    entity_id: str
-
-
-class Posting(NamedTuple):
-    """One of an entity's texts holds a token."""
-
-    field: str
-    token: Token
+OWN: Final = "texts"
+"""The level of the FTS_REV items of what an entity's own item says."""
+REVERSE_CHARACTERS: Final = 60_000
+"""An FTS_REV item has about so many; one more is begun then."""
 
 
 Texts = Mapping[str, str]
@@ -63,16 +58,27 @@ def postings(texts: Texts, indexed: Indexed | None) -> set[Posting]:
     if indexed is None:
         return set()
     return {
-        Posting(field, token)
-        for field, text in texts.items()
+        posting
+        for field, found in texts.items()
         if indexed.covers(field)
-        for token in tokens(text)
+        for posting in held(field, found)
     }
 
 
+def held(field: str, found: str) -> set[Posting]:
+    """What one text asks for: its words, or itself. An absent text (``""``) asks for nothing."""
+    if text_fields.has_words(field):
+        return {Posting(field, token) for token in text.words(found)}
+    return {Posting(field, text.value(found))} if found else set()
+
+
+def name_postings(texts: Texts) -> set[Posting]:
+    """What the name of an experiment asks for, which has no dictionary: words and stretches."""
+    return {Posting(field, token) for field, one in texts.items() for token in text.tokens(one)}
+
+
 def changed(before: Texts, after: Texts) -> list[tuple[str, str, str]]:
-    """(field, old text, new text) for each that differs; "" stands for an absent text, which has
-    no tokens either."""
+    """(field, old text, new text) for each that differs; "" stands for an absent text."""
     return [
         (field, before.get(field, ""), after.get(field, ""))
         for field in before.keys() | after.keys()
@@ -83,73 +89,135 @@ def changed(before: Texts, after: Texts) -> list[tuple[str, str, str]]:
 def touched(changes: Iterable[tuple[str, str, str]], indexed: Indexed | None) -> set[Posting]:
     """What came or went with changes of texts."""
     return {
-        Posting(field, token)
+        posting
         for field, before, after in changes
         if indexed is not None and indexed.covers(field)
-        for token in tokens(before) ^ tokens(after)
+        for posting in held(field, before) ^ held(field, after)
     }
 
 
 def writes(
-    entity: Entity, seen: set[Posting], current: set[Posting], version: int | None
+    entity: Entity,
+    seen: set[Posting],
+    current: set[Posting],
+    version: int | None,
+    of: str = OWN,
 ) -> Writes:
-    """Of the postings seen to come or go, those that are there now are put and all others go."""
-    puts = [item for posting in sorted(seen & current) for item in items(entity, posting, version)]
-    gone = [place for posting in sorted(seen - current) for place in places(entity, posting)]
-    return Writes(puts, [], [], gone)
+    """Of the postings seen to come or go, those that are there now are put and all others go.
+
+    Args:
+        current: all that are there of ``of``, which the FTS_REV items hold then.
+    """
+    if not seen:
+        return Writes([], [], [], [])
+    puts = [item(entity, posting, version) for posting in sorted(seen & current)]
+    left = sorted(seen - current)
+    gone = [place(entity, posting) for posting in left]
+    kept = reverse_items(entity, current, version, of)
+    before = len(reverse_items(entity, seen | current, version, of))
+    gone += [reverse_place(entity, of, number) for number in range(len(kept), before)]
+    return Writes([*puts, *kept], [], [], gone, [(entity, posting) for posting in left])
 
 
-def places(entity: Entity, posting: Posting) -> tuple[Key, Key]:
-    """Of the forward and the reverse item."""
-    experiment_id, kind, entity_id = entity
+def place(entity: Entity, posting: Posting) -> Key:
     level = level_of(posting.token.level, posting.field)
-    text = posting.token.text
-    return (
-        keys.fts(experiment_id, level, text, kind, entity_id),
-        keys.fts_rev(experiment_id, kind, entity_id, level, text),
-    )
+    return keys.fts(entity.experiment_id, level, posting.token.text, entity.kind, entity.entity_id)
 
 
-def items(entity: Entity, posting: Posting, version: int | None) -> tuple[Raw, Raw]:
-    """The forward item, which GSI2 finds in all experiments, and the reverse item.
+def reverse_place(entity: Entity, of: str, number: int) -> Key:
+    return keys.fts_rev(entity.experiment_id, entity.kind, entity.entity_id, of, str(number))
+
+
+def item(entity: Entity, posting: Posting, version: int | None) -> Raw:
+    """GSI2 finds names in all experiments.
 
     Args:
         version: that of the entity's item.
     """
-    forward, reverse = places(entity, posting)
-    field, (level, text) = posting
-    gsi2pk, gsi2sk = keys.gsi2_fts(text, level_of(level, field), entity.kind, entity.entity_id)
-    about: dict[str, Any] = {
-        "level": level,
-        "token": text,
-        "field": None if field == NAME else field,
-        "entity_type": entity.kind,
-        "entity_id": entity.entity_id,
-        "version": version,
-    }
-    return (
-        dict(Fts(PK=forward.pk, SK=forward.sk, gsi2pk=gsi2pk, gsi2sk=gsi2sk, **about).serialize()),
-        dict(FtsRev(PK=reverse.pk, SK=reverse.sk, **about).serialize()),
+    where = place(entity, posting)
+    field, (level, found) = posting
+    globally = IndexKey("", "")
+    if field == NAME:
+        globally = keys.gsi2_fts(found, level, entity.kind, entity.entity_id)
+    made = Fts(
+        PK=where.pk,
+        SK=where.sk,
+        level=level,
+        token=found,
+        field=None if field == NAME else field,
+        entity_type=entity.kind,
+        entity_id=entity.entity_id,
+        version=version,
+        gsi2pk=globally.pk or None,
+        gsi2sk=globally.sk or None,
+    )
+    return dict(made.serialize())
+
+
+def reverse_items(
+    entity: Entity, current: Iterable[Posting], version: int | None, of: str = OWN
+) -> list[Raw]:
+    """All tokens of an entity; none for none."""
+    chunks: list[list[str]] = []
+    room = 0
+    for field, (level, found) in sorted(current):
+        shown = json.dumps([field, level, found], ensure_ascii=False, separators=(",", ":"))
+        if room < len(shown):
+            chunks.append([])
+            room = REVERSE_CHARACTERS
+        chunks[-1].append(shown)
+        room -= len(shown)
+    return [
+        _reverse(entity, of, number, f"[{','.join(chunk)}]", version)
+        for number, chunk in enumerate(chunks)
+    ]
+
+
+def _reverse(entity: Entity, of: str, number: int, shown: str, version: int | None) -> Raw:
+    where = reverse_place(entity, of, number)
+    made = FtsRev(
+        PK=where.pk,
+        SK=where.sk,
+        level=of,
+        token=str(number),
+        entity_type=entity.kind,
+        entity_id=entity.entity_id,
+        postings=shown,
+        version=version,
+    )
+    return dict(made.serialize())
+
+
+def is_whole(experiment_id: str, found: Raw) -> bool:
+    """Whether an FTS item says what its key says. Raises KeyError."""
+    entity, (posting,) = entity_of(experiment_id, found), postings_of(found)
+    right = item(entity, posting, None)
+    return all(right.get(name) == found.get(name) for name in _TOLD)
+
+
+_TOLD: Final = ("PK", "SK", "level", "gsi2pk", "gsi2sk")
+
+
+def says_more(found: Raw, right: Raw) -> bool:
+    """Whether an FTS_REV item differs from what it is to be by further tokens alone, such as those
+    of a text that is not asked for any more."""
+    if "postings" not in found or "postings" not in right:
+        return False
+    alike = {**found, "postings": right["postings"]}
+    told = ("level", "token", "entity_type", "entity_id")
+    return all(alike.get(name) == right.get(name) for name in told) and (
+        postings_of(found) > postings_of(right)
     )
 
 
-def is_whole(experiment_id: str, item: Raw) -> bool:
-    """Whether an item says what its key says. Raises KeyError."""
-    entity, posting = entity_of(experiment_id, item), posting_of(item)
-    place = Key(item["PK"]["S"], item["SK"]["S"])
-    forward, reverse = places(entity, posting)
-    if item["type"]["S"] == FtsRev.pattern.name:
-        return place == reverse
-    level, text = level_of(posting.token.level, posting.field), posting.token.text
-    gsi2pk, gsi2sk = keys.gsi2_fts(text, level, entity.kind, entity.entity_id)
-    return place == forward and (item["gsi2pk"]["S"], item["gsi2sk"]["S"]) == (gsi2pk, gsi2sk)
+def postings_of(found: Raw) -> set[Posting]:
+    """What an FTS or FTS_REV item says, also one of an earlier version. Raises KeyError."""
+    if "postings" in found:
+        listed: list[list[Any]] = json.loads(found["postings"]["S"])
+        return {Posting(field, Token(level, token)) for field, level, token in listed}
+    field = found["field"]["S"] if "field" in found else NAME
+    return {Posting(field, Token(found["level"]["S"], found["token"]["S"]))}
 
 
-def posting_of(item: Raw) -> Posting:
-    """What a forward or reverse item says. Raises KeyError."""
-    field = item["field"]["S"] if "field" in item else NAME
-    return Posting(field, Token(item["level"]["S"], item["token"]["S"]))
-
-
-def entity_of(experiment_id: str, item: Raw) -> Entity:
-    return Entity(experiment_id, item["entity_type"]["S"], item["entity_id"]["S"])
+def entity_of(experiment_id: str, found: Raw) -> Entity:
+    return Entity(experiment_id, found["entity_type"]["S"], found["entity_id"]["S"])

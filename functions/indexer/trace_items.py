@@ -14,19 +14,18 @@ from functools import partial
 from typing import Any
 
 from indexer import retention, text_items, writes
-from indexer.projections import Writes, content
-from indexer.text_items import Entity, Posting
+from indexer.projections import Entity, Posting, Writes, content
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
 from mlcore.repos import text_index
 from mlcore.repos.traces import index as trace_index
 from mlcore.repos.traces import span_packs
 from mlcore.repos.traces.marks import INDEXED_MAPS
 from mlcore.search import text_fields, trace_plan
-from mlcore.search.text import LONG, WORD, Token, content_tokens, tokens
+from mlcore.search.text import LONG, LONGEST_CONTENT, WORD, Token, words
 from mlcore.search.text_fields import Indexed
 
 SPAN_TYPES = ("trace_spans", "trace_spans_pack")
@@ -79,12 +78,7 @@ def postings(item: Raw | None, indexed: Indexed | None) -> set[Posting]:
     """What a trace asks for; its spans ask for more."""
     if item is None or indexed is None:
         return set()
-    found = {
-        Posting(field, token)
-        for field, text in _texts(item).items()
-        if indexed.covers(field)
-        for token in tokens(text)
-    }
+    found = text_items.postings(_texts(item), indexed)
     found.update(Posting(field, Token(WORD, value)) for field, value in _whole(item))
     return found
 
@@ -95,8 +89,15 @@ def content_postings(pack: Raw, indexed: Indexed | None) -> set[Posting]:
     if indexed is None or not indexed.covers(text_fields.CONTENT):
         return set()
     contents = span_packs.inline_content(pack)
-    found = frozenset((LONG,)) if contents is None else content_tokens(contents)
+    found = frozenset((LONG,)) if contents is None else words(contents, LONGEST_CONTENT)
     return {Posting(text_fields.CONTENT, token) for token in found}
+
+
+def pack_name(pack: Raw) -> str:
+    """The level of the FTS_REV items of what the spans of a pack ask for: those of each pack have
+    places of their own."""
+    suffix = pack["SK"]["S"].rpartition("#")[2]
+    return f"{text_fields.CONTENT}.{suffix}"
 
 
 def entity_of(trace: Raw) -> Entity:
@@ -133,7 +134,7 @@ def _follow(seen: Mapping[Key, _Seen], packs: Iterable[Key]) -> None:
         if item is None or "lsi1sk" not in item:
             continue
         found = content_postings(item, indexed[_experiment_of(place)])
-        wanted = text_items.writes(entity_of(item), found, found, 1)
+        wanted = text_items.writes(entity_of(item), found, found, 1, pack_name(item))
         made.append(retention.with_end(wanted, item))
         clear.append(partial(_clear, place, item))
     writes.apply(made)
@@ -162,13 +163,22 @@ def _derived(item: Raw, seen: _Seen, indexed: Indexed | None) -> Writes:
 def _removed(gone: Raw) -> Writes:
     """What is left of a trace that is gone."""
     entity = entity_of(gone)
-    return text_items.writes(entity, _found(entity), set(), None)
+    reverse = _reverse(entity)
+    found = set().union(*map(text_items.postings_of, reverse))
+    left = sorted(found)
+    places = [text_items.place(entity, posting) for posting in left]
+    removals = [*places, *map(key_in, reverse)]
+    return Writes([], [], [], removals, [(entity, posting) for posting in left])
 
 
 def _found(entity: Entity) -> set[Posting]:
+    return set().union(*map(text_items.postings_of, _reverse(entity)))
+
+
+def _reverse(entity: Entity) -> list[Raw]:
     pk = keys.experiment(entity.experiment_id).pk
     prefix = keys.fts_rev_prefix(entity.kind, entity.entity_id)
-    return set(map(text_items.posting_of, table.query_all(pk, prefix=prefix)))
+    return list(table.query_all(pk, prefix=prefix))
 
 
 def _is_content(posting: Posting) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -26,9 +27,9 @@ def deliver(records: list[Record]) -> None:
     assert indexer.app.handler({"Records": records}, None) == {"batchItemFailures": []}
 
 
-FULL_TEXT = 5 * 3 * (2 + 5)
-"""Write units for five tags whose values have two words and five trigrams: each token is a forward
-item, its entry in GSI2, and a reverse item."""
+FULL_TEXT = 5 + 1 + 1
+"""Write units for five tags: an item for each value, all that the run holds in one, and the page
+that the values are listed in."""
 
 
 def of_type(store: Store, *kinds: str) -> list[dict[str, Any]]:
@@ -54,8 +55,9 @@ def test_a_typical_run_costs_what_the_architecture_says(store: Store) -> None:
         run_id = store.api.new_run(run_name="bright-shrike-123")
         with table.measure() as cost:
             deliver(of_runs(stream.fresh()))
-        # Three words and fifteen trigrams, three units each; the TAG item of the name.
-        assert cost.write_units == 3 * (3 + 15) + 1
+        # Three words, found in all experiments; all that the run holds in one item; two words are
+        # listed in a page, which is made for it; the TAG item of the name.
+        assert cost.write_units == 3 * 2 + 1 + 1 + 1
         names = [f"metric {n}" for n in range(20)]
         for step, expected in ((0, 20 + 20 + 5 + FULL_TEXT), (1, 0), (2, 0)):
             store.api.post(
@@ -77,6 +79,49 @@ def test_a_typical_run_costs_what_the_architecture_says(store: Store) -> None:
         # METRIC and RANK of each metric; the mark, for which the run item of 3 KB is written.
         assert cost.write_units == 20 + 20 + 3 + 1
         assert cost.requests < 12
+
+
+INDEX = ("run_metric", "run_param", "run_tag", "rank_metric", "rank_param")
+TEXTS = ("fts", "fts_rev", "fts_texts")
+
+
+def test_a_run_has_at_most_thirty_index_items(store: Store) -> None:
+    """Three metrics, five params, four tags and a name of MLflow's: the first run of an experiment,
+    and those that follow, with some values that came before."""
+    with following(store) as stream:
+        experiment_id = store.api.new_experiment("thirty")
+        deliver(stream.fresh())
+        before = len(of_type(store, *INDEX, *TEXTS))
+        text_units = []
+        for number in range(40):
+            run_id = store.api.new_run(experiment_id, run_name=f"bright-{number}shrike-{number}")
+            store.api.post(
+                "runs/log-batch",
+                run_id=run_id,
+                metrics=metrics("a", "b", "c", value=number),
+                params=pairs({f"param {n}": str(number) for n in range(5)}),
+                tags=pairs(
+                    {
+                        "owner": f"somebody {number % 7}",
+                        "team": "vision",
+                        "branch": f"main/{number % 3}",
+                        "commit": f"{number:040x}",
+                    }
+                ),
+            )
+            records = stream.fresh()
+            with table.measure() as cost:
+                deliver(records)
+            text_units.append(cost.write_units)
+            made = len(of_type(store, *INDEX, *TEXTS)) - before
+            if number == 0:
+                assert made <= 30
+        texts = [item["type"]["S"] for item in of_type(store, *TEXTS)]
+    assert made / 40 <= 30
+    assert Counter(texts)["fts_rev"] == 40 + 1  # and of the experiment
+    # Sixteen METRIC, PARAM and RANK items, five TAG, the markers; words, values and the reverse
+    # items: of the texts alone, fifteen and what is new.
+    assert sum(text_units) / 40 < 60, text_units
 
 
 def test_ten_thousand_points_of_a_metric_leave_one_rank(store: Store) -> None:
@@ -129,8 +174,9 @@ def test_a_tag_of_an_ended_run_costs_no_rank(store: Store) -> None:
         store.api.post("runs/set-tag", run_id=run_id, key="best", value="-")
         with table.measure() as cost:
             deliver(stream.fresh())
-        # The TAG item; the mark, for which the run item of 4 KB is written.
-        assert cost.write_units == 1 + 4 + 1
+        # The TAG item, its text and all that the run holds; the mark, for which the run item of 4 KB
+        # is written.
+        assert cost.write_units == 1 + 2 + 4 + 1
         assert marked(store) == set()
 
 
@@ -241,12 +287,15 @@ def test_an_end_that_tells_all_reads_the_run_alone(
 
 
 def _queries(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Those of runs and their children."""
     queries: list[dict[str, Any]] = []
     original = Table._call
 
     def call(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
         if operation == "Query":
-            queries.append(parameters)
+            begin = parameters["ExpressionAttributeValues"].get(":s", {"S": ""})["S"]
+            if begin.startswith("R#"):
+                queries.append(parameters)
         return original(self, operation, **parameters)
 
     monkeypatch.setattr(Table, "_call", call)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import derived, rebuild
+from indexer import derived, rebuild, survey, text_page
 from indexer.derived import Finding
 from indexer.projections import Writes
 from mlcore.db import keys
@@ -71,12 +71,15 @@ class Watch:
         }
         (experiment,) = [item for item in items if item["type"]["S"] == "experiment"]
         indexed = text_index.complete(experiment)
+        pages = [item for item in items if item["type"]["S"] == "fts_texts"]
+        listed = text_page.texts_of(pages[0] if pages else None)
         for item in items:
             if item["type"]["S"] == "run" and item["run_id"]["S"] not in marked:
                 run = (self._experiment_id, item["run_id"]["S"])
+                asked = derived.of_run(run, item, {}, indexed)
                 self.faults += [
                     place.sk
-                    for place, wanted in derived.of_run(run, item, {}, indexed).items()
+                    for place, wanted in survey.with_dictionary(asked, listed).items()
                     if wanted["type"]["S"] in RELIED_UPON and place not in there
                 ]
 
@@ -90,7 +93,7 @@ class Watch:
         return [item for page in pages for item in page["Items"]]
 
 
-@pytest.mark.parametrize("inline_bytes", [300_000, 300])
+@pytest.mark.parametrize(("inline_bytes", "room"), [(300_000, 3_500), (300, 50), (300_000, 0)])
 @examples(20)
 @given(
     writers=st.tuples(ACTS, ACTS),
@@ -101,6 +104,7 @@ class Watch:
 def test_a_run_is_marked_or_indexed_after_each_call(
     shared_store: Store,
     inline_bytes: int,
+    room: int,
     writers: tuple[list[Act], list[Act]],
     rebuilds: int,
     order: list[int],
@@ -109,6 +113,7 @@ def test_a_run_is_marked_or_indexed_after_each_call(
     api = shared_store.api
     with following(shared_store) as stream, pytest.MonkeyPatch.context() as patch:
         patch.setattr(document, "INLINE_BYTES", inline_bytes)
+        patch.setattr(text_page, "ROOM", room)
         patch.setattr(rebuild, "PATIENCE_SECONDS", 0)
         stream.fresh()
         experiment_id = api.new_experiment(f"marked {next(_names)}")

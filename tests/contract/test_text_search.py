@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from indexer import rebuild
+from indexer import rebuild, text_page
 from mlcore.db import keys
-from mlcore.repos import document
+from mlcore.repos import document, text_lists
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import search as run_search
 from mlcore.search import text_fields
@@ -51,6 +51,10 @@ def test_full_text_is_looking_at_every_run(
         for seed in range(2 * EXAMPLES):
             rng = random.Random(seed)
             monkeypatch.setattr(document, "INLINE_BYTES", rng.choice((300_000, 300)))
+            monkeypatch.setattr(text_page, "ROOM", rng.choice((0, 60, 3_500)))
+            monkeypatch.setattr(text_lists, "FOLLOWED", rng.choice((2, 100)))
+            monkeypatch.setattr(text_lists, "LISTED", rng.choice((2, 1_000)))
+            monkeypatch.setattr(text_lists, "FORESEEN", rng.choice((0, 2)))
             delivery = Delivery(rng, stream.fresh)
             delivery.forget()
             setting(shared_store, rng.choice(SETTINGS))

@@ -62,6 +62,7 @@ CASES = {
     ),
     "rank_param": (keys.rank_param("1", "p", "a b", "r"), "EXP#1", "RANK#p#p#a$20b#r"),
     "fts": (keys.fts("1", "word", "a#", "run", "r"), "EXP#1", "FTS#word#a$23#run#r"),
+    "fts_texts": (keys.fts_texts("1"), "EXP#1", "FTS_TEXTS"),
     "fts_rev": (keys.fts_rev("1", "run", "r", "word", "a#"), "EXP#1", "FTS_REV#run#r#word#a#"),
     "pending": (keys.pending("1", "run", "r", "w"), "EXP#1", "PENDING#run#r#w"),
     "registered_model": (keys.registered_model("default", "a#b"), "RM#a#b", "M#META"),

@@ -1,4 +1,4 @@
-"""A text that a pattern matches has every token that the pattern guarantees."""
+"""A text that a pattern matches is found by what is looked up for the pattern."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import random
 
 import pytest
 
-from mlcore.search import text
+from indexer import text_items
+from mlcore.search import lookups, text
 from mlcore.search.like import ilike, like
-from mlcore.search.text import LONG, TRIGRAM, WORD, Token, guaranteed, tokens
+from mlcore.search.lookups import Lookup
+from mlcore.search.text import LONG, TRIGRAM, WORD, Token, tokens
 
-ALPHABET = "aAbB1 -_#.ßİıſΣσς\u0301é漢\U0001f680%"
+ALPHABET = "aAbB1123 -_#.ßİıſΣσς\u0301é漢\U0001f680%"
 
 
 def test_the_tokens_of_a_text() -> None:
@@ -27,35 +29,89 @@ def test_the_tokens_of_a_text() -> None:
 @pytest.mark.parametrize(
     ("operator", "pattern", "expected"),
     [
-        ("ILIKE", "%ANN%", ["ann"]),
-        ("LIKE", "%an%", []),
-        ("LIKE", "a_n%x", []),
-        ("LIKE", "ann", ["word ann", "ann"]),
-        ("LIKE", "ann%", ["ann"]),
-        ("LIKE", "ann-%", ["word ann", "ann", "nn-"]),
-        ("LIKE", "%-ab-%", ["-ab", "ab-", "word ab"]),
-        ("=", "50%", ["50%", "word 50"]),
-        ("=", "ok", ["word ok"]),
+        ("ILIKE", "%ANN%", ["…ann…"]),
+        ("LIKE", "%an%", ["…an…"]),
+        ("LIKE", "a_n%x", ["a…", "…n…", "…x"]),
+        ("LIKE", "ann", ["ann"]),
+        ("LIKE", "ann%", ["ann…"]),
+        ("LIKE", "ann-%", ["ann"]),
+        ("LIKE", "%x-ab-%", ["ab", "…x"]),
+        ("=", "50%", ["50"]),
+        ("=", "a b", ["a", "b"]),
         ("!=", "annex", []),
     ],
 )
-def test_what_a_pattern_guarantees(operator: str, pattern: str, expected: list[str]) -> None:
-    shown = [f"word {t.text}" if t.level == WORD else t.text for t in guaranteed(operator, pattern)]
+def test_the_words_of_a_pattern(operator: str, pattern: str, expected: list[str]) -> None:
+    shown = {
+        f"{'' if one.begins else '…'}{one.text}{'' if one.ends else '…'}"
+        for one in text.fragments(operator, pattern)
+    }
+    assert shown == set(expected)
+
+
+@pytest.mark.parametrize(
+    ("field", "operator", "pattern", "expected"),
+    [
+        ("tags.t", "ILIKE", "%ANN%", ["has ann"]),
+        ("tags.t", "LIKE", "%an%", []),
+        ("tags.t", "LIKE", "a%nna%", ["begins a", "has nna"]),
+        ("tags.t", "LIKE", "ann", ["is ann"]),
+        ("tags.t", "=", "50%", ["is 50%"]),
+        ("tags.t", "=", "", []),
+        ("tags.t", "ILIKE", "%123%", ["has 123 or number"]),
+        ("tags.t", "ILIKE", "%12-3%", ["has 12-,2-3"]),
+        ("name", "ILIKE", "%Big-ann%", ["begins ann", "has big"]),
+        ("name", "ILIKE", "%-Big-%", ["is big"]),
+        ("name", "ILIKE", "%b-1%", ["begins 1"]),
+        ("name", "LIKE", "%123", ["has 123 or number"]),
+        ("content", "LIKE", "%deadbeef%", []),
+        ("content", "LIKE", "%dead_x123z%", ["has 23z,x12"]),
+    ],
+)
+def test_how_a_condition_is_looked_up(
+    field: str, operator: str, pattern: str, expected: list[str]
+) -> None:
+    shown = []
+    for one in lookups.of(field, operator, pattern):
+        if one.exact is not None:
+            shown.append(f"is {one.exact}")
+        elif one.begin is not None:
+            shown.append(f"begins {one.begin}")
+        else:
+            shown.append(f"has {','.join(one.stretches)}{' or number' if one.numbers else ''}")
     assert shown == expected
 
 
-def test_every_match_has_what_its_pattern_guarantees() -> None:
+def test_every_match_is_found_by_each_lookup_of_its_pattern() -> None:
     rng = random.Random(1)
-    matched = 0
+    matched = looked_up = 0
     for _ in range(40_000):
         whole = "".join(rng.choices(ALPHABET, k=rng.randrange(9)))
         pattern = _pattern(rng, whole)
-        for operator, test in (("LIKE", like), ("ILIKE", ilike)):
-            if test(pattern)(whole):
-                matched += 1
-                assert set(guaranteed(operator, pattern)) <= tokens(whole), (pattern, whole)
-        assert set(guaranteed("=", whole)) <= tokens(whole)
-    assert matched > 20_000
+        field = rng.choice(("name", "tags.t", "content"))
+        for operator, test in (("LIKE", like), ("ILIKE", ilike), ("=", whole.__eq__)):
+            if operator == "=":
+                pattern = whole
+            elif not test(pattern)(whole):  # type: ignore[operator]
+                continue
+            matched += 1
+            held = {token for _, token in text_items.held(field, whole)}
+            for lookup in lookups.of(field, operator, pattern):
+                looked_up += 1
+                assert any(found_by(lookup, field, token) for token in held), (pattern, whole)
+    assert matched > 40_000
+    assert looked_up > 20_000
+
+
+def found_by(lookup: Lookup, field: str, token: Token) -> bool:
+    """Whether a lookup comes to a token of a text: as the index holds it."""
+    word = token.text
+    if not lookup.test()(word):
+        return False
+    if lookup.exact is not None or lookup.begin is not None:
+        return word == lookup.exact if lookup.begin is None else word.startswith(lookup.begin)
+    held = {one for one in text.stretches(token) if field != "content" or text.in_contents(one)}
+    return held.issuperset(lookup.stretches) or (lookup.numbers and text.is_number(word))
 
 
 def _pattern(rng: random.Random, whole: str) -> str:

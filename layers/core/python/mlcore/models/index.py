@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import DoubleAttribute, IntAttribute, TextAttribute
+from mlcore.db.attributes import (
+    DoubleAttribute,
+    FlagAttribute,
+    IntAttribute,
+    TextAttribute,
+    TextMapAttribute,
+)
 from mlcore.models.base import IndexedItem, Item
 
 
@@ -49,8 +55,13 @@ class RankParam(Item):
 
 
 class Fts(IndexedItem):
-    """An entity holds a token. ``level`` is the kind of token, word or trigram; ``field`` the text
-    that holds it, if that is not the entity's name."""
+    """An entity holds a token, or texts do. ``level`` is the kind of token: word, value or trigram;
+    ``field`` the text that holds it, if that is not the entity's name.
+
+    Where ``entity_type`` is ``run_text`` or ``trace_text``, the entity is a word or a value of such
+    entities, the token one of its trigrams, ``version`` tells one put from another, and
+    ``leaving`` that somebody is about to take the text away.
+    """
 
     pattern = keys.FTS
 
@@ -61,10 +72,16 @@ class Fts(IndexedItem):
     token = TextAttribute()
     entity_type = TextAttribute()
     entity_id = TextAttribute()
+    leaving = FlagAttribute(null=True)
 
 
 class FtsRev(Item):
-    """The same by entity, so that its tokens can be taken away."""
+    """Tokens of an entity, so that they can be taken away.
+
+    ``postings`` has them: a JSON list of ``[field, level, token]``; ``token`` is the number of the
+    item among those of its ``level``, which says what of the entity they are of. Items of earlier
+    versions are one for each token, and have its level, text and field instead.
+    """
 
     pattern = keys.FTS_REV
 
@@ -75,6 +92,20 @@ class FtsRev(Item):
     token = TextAttribute()
     entity_type = TextAttribute()
     entity_id = TextAttribute()
+    postings = TextAttribute(null=True)
+
+
+class FtsTexts(Item):
+    """The first words and values that entities of an experiment hold, which therefore need no FTS
+    items to be found by a part of them.
+
+    ``texts`` has them by a JSON list ``[entity type, field, text]``, with what is known of each:
+    ``held``, or ``leaving`` while somebody is about to take it away.
+    """
+
+    pattern = keys.FTS_TEXTS
+
+    texts = TextMapAttribute()
 
 
 class Pending(Item):

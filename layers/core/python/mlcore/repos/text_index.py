@@ -33,6 +33,13 @@ def maintained(experiment: Raw) -> Indexed | None:
     return Indexed(frozenset().union(*(one.fields for one in there))) if there else None
 
 
+def is_outdated(experiment: Raw) -> bool:
+    """Whether all that the index holds was made by other rules: nobody asks it or follows it until
+    it is rebuilt."""
+    item = Experiment.of(experiment)
+    return item.fts is not None and maintained(experiment) is None
+
+
 def wanted(*, remembered: bool = True) -> Indexed:
     """What the setting asks for; one GetItem in a while."""
     return _setting.current() if remembered else _setting.read()

@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mlcore.search import text, text_fields
+from mlcore.search import lookups, text_fields
 from mlcore.search.fields import ATTRIBUTE, DATASET, METRIC, PARAM
 from mlcore.search.grammar import Comparison, OrderBy
+from mlcore.search.lookups import Lookup
 
 
 class MetricRange(NamedTuple):
@@ -49,10 +50,10 @@ class ParamTexts(NamedTuple):
 
 
 class Text(NamedTuple):
-    """Entities one of whose texts holds *all* of some tokens: those of any one are enough."""
+    """Entities one of whose texts is what *all* of some lookups find: any one is enough."""
 
     field: str
-    tokens: tuple[text.Token, ...]
+    lookups: tuple[Lookup, ...]
 
 
 class DatasetLinks(NamedTuple):
@@ -111,9 +112,9 @@ def _accesses(comparison: Comparison) -> Iterator[Access]:
             return
     field = text_fields.field_of(comparison)
     if field is not None and isinstance(value, str):
-        tokens = text.guaranteed(operator, value)
-        if tokens:
-            yield Text(field, tokens)
+        found = lookups.of(field, operator, value)
+        if found:
+            yield Text(field, found)
 
 
 def _param(comparison: Comparison) -> Iterator[Access]:

@@ -107,6 +107,16 @@ def field_of(comparison: Comparison) -> str | None:
     return None
 
 
+def has_words(field: str) -> bool:
+    """Whether a text is held by its words; others are held as they are."""
+    return field in (NAME, CONTENT)
+
+
+def texts_of(entity_type: str) -> str:
+    """The type that the words and values of entities of a type have in the index."""
+    return f"{entity_type}_text"
+
+
 def level_of(level: str, field: str) -> str:
     """The level of a token in the keys of an index: that of a name is the token's own, that of
     another text names its field as well, so that no field lengthens the lists of another."""

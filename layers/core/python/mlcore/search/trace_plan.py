@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from mlcore.search import text, text_fields
+from mlcore.search import lookups, text_fields
 from mlcore.search.plan import NamePrefix, Text, literal_begin
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
@@ -122,12 +122,10 @@ def _texts(condition: Condition) -> Iterator[Access]:
                 return
     pattern = _pattern(condition)
     if pattern is not None:
-        tokens = text.guaranteed(*pattern)
         field = field_of(kind, key)
-        if field == text_fields.CONTENT:
-            tokens = tuple(token for token in tokens if text.in_contents(token))
-        if tokens:
-            yield Text(field, tokens)
+        found = lookups.of(field, *pattern)
+        if found:
+            yield Text(field, found)
 
 
 def _pattern(condition: Condition) -> tuple[str, str] | None:

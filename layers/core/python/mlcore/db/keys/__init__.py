@@ -39,6 +39,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         RANK#p#<key>#<value>#<run_id>                       rank_param
         FTS#<level>#<token>#<entity_type>#<entity_id>       fts
         FTS_REV#<entity_type>#<entity_id>#<level>#<token>   fts_rev
+        FTS_TEXTS                                           fts_texts
         PENDING#<entity_type>#<entity_id>#<write_id>        pending
     EXPNAME#<workspace>#<experiment_name>
         EXPNAME#LOCK                                        experiment_name_lock

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from mlcore.db.keys.pattern import LAST, Key, Pattern
-from mlcore.db.sortable import escape_ordered
+from mlcore.db.sortable import escape, escape_ordered
 
 _EXP = "EXP#<experiment_id>"
 
 _LONGEST_BEGIN = 150
 """Characters; values are cut much later."""
+
+_LONGEST_TOKEN = 30
+"""The same of tokens, of which fewer have room."""
 
 DATASET_LINK = Pattern(
     "dataset_link",
@@ -38,7 +41,14 @@ FTS_REV = Pattern(
     "fts_rev",
     _EXP,
     "FTS_REV#<entity_type>#<entity_id>#<level>#<token>",
-    "the tokens of an entity",
+    "tokens of an entity",
+    "indexer",
+)
+FTS_TEXTS = Pattern(
+    "fts_texts",
+    _EXP,
+    "FTS_TEXTS",
+    "the first words and values of an experiment's texts",
     "indexer",
 )
 PENDING = Pattern(
@@ -62,6 +72,7 @@ DERIVED_PATTERNS = (
     RANK_PARAM,
     FTS,
     FTS_REV,
+    FTS_TEXTS,
     PENDING,
     MARKED_EXPERIMENT,
 )
@@ -123,6 +134,17 @@ def fts_prefix(level: str, token: str) -> str:
     return FTS.sk.prefix(level, token)
 
 
+def fts_begin(level: str, text: str) -> str:
+    """How the keys begin of all tokens of a level that begin with a text; of a long text its
+    beginning counts."""
+    return FTS.sk.prefix(level) + escape(text[:_LONGEST_TOKEN])
+
+
+def fts_numbers(level: str) -> tuple[str, str]:
+    """Inclusive bounds that all tokens of a level are within which are numbers, and some others."""
+    return FTS.sk.prefix(level) + "0", FTS.sk.prefix(level) + "9" + LAST
+
+
 def fts_of_type_prefix(level: str, token: str, entity_type: str) -> str:
     """Of the entities of one type that hold exactly this token."""
     return FTS.sk.prefix(level, token, entity_type)
@@ -134,6 +156,10 @@ def fts_rev(experiment_id: str, entity_type: str, entity_id: str, level: str, to
 
 def fts_rev_prefix(entity_type: str, entity_id: str) -> str:
     return FTS_REV.sk.prefix(entity_type, entity_id)
+
+
+def fts_texts(experiment_id: str) -> Key:
+    return Key(_partition(experiment_id), FTS_TEXTS.sk.build())
 
 
 def pending(experiment_id: str, entity_type: str, entity_id: str, write_id: str) -> Key:

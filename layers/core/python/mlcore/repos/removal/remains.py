@@ -119,6 +119,8 @@ def _leading(item: Raw) -> list[Key]:
         return [keys.trace_ref(Trace.of(item).trace_id)]
     if kind == keys.LOGGED_MODEL.name:
         return [keys.logged_model_ref(LoggedModel.of(item).model_id)]
+    if kind in (keys.FTS.name, keys.FTS_REV.name):
+        return []
     entity_id = EntityEntry.of(item).entity_id
     return [] if entity_id is None else [keys.entity_ref(entity_id)]
 

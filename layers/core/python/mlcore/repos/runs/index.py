@@ -16,8 +16,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
 from mlcore.models.base import KEY
-from mlcore.models.index import DatasetLink, EntityEntry, Fts, Pending, RankMetric, RankParam
-from mlcore.search import text_fields
+from mlcore.models.index import DatasetLink, EntityEntry, Pending, RankMetric, RankParam
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import value_test
 from mlcore.search.plan import (
@@ -29,18 +28,13 @@ from mlcore.search.plan import (
     ParamTexts,
     ParamValue,
     Status,
-    Text,
 )
-from mlcore.search.text import LONG
-from mlcore.search.text_fields import Indexed
 
 PAGE_IDS = 1000
 GROWTH = 4
 """Each page of a range is so many times as long as the one before it."""
 MARKS_PAGE = 10_000
 """A request reads as many marks as fit 1 MB."""
-TOKENS_TRIED = 8
-"""So many lists of a pattern's tokens are begun, of which the shortest counts."""
 RUN_COST = 10
 """What reading a run costs, in index entries."""
 
@@ -126,6 +120,9 @@ class Candidates:
     def places(self) -> dict[Key, None]:
         return dict.fromkeys(key for entries in self.ranges for key in entries.places())
 
+    def follow(self) -> None:
+        """After each reading: what was read may lead to other ranges."""
+
 
 def place_of(experiment_id: str, entry: Raw) -> Key:
     """The source item that an entry names."""
@@ -143,26 +140,10 @@ def is_asynchronous(access: Access) -> bool:
     return not isinstance(access, NamePrefix | Status)
 
 
-def candidates(
-    experiment_id: str, access: Access, indexed: Indexed | None, marked: int
-) -> list[Candidates]:
-    """Each of them names every run that an access holds, but perhaps for marked ones; none if no
-    index does.
-
-    Args:
-        indexed: the texts that the full-text index of the experiment holds completely.
-        marked: how many runs the indexer has not followed.
-    """
-    if isinstance(access, Text):
-        if indexed is None or not indexed.covers(access.field):
-            return []
-        found = texts(experiment_id, access, RUN)
-    else:
-        found = [Candidates(type(access).__name__, _entries(experiment_id, access))]
-    if is_asynchronous(access):
-        for each in found:
-            each.late, each.beside = True, marked
-    return found
+def candidates(experiment_id: str, access: Access) -> list[Candidates]:
+    """Each of them names every run that an access holds, but perhaps for marked ones; for all but
+    :class:`Text`."""
+    return [Candidates(type(access).__name__, _entries(experiment_id, access))]
 
 
 def _entries(experiment_id: str, access: Access) -> Entries:
@@ -200,25 +181,6 @@ def _links(experiment_id: str, condition: Comparison) -> Entries:
         asked, keep = [*asked, DatasetLink.digest], lambda entry: holds(link(entry).digest)
     prefix = keys.dataset_links_prefix()
     return Entries(experiment_id, keep=keep, prefix=prefix, attributes=asked)
-
-
-def texts(experiment_id: str, access: Text, entity_type: str) -> list[Candidates]:
-    """One for each of the tokens, the entities of texts without tokens being in all of them."""
-    step = max(1, -(-len(access.tokens) // TOKENS_TRIED))
-    tokens = access.tokens[::step]
-    first = max(1, PAGE_IDS // len(tokens))
-    long, *lists = [
-        Entries(
-            experiment_id,
-            first=first,
-            prefix=keys.fts_of_type_prefix(
-                text_fields.level_of(token.level, access.field), token.text, entity_type
-            ),
-            attributes=[Fts.entity_type, Fts.entity_id],
-        )
-        for token in (LONG, *tokens)
-    ]
-    return [Candidates(Text.__name__, entries, long) for entries in lists]
 
 
 def runs_of_stages(experiment_id: str, stages: Sequence[str]) -> Entries:
@@ -294,6 +256,8 @@ def race(competitors: Sequence[Candidates]) -> list[Candidates]:
 def _read(competitors: Sequence[Candidates]) -> None:
     ranges = dict.fromkeys(entries for one in competitors for entries in one.ranges)
     table.parallel([entries.read for entries in ranges if not entries.done])
+    for one in competitors:
+        one.follow()
 
 
 def _ranks(experiment_id: str, bounds: tuple[str, str], *, descending: bool = False) -> Entries:

@@ -33,6 +33,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.index import RankMetric
+from mlcore.repos import text_lists
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import pages as run_pages
@@ -40,6 +41,7 @@ from mlcore.repos.runs import runs
 from mlcore.repos.runs.index import Candidates, Entries, Marks
 from mlcore.repos.runs.pages import Start
 from mlcore.repos.runs.runs import StoredRun
+from mlcore.repos.text_lists import Foreseen
 from mlcore.search import fields, order, plan
 from mlcore.search.grammar import Comparison, OrderBy
 from mlcore.search.match import predicate
@@ -112,6 +114,8 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
         lambda: found.extend(experiments.known(experiment_ids, workspace)),
         *(partial(listing.read, small + 1) for listing in listings.values()),
     ]
+    foreseen = Foreseen(experiment_ids, plan.accesses(query.comparisons), run_index.RUN)
+    calls += foreseen.calls
     if _asks_late_entries(query):
         marks = {experiment_id: Marks(experiment_id) for experiment_id in experiment_ids}
         calls += [read for one in marks.values() for read in one.reads()]
@@ -124,7 +128,7 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
             listing = run_index.runs_of_stages(experiment.experiment_id, ())
             listing.read(small + 1)
         known = marks.get(experiment.experiment_id)
-        rows += _of_one(experiment, listing, known.runs() if known else set(), compiled)
+        rows += _of_one(experiment, listing, known.runs() if known else set(), compiled, foreseen)
     return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
 
 
@@ -142,7 +146,11 @@ def _stream(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) 
 
 
 def _of_one(
-    experiment: Experiment, listing: Entries, marked: set[Key], compiled: _Compiled
+    experiment: Experiment,
+    listing: Entries,
+    marked: set[Key],
+    compiled: _Compiled,
+    foreseen: Foreseen,
 ) -> list[Row]:
     """The first rows of one experiment, in no order. Beside the runs that an index names, those
     that are marked are looked at, and none twice: however many they are, that is no more than to
@@ -153,9 +161,7 @@ def _of_one(
     competitors = [
         candidate
         for access in plan.accesses(query.comparisons)
-        for candidate in run_index.candidates(
-            experiment.experiment_id, access, experiment.indexed, len(marked)
-        )
+        for candidate in _candidates(experiment, access, foreseen, len(marked))
     ]
     run_index.begin(competitors)
     if not any(competitor.done for competitor in competitors):
@@ -173,6 +179,22 @@ def _of_one(
     return _looked_at(
         cheapest.access, experiment, list(named), compiled, sum(one.seen for one in competitors)
     )
+
+
+def _candidates(
+    experiment: Experiment, access: plan.Access, foreseen: Foreseen, marked: int
+) -> list[Candidates]:
+    """``marked`` is how many runs the indexer has not followed."""
+    experiment_id = experiment.experiment_id
+    if isinstance(access, plan.Text):
+        indexed = experiment.indexed
+        found = text_lists.candidates(experiment_id, access, indexed, run_index.RUN, foreseen)
+    else:
+        found = run_index.candidates(experiment_id, access)
+    if run_index.is_asynchronous(access):
+        for each in found:
+            each.late, each.beside = True, marked
+    return found
 
 
 def _small(query: Query) -> int:

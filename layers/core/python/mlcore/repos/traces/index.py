@@ -14,8 +14,9 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.models.base import KEY
 from mlcore.models.index import Fts
-from mlcore.repos.runs import index as run_index
+from mlcore.repos import text_lists
 from mlcore.repos.runs.index import TRACE, Candidates, Entries
+from mlcore.repos.text_lists import Foreseen
 from mlcore.repos.traces.pages import Through, Window, bounds_of
 from mlcore.search import text_fields
 from mlcore.search.plan import NamePrefix, Text
@@ -45,7 +46,11 @@ class _Known(Entries):
 
 
 def candidates(
-    experiment_id: str, access: Access, indexed: Indexed | None, links: Links
+    experiment_id: str,
+    access: Access,
+    indexed: Indexed | None,
+    links: Links,
+    foreseen: Foreseen,
 ) -> list[Candidates]:
     """Each of them names every trace that an access holds; none if no index does.
 
@@ -70,10 +75,8 @@ def candidates(
                 return []
             made = _holding(experiment_id, text_fields.SOURCE_RUN, run_id)
             return [Candidates(name, made, _Known(experiment_id, links[run_id]))]
-        case Text(field, _):
-            if indexed is None or not indexed.covers(field):
-                return []
-            return run_index.texts(experiment_id, access, TRACE)
+        case Text():
+            return text_lists.candidates(experiment_id, access, indexed, TRACE, foreseen)
     raise TypeError(access)
 
 

@@ -32,6 +32,7 @@ from mlcore.entities.traces import Trace
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs.index import Candidates, Entries
+from mlcore.repos.text_lists import Foreseen
 from mlcore.repos.traces import index as trace_index
 from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import pages as trace_pages
@@ -103,6 +104,8 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
     if not any(isinstance(access, Ids) for access in accesses):
         calls += [partial(one.read, SMALL_TRACES + 1) for one in listings.values()]
     calls += [partial(read_links, run_id) for run_id in dict.fromkeys(condition.runs)]
+    foreseen = Foreseen(experiment_ids, accesses, run_index.TRACE)
+    calls += foreseen.calls
     if any(map(trace_plan.is_asynchronous, accesses)):
         calls += [partial(read_pending, one) for one in experiment_ids]
     table.parallel(calls)
@@ -116,7 +119,7 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
             for access in accesses
             if pending.get(experiment_id, set()) is not None
             or not trace_plan.is_asynchronous(access)
-            for candidate in _candidates(experiment, access, links)
+            for candidate in _candidates(experiment, access, links, foreseen)
         ]
         late = pending.get(experiment_id) or set()
         rows += search.rows(listings[experiment_id], candidates, late)
@@ -136,10 +139,13 @@ def _links(run_ids: Iterable[str]) -> list[set[str]]:
 
 
 def _candidates(
-    experiment: Experiment, access: trace_plan.Access, links: trace_index.Links
+    experiment: Experiment,
+    access: trace_plan.Access,
+    links: trace_index.Links,
+    foreseen: Foreseen,
 ) -> list[Candidates]:
     indexed = experiment.indexed.of_traces if experiment.indexed else None
-    return trace_index.candidates(experiment.experiment_id, access, indexed, links)
+    return trace_index.candidates(experiment.experiment_id, access, indexed, links, foreseen)
 
 
 def _records(
