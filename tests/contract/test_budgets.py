@@ -11,7 +11,7 @@ from mlcore.http import Rpc
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, forget
 from tests.contract.route_world import routes_of
-from tests.contract.streams import following
+from tests.contract.streams import Stream, following
 
 
 def cost(api: Api) -> tuple[int, float, float]:
@@ -191,3 +191,50 @@ def test_version_of_a_logged_model(store: Store) -> None:
         found = api.get(f"logged-models/{made['model_id']}")["model"]["info"]["tags"]
         (tag,) = (one["value"] for one in found if one["key"] == "mlflow.modelVersions")
         assert [entry["version"] for entry in json.loads(tag)] == list(range(1, version + 1))
+
+
+def test_a_run_of_two_hundred_steps_of_fifty_metrics(store: Store) -> None:
+    """One call a step; the API and what the indexer makes of the run, without the packing of its
+    points."""
+    api = store.api
+    written = 0.0
+    with following(store) as stream:
+        stream.fresh()
+        run_id = api.new_run()
+        written += cost(api)[2]
+        for step in range(200):
+            metrics = [
+                {"key": f"metric {n}", "value": n / (step + 1), "timestamp": step, "step": step}
+                for n in range(50)
+            ]
+            api.post("runs/log-batch", run_id=run_id, metrics=metrics)
+            written += cost(api)[2]
+            if step % 20 == 0:
+                written += _followed(stream)
+        api.end(run_id)
+        written += cost(api)[2] + _followed(stream)
+    assert written <= 2_200 - 400
+
+
+def test_single_points_of_a_metric(store: Store) -> None:
+    """Four and a half write units for each, of which the packing of points may take one."""
+    api = store.api
+    written = 0.0
+    with following(store) as stream:
+        stream.fresh()
+        run_id = api.new_run()
+        for step in range(100):
+            api.post("runs/log-metric", run_id=run_id, key="m", value=step, timestamp=1, step=step)
+            written += cost(api)[2]
+        api.end(run_id)
+        written += cost(api)[2] + _followed(stream)
+    assert written <= 100 * 3.5
+
+
+def _followed(stream: Stream) -> float:
+    """The write units of the indexer for the records of runs."""
+    images = [(one, one["dynamodb"].get("NewImage") or {}) for one in stream.fresh()]
+    records = [one for one, image in images if image.get("type") == {"S": "run"}]
+    with capacity.measure() as measured:
+        assert indexer.app.index(records) is None
+    return measured.write_units

@@ -174,8 +174,7 @@ def test_a_tag_of_an_ended_run_costs_no_rank(store: Store) -> None:
         store.api.post("runs/set-tag", run_id=run_id, key="best", value="-")
         with table.measure() as cost:
             deliver(stream.fresh())
-        # The TAG item, its text and all that the run holds; the mark, for which the run item of 4 KB
-        # is written.
+        # The TAG item, its text, what the run holds; the mark, with the run item of 4 KB.
         assert cost.write_units == 1 + 2 + 4 + 1
         assert marked(store) == set()
 
