@@ -49,6 +49,7 @@ OUTSIDE_MAPS = {"run_metric": "metrics", "run_param": "params", "run_input": "in
 _FIELD = {"tags": text_fields.tag_field, "params": text_fields.param_field}
 """Of the maps whose texts may be in the full-text index: what a key's text is called there."""
 _METRICS = "metrics"
+FEW_PLACES = 2
 
 
 class _Seen:
@@ -215,7 +216,11 @@ def _read_postings(seen: _Seen, items: Iterable[Raw]) -> None:
 
 
 def _has_all(seen: _Seen, since: int, version: int) -> bool:
-    return seen.versions.issuperset(range(since, version + 1))
+    """Whether records tell of every version since a run was marked. Where its metrics had many
+    values meanwhile, which most often were never ranked, what is there tells it for less."""
+    places = sum(map(len, seen.metrics.values()))
+    few = places <= FEW_PLACES * len(seen.metrics)
+    return few and seen.versions.issuperset(range(since, version + 1))
 
 
 def _derive(
@@ -234,9 +239,10 @@ def _derive(
         made.append(retention.with_end(settled.metrics(run, Run.of(item), seen.found), item))
     if is_settling or seen.unmarked:
         moved = settled.metrics_that_moved(run, Run.of(item), seen.metrics)
-        if seen.found is not None:  # what is there may be of a record that was handled half
-            moved = Writes([], [], [], before=moved.before)
-        made.append(retention.with_end(moved, item))
+        if seen.found is None:
+            made.append(retention.with_end(moved, item))
+        elif seen.unmarked:  # an earlier version may have left RANK items of values in between
+            made.append(Writes([], [], [], before=moved.before))
     return made
 
 

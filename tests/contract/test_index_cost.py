@@ -262,7 +262,7 @@ def test_an_end_that_tells_all_reads_the_run_alone(
         found = []
         for at_once in (True, False):
             run_id = store.api.new_run(run_name="one name")
-            for step in range(3):
+            for step in range(2):
                 store.api.post(
                     "runs/log-batch",
                     run_id=run_id,
