@@ -146,35 +146,37 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "Query, begins_with",
         ),
         Access(
-            "Log metric history of one key",
-            "run_metric_history",
-            ("run_metric_history",),
+            "Log metric history",
+            "run_metric_batch",
+            ("run_metric_batch",),
             "PutItem, one for all points of a request",
         ),
         Access(
-            "Log metric history of many keys",
-            "run_metric_batch",
-            ("run_metric_batch",),
-            "PutItem; the indexer unpacks it",
+            "Pack metric history",
+            "run_metric_history",
+            ("run_metric_batch_prefix", "run_metric_history", "run_metric_file"),
+            "Query, begins_with; packs or a file; then the batches go",
         ),
         Access(
             "Get metric history",
             "run_metric_history",
-            ("run_metric_batch_prefix", "run_metric_history_prefix"),
-            "two Queries, begins_with, in this order",
+            ("run_metric_batches", "run_metric_history_prefix"),
+            "two Queries in this order: batches and items of files between two keys; packs,"
+            " begins_with",
         ),
         Access(
             "Get a page of a long metric history",
             "lsi2_metric_history",
             (
                 "run_metric_batch_from",
+                "run_metric_file_prefix",
                 "lsi2_metric_history",
                 "lsi2_metric_history_prefix",
                 "lsi2_metric_history_from",
                 "run_metric_history",
             ),
-            "batches and then LSI2 between two keys, a Query for each class of spans side by side;"
-            " BatchGetItem of the packs of the page",
+            "batches, items of files, then LSI2 between two keys, a Query for each class of spans"
+            " side by side; BatchGetItem of the packs of the page",
         ),
         Access(
             "Get all params of run",

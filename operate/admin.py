@@ -2,6 +2,7 @@
 
     python -m local.admin verify  [--experiment ID | --all] [--data DIR]
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
+    python -m local.admin sizes   [--experiment ID | --all] [--data DIR]
     python -m local.admin replay  --queue URL
     python -m local.admin create-admin [--name NAME] [--replace] [--data DIR]
     python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
@@ -31,7 +32,7 @@ from local.engine.file import EngineFile
 from local.engine.table import client, ensure
 from local.folder import DataFolder, FolderInUse
 from local.template import read
-from operate import administrators, garbage, replay, settings, verification
+from operate import administrators, garbage, replay, settings, sizes, verification
 from operate.arguments import PARTS, TRANSFERS, parse
 from operate.modules import CannotRun, modules
 
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given.command == "gc":
                 modules()
                 return garbage.run(given.older_than, given.experiment)
+            if given.command == "sizes":
+                return sizes.run(given.experiment)
             if given.command == "reindex":
                 return verification.reindex(given.experiment)
             return verification.verify(given.experiment, place)

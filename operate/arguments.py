@@ -25,6 +25,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     for name, does in (
         ("verify", "list derived items that are missing, stale or too many; change nothing"),
         ("reindex", "write derived items anew from their sources, while everything runs"),
+        ("sizes", "tell how large the items of experiments are; reads all of them"),
     ):
         command = commands.add_parser(name, help=does, description=does)
         which = command.add_mutually_exclusive_group()

@@ -72,7 +72,7 @@ def show(report: Any) -> None:
     print(
         f"experiment {report.experiment_id}: {report.runs} runs, {report.items} derived items, "
         f"{len(report.findings)} findings; {report.pending} writes on their way, "
-        f"{report.batches} metric batches to unpack, {len(report.behind)} behind"
+        f"{report.batches} metric batches as they came, {len(report.behind)} behind"
     )
     for kind, findings in (("", report.findings), ("behind: ", report.behind)):
         for finding in findings[:SHOWN]:

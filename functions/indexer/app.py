@@ -41,7 +41,7 @@ _PROJECTORS: Mapping[str, tuple[Projector, ...]] = {
     "trace_spans_pack": (trace_items.project,),
 }
 
-EXPIRING = ("run", "experiment", "trace", "logged_model")
+EXPIRING = ("run", "run_metric_file", "experiment", "trace", "logged_model")
 """Types of items that expire or are removed with what belongs to them."""
 
 ANNOUNCING = ("registered_model", "model_version")

@@ -39,6 +39,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
         image: Raw = new or old or {}
+        if image["type"]["S"] == file_removals.RUN_METRIC_FILE:
+            continue
         place = Key(image["PK"]["S"], image["SK"]["S"])
         if new is None:
             seen[place] = (image["type"]["S"], True)

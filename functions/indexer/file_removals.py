@@ -21,6 +21,9 @@ from mlcore.file_removal import Removal
 from mlcore.repos.files import former_locations, locations
 from mlcore.repos.files import owners as file_owners
 from mlcore.repos.files.owners import Area, Part
+from mlcore.repos.runs import history_files
+
+RUN_METRIC_FILE: Final = keys.RUN_METRIC_FILE.name
 
 QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 """Environment; where it is not set, files stay."""
@@ -68,6 +71,8 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
 def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:
     """The folders of an item that is gone."""
     kind, experiment_id = image["type"]["S"], image["experiment_id"]["S"]
+    if kind == RUN_METRIC_FILE:
+        return
     if kind == "experiment":
         yield file_owners.of_experiment(image)
     elif kind == "trace":
@@ -89,11 +94,19 @@ def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:
 
 
 def _internal(image: Raw, experiment: Raw | None) -> Iterator[tuple[str, Area]]:
-    """Span files of an experiment or a trace that is gone."""
+    """Span files of an experiment or a trace that is gone; files of history of an experiment, of a
+    run, or whose item is gone."""
     kind, experiment_id = image["type"]["S"], image["experiment_id"]["S"]
-    if kind == "experiment":
+    if kind == RUN_METRIC_FILE:
+        yield DEFAULT_WORKSPACE, Area(history_files.folder_of(image))
+    elif kind == "run":
+        run_id = image["run_id"]["S"]
+        if history_files.has_place(experiment_id, run_id):
+            yield DEFAULT_WORKSPACE, file_owners.history(experiment_id, run_id)
+    elif kind == "experiment":
         workspace = image["workspace"]["S"]
         yield workspace, file_owners.internal(experiment_id, workspace)
+        yield DEFAULT_WORKSPACE, file_owners.history(experiment_id)
     elif kind == "trace" and experiment is not None and "/" not in image["trace_id"]["S"]:
         workspace = experiment["workspace"]["S"]
         yield workspace, file_owners.internal(experiment_id, workspace, image["trace_id"]["S"])

@@ -43,7 +43,7 @@ from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import points
+from mlcore.repos.runs import history_files, points
 from mlcore.repos.runs.markers import OVERFLOW_WRITE_ID
 from mlcore.repos.traces import index as trace_index
 from mlcore.repos.workspaces import workspaces
@@ -59,7 +59,6 @@ TOGETHER = 16
 CAREFUL_TYPES = {*survey.CHILD_TYPES, "experiment_tag"}
 """Where the item may meanwhile hold a value of its own."""
 
-
 _OF_HISTORY = (derived.OUTDATED, derived.UNWRITTEN)
 
 T = TypeVar("T")
@@ -71,7 +70,7 @@ class Report(NamedTuple):
     items: int
     """Derived items that were found."""
     batches: int
-    """``MBATCH`` items that wait for being unpacked, which is no fault."""
+    """``MBATCH`` items that are not packed (yet), which is no fault."""
     pending: int
     """Runs, traces and writes of earlier versions that the indexer has not followed, which is no
     fault."""
@@ -147,7 +146,7 @@ def finish(experiment_id: str, before_ms: int, run_ids: Collection[str] = ()) ->
 
 
 def reindex(experiment_id: str) -> Report:
-    """Repairs what :func:`verify` would name, unpacks batches and takes abandoned markers away. The
+    """Repairs what :func:`verify` would name, packs history and takes abandoned markers away. The
     full-text index holds what the setting asks for then.
 
     Entries of texts that it asks for no more go with the next rebuild: searches that have just
@@ -168,8 +167,8 @@ def reindex(experiment_id: str) -> Report:
     trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
     _each(_forgotten, partition.unheld)
-    for at in range(0, len(partition.batches), TOGETHER):
-        history_items.unpack(partition.batches[at : at + TOGETHER])
+    history_items.pack_batches(partition.batches)
+    history_items.repack(experiment_id, _runs(partition))
     abandoned = _abandoned(partition)
     # They were read before the sources were: all that they may stand for has been derived by now.
     table.batch_write(deletes=[found.place for found in abandoned])
@@ -234,9 +233,13 @@ def _left(
 ) -> list[Finding]:
     """Latest values and history of a run that do not agree."""
     run = (experiment_id, run_id)
-    found, entry = act(run), run_children.MAPS["metrics"]
+    try:
+        found = act(run)
+    except history_files.NoStore:
+        return []  # whoever looks from outside may not know where files are
 
     def shown(point: Metric) -> tuple[Key, Raw]:
+        entry = run_children.MAPS["metrics"]
         place = entry.place(run, point.key)
         return place, entry.child(place, point.key, points.latest_text(point))
 

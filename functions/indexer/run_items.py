@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from indexer import (
+    history_items,
     index_items,
     markers,
     projections,
@@ -131,6 +132,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         if one.outside
     ]
     writes.apply(_sparing(made))
+    history_items.pack_runs(sorted(settling))
     table.parallel([partial(settled.clear, Run.of(runs[run] or {})) for run in sorted(settling)])
     table.batch_write(deletes=sorted(_markers(seen)))
 

@@ -70,7 +70,7 @@ class Partition:
         self.marked = len(trace_index.every(trace_index.marked(experiment_id)))
         """Traces and packs of spans that the indexer has not followed."""
         self.batches: list[Key] = []
-        """``MBATCH`` items that wait for being unpacked."""
+        """``MBATCH`` items that are not packed (yet)."""
         self.runs = 0
         self.items = 0
         """Derived items that were found."""

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
-from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
+from mlcore.db.table import Check, Operation, Put, TransactionFailed, key_in, table
 from mlcore.entities.metrics import Metric, recency
 from mlcore.ids import new_ulid
-from mlcore.models.runs import Run, RunMetricBatch
+from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, points, runs
@@ -61,9 +61,9 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             item = Run.of(image)
             known[item.experiment_id, item.run_id] = image
         else:
-            batch = RunMetricBatch.of(image)
+            fields = keys.parse(*key_in(image)).fields
             series = history.batch_points(image).values()
-            points_of_run = logged.setdefault((batch.experiment_id, batch.run_id), [])
+            points_of_run = logged.setdefault((fields["experiment_id"], fields["run_id"]), [])
             points_of_run += [point for one in series for point in one]
     greatest = {run: points.latest_of(found) for run, found in logged.items()}
     behind = [run for run, found in greatest.items() if _overtaken(known.get(run), found)]

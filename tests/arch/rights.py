@@ -45,6 +45,7 @@ _LIST = "s3:ListBucket"
 STORE_ACTIONS = {
     # Without the right to list, S3 answers 403 for a file that is not there.
     "get": (_READ, _LIST),
+    "read": (_READ, _LIST),
     "open": (_READ, _LIST),
     "download_url": (_READ, _LIST),
     "list": (_LIST,),
@@ -59,7 +60,11 @@ STORE_ACTIONS = {
     "delete_tree": (_REMOVE, _LIST),
     "delete_older": (_REMOVE, _LIST),
 }
-INTERNAL_FILES = ("mlcore.repos.traces.span_packs", "mlcore.repos.traces.traces")
+INTERNAL_FILES = (
+    "mlcore.repos.runs.history_files",
+    "mlcore.repos.traces.span_packs",
+    "mlcore.repos.traces.traces",
+)
 """Modules that read and write below ``.internal`` alone."""
 
 SERVICES = {

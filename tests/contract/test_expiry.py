@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexer.app
-from indexer import rebuild, retention
+from indexer import history_items, rebuild, retention
 from mlcore import artifacts as port
 from mlcore import errors
 from mlcore.artifacts.folder import Folder
@@ -130,6 +130,9 @@ def test_history_expires_by_itself(store: Store) -> None:
     config.put("ttl_policy", {"metric_history": "1d"})
     run_id = store.api.new_run()
     store.api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
+    [batch] = [item for item in store.items() if item["type"]["S"] == "run_metric_batch"]
+    assert abs(int(batch["ttl"]["N"]) - time.time() - DAY) < 60
+    history_items.pack_run("0", run_id)
     [pack] = [item for item in store.items() if item["type"]["S"] == "run_metric_history"]
     assert abs(int(pack["ttl"]["N"]) - time.time() - DAY) < 60
     expire(store)

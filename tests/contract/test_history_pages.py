@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import math
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indexer import history_items
-from mlcore import paging
+from mlcore import artifacts, paging
 from mlcore.db import keys
-from mlcore.db.keys import Key
 from mlcore.db.table import Table, table
 from mlcore.entities.metrics import Metric
-from mlcore.repos.runs import history, history_pages, point_places
+from mlcore.repos.runs import history, history_files, history_pages, point_places
 from mlcore.repos.runs import points as encoded
 from mlcore.repos.runs.point_places import Order
 from tests.contract.api import Api
@@ -42,14 +43,23 @@ WIDE = st.builds(
 REQUESTS = st.lists(st.lists(NEAR | WIDE, min_size=1, max_size=8), min_size=1, max_size=8)
 
 
-def batches_of(run_id: str) -> list[Key]:
-    pk = keys.run(EXPERIMENT, run_id).pk
-    found = table.query_all(pk, prefix=keys.run_metric_batch_prefix(run_id))
-    return [Key(item["PK"]["S"], item["SK"]["S"]) for item in found]
-
-
 def orders(found: list[Metric]) -> list[Order]:
     return [point_places.order(point) for point in found]
+
+
+@pytest.fixture(params=["packs", "files"])
+def form(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[str]:
+    """What becomes of batches; in small pieces, so that a history has some."""
+    monkeypatch.setattr(history_files, "SEGMENT_POINTS", 5)
+    monkeypatch.setattr(history_items, "SPARSE_POINTS", 0)
+    if request.param == "files":
+        monkeypatch.setattr(history_items, "FILE_POINTS", 3)
+        monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
+    artifacts.store.cache_clear()
+    yield request.param
+    artifacts.store.cache_clear()
 
 
 @given(
@@ -62,14 +72,22 @@ def orders(found: list[Metric]) -> list[Order]:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_pages_make_up_the_history_whatever_the_indexer_does_between(
-    store: Store, requests: list[list[Metric]], size: int, large: int, chance: Any
+    store: Store,
+    form: str,
+    requests: list[list[Metric]],
+    size: int,
+    large: int,
+    chance: Any,
 ) -> None:
     run_id = store.api.new_run()
-    for metrics in requests:
-        history.write(EXPERIMENT, run_id, metrics)
+    waiting = list(requests)
     wanted = sorted(
         {point_places.order(m) for request in requests for m in request if m.key == "k"}
     )
+    for metrics in waiting:
+        history.write(EXPERIMENT, run_id, metrics)
+        if not chance.randint(0, 3):
+            history_items.pack_run(EXPERIMENT, run_id)
     assert orders(history.read(EXPERIMENT, run_id, "k")) == wanted
     seen: list[Order] = []
     more = True
@@ -79,22 +97,24 @@ def test_pages_make_up_the_history_whatever_the_indexer_does_between(
         assert len(page.points) == size or not page.more
         seen += orders(page.points)
         more, large = page.more, page.large
-        waiting = batches_of(run_id)
-        history_items.unpack(chance.sample(waiting, chance.randint(0, len(waiting))))
+        if not chance.randint(0, 2):
+            history_items.pack_run(EXPERIMENT, run_id)
     assert seen == wanted
+    assert {point_places.order(m) for m in history.of_run(EXPERIMENT, run_id) if m.key == "k"} == {
+        *wanted
+    }
 
 
-def test_batches_that_are_unpacked_while_a_page_is_read(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+def test_batches_that_are_packed_while_a_page_is_read(
+    store: Store, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before and after each request of the page."""
+    """Before and after each request of the page, and of a whole history."""
     points = [Metric("k", float(n), n, n) for n in range(40)]
-    for large in (0, LARGE):
+    for large in (0, LARGE, None):
         for moment in range(30):
             run_id = store.api.new_run()
             for at in range(0, 40, 4):
                 history.write(EXPERIMENT, run_id, [*points[at : at + 4], Metric("o", 0.0, at, at)])
-            waiting = batches_of(run_id)
             calls = Counter[str]()
             query = Table.query
 
@@ -103,17 +123,21 @@ def test_batches_that_are_unpacked_while_a_page_is_read(
                 *arguments: Any,
                 calls: Counter[str] = calls,
                 moment: int = moment,
-                waiting: list[Key] = waiting,
+                run_id: str = run_id,
                 query: Callable[..., Any] = query,
                 **parameters: Any,
             ) -> Any:
                 calls["queries"] += 1
                 if calls["queries"] == moment:
-                    history_items.unpack(waiting)
+                    calls["queries"] += 1000
+                    history_items.pack_run(EXPERIMENT, run_id)
                 return query(self, *arguments, **parameters)
 
             with monkeypatch.context() as patch:
                 patch.setattr(Table, "query", disturbed)
+                if large is None:
+                    assert history.read(EXPERIMENT, run_id, "k") == points
+                    continue
                 page = history_pages.read(EXPERIMENT, run_id, "k", (4, 4, 4.0, False), 20, large)
             assert page.points == points[5:25]
 
@@ -124,8 +148,8 @@ def test_runs_of_earlier_versions_are_read_whole(store: Store) -> None:
     points = [Metric("k", float(n), 100 - n, n) for n in range(40)]
     batch = {"k": [[p.step, p.timestamp, p.value] for p in points[:20]], "o": [[1, 1, 1.0]]}
     (pack,) = history.history_items(EXPERIMENT, run_id, "k", points[20:])
-    old = dict(pack)
-    del old["lsi2sk"]
+    old = {**pack, "points": {"S": json.dumps(encoded.pack(points[20:]))}}
+    del old["lsi2sk"], old["data"]
     place = keys.run_metric_batch(EXPERIMENT, run_id, "07" + "f" * 22)
     table.put(old)
     table.put(
@@ -135,7 +159,7 @@ def test_runs_of_earlier_versions_are_read_whole(store: Store) -> None:
             "type": {"S": "run_metric_batch"},
             "run_id": {"S": run_id},
             "experiment_id": {"S": EXPERIMENT},
-            "points": {"S": encoded.text(batch)},
+            "points": {"S": json.dumps(batch)},
         }
     )
     reference = keys.run_ref(run_id)
@@ -178,33 +202,37 @@ SHAPES: dict[str, Callable[[int], tuple[int, int]]] = {
 """Timestamp and step of each point, in the order in which they are logged."""
 
 
-def written(store: Store, series: list[Metric], together: int, others: int) -> str:
-    """A run to which the series was logged so many points at a time, with points of other
-    metrics."""
+Form = str
+
+
+def written(
+    store: Store, form: Form, place: Callable[[int], tuple[int, int]], count: int, together: int
+) -> tuple[str, list[Order]]:
+    """A run to which random values were logged so many points at a time, with a point of another
+    metric; and their places in order."""
     run_id: str = store.api.new_run()
-    requests = (series[at : at + together] for at in range(0, len(series), together))
+    chance = random.Random(1)
+    series = [Metric("k", chance.random(), *place(n)) for n in range(count)]
+    requests = (series[at : at + together] for at in range(0, count, together))
     table.batch_write(
         item
         for points in requests
-        for item in history.items(
-            EXPERIMENT, run_id, [*points, *(points[0]._replace(key=f"o{n}") for n in range(others))]
-        )
+        for item in history.items(EXPERIMENT, run_id, [*points, points[0]._replace(key="o")])
     )
-    return run_id
+    if form != "batches":
+        history_items.pack_run(EXPERIMENT, run_id)
+    return run_id, sorted(orders(series))
 
 
 def costs(
     api: Api, patch: pytest.MonkeyPatch, run_id: str, ordered: list[Order], size: int
 ) -> list[tuple[int, int]]:
-    """Requests and items of pages near the beginning, in the middle and near the end."""
+    """Requests and items of pages near the beginning, in the middle and near the end, read as of a
+    history that no request reads whole."""
     asked: dict[str, Any] = {"run_id": run_id, "metric_key": "k", "max_results": size}
-    first = api.get("metrics/get-history", **asked)["next_page_token"]
-    flags = json.loads(base64.urlsafe_b64decode(first))[1][3]
-    assert flags > 1
     found = []
     for at in (len(ordered) // 10, len(ordered) // 2, len(ordered) - 4 * size):
-        position = [*ordered[at][:3], flags]
-        token = paging.token(position, [run_id, "k"])
+        token = paging.token([*ordered[at][:3], 2 * LARGE], [run_id, "k"])
         with counted(patch) as counts:
             answer = api.get("metrics/get-history", page_token=token, **asked)
         points = [(m["timestamp"], m["step"], m["value"]) for m in answer["metrics"]]
@@ -214,36 +242,64 @@ def costs(
     return found
 
 
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[Form], None]]:
+    """Makes a store of files, if the form asks for it."""
+
+    def make(form: Form) -> None:
+        if form == "files":
+            monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
+
+    artifacts.store.cache_clear()
+    yield make
+    artifacts.store.cache_clear()
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
-    ("together", "others", "size"), [(1_000, 0, 2_000), (500, 1, 1_000), (1, 0, 200)]
+    ("form", "together", "size"),
+    [
+        ("batches", 1_000, 2_000),
+        ("batches", 1, 200),
+        ("packs", 500, 1_000),
+        ("files", 500, 1_000),
+    ],
 )
 def test_a_page_costs_the_same_anywhere(
     store: Store,
     monkeypatch: pytest.MonkeyPatch,
+    files: Callable[[Form], None],
+    form: Form,
     shape: str,
     together: int,
-    others: int,
     size: int,
 ) -> None:
-    """Packs, batches that no indexer unpacks, single points."""
-    place = SHAPES[shape]
+    """Batches that no indexer packs, packs, files."""
+    files(form)
     count = 50_000 if together > 1 else 4_000
-    series = [Metric("k", n / 7, *place(n)) for n in range(count)]
-    run_id = written(store, series, together, others)
-    found = costs(store.api, monkeypatch, run_id, sorted(orders(series)), size)
+    run_id, ordered = written(store, form, SHAPES[shape], count, together)
+    found = costs(store.api, monkeypatch, run_id, ordered, size)
     requests, items = zip(*found, strict=True)
     assert max(requests) <= min(requests) + 2
-    assert max(items) <= min(items) + 20 * (1 + others)
+    assert max(items) <= min(items) + 40
     assert max(items) <= 100 + 3 * size / together
 
 
-def test_a_page_of_three_hundred_thousand_points(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("form", ["batches", "packs", "files"])
+def test_a_page_of_two_hundred_thousand_points(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    files: Callable[[Form], None],
+    form: Form,
 ) -> None:
-    series = [Metric("k", n / 7, SECONDS + 70 * n, n) for n in range(300_000)]
-    run_id = written(store, series, 1_000, 0)
-    found = costs(store.api, monkeypatch, run_id, orders(series), 1_000)
+    """More than one request reads, so the first page tells how the next ones are read. Of a file
+    only segments are read."""
+    files(form)
+    run_id, ordered = written(store, form, SHAPES["a step a second"], 200_000, 1_000)
+    asked: dict[str, Any] = {"run_id": run_id, "metric_key": "k", "max_results": 1_000}
+    first = store.api.get("metrics/get-history", **asked)["next_page_token"]
+    assert (json.loads(base64.urlsafe_b64decode(first))[1][3] > 1) == (form != "files")
+    found = costs(store.api, monkeypatch, run_id, ordered, 1_000)
     requests, items = zip(*found, strict=True)
-    assert max(requests) <= 30
-    assert max(items) <= min(items) + 20 <= 50
+    assert max(requests) <= 50
+    assert max(items) <= min(items) + 40 <= 80

@@ -21,6 +21,7 @@ CASES = {
         "R#r#MHIST#a/b#00000000000000000003#-9999999999999999999#s",
     ),
     "run_metric_batch": (keys.run_metric_batch("1", "r", "b"), "EXP#1", "R#r#MBATCH#b"),
+    "run_metric_file": (keys.run_metric_file("1", "r", "f"), "EXP#1", "R#r#MBFILE#f"),
     "run_param": (keys.run_param("1", "r", "k"), "EXP#1", "R#r#PARAM#k"),
     "run_tag": (keys.run_tag("1", "r", "k"), "EXP#1", "R#r#TAG#k"),
     "run_input": (keys.run_input("1", "r", "d#s", "0#1"), "EXP#1", "R#r#INPUT#d$23s#0#1"),

@@ -307,13 +307,14 @@ def test_prefixes_of_runs_and_traces() -> None:
     assert keys.run_prefix("r") == "R#r#"
     assert keys.trace_prefix() == "T#"
     assert keys.trace_prefix("t") == "T#t#"
-    for kind in ("METRIC", "MHIST", "MBATCH", "PARAM", "TAG", "INPUT", "LM"):
+    for kind in ("METRIC", "MHIST", "MBATCH", "MBFILE", "PARAM", "TAG", "INPUT", "LM"):
         assert keys.run_child_prefix("r", kind) == f"R#r#{kind}#"
 
 
 PREFIXES = {
     keys.experiment_tag_prefix(): "E#TAG#",
     keys.run_metric_batch_prefix("r"): "R#r#MBATCH#",
+    keys.run_metric_file_prefix("r"): "R#r#MBFILE#",
     keys.run_metric_history_prefix("r", "a#"): "R#r#MHIST#a$23#",
     keys.dataset_prefix(): "D#",
     keys.trace_tag_prefix("t"): "T#t#TAG#",
@@ -371,4 +372,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "5893f8de09e233da"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "9a102b11e7356d3b"

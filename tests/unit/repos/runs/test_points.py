@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,7 +57,7 @@ def test_the_latest_of_many(metrics: list[Metric]) -> None:
 
 @given(st.lists(METRICS, max_size=6))
 def test_packs_come_back(metrics: list[Metric]) -> None:
-    text = points.text(points.pack(metrics))
+    text = json.dumps(points.pack(metrics))
     for metric, found in zip(metrics, points.unpack("k", json.loads(text)), strict=True):
         assert same(found, metric._replace(key="k"))
 
@@ -87,23 +88,25 @@ def test_a_request_is_one_item_and_a_retry_the_same(metrics: list[Metric]) -> No
     assert len(made) == 1
     again = history.items("1", "R", metrics)
     assert made[0]["SK"] == again[0]["SK"]
-    if made[0]["type"]["S"] == "run_metric_batch":
-        unpacked = history.batch_points(made[0])
-    else:
-        key = made[0]["key"]["S"]
-        unpacked = {key: points.unpack(key, json.loads(made[0]["points"]["S"]))}
-    found = [metric for series in unpacked.values() for metric in series]
+    found = [metric for series in history.batch_points(made[0]).values() for metric in series]
     assert sorted(map(repr, found)) == sorted(map(repr, metrics))
 
 
 def test_no_item_is_larger_than_dynamodb_takes() -> None:
-    worst = Metric("k", -MAX_DOUBLE, -(2**63), -(2**63))
-    packs = history.history_items("1", "R", "k", [worst] * 20_000)
-    assert all(len(json.dumps(pack)) < 390_000 for pack in packs)
+    chance = random.Random(1)
+    worst = [
+        Metric("k", chance.uniform(-1, 1), chance.getrandbits(63), chance.getrandbits(63))
+        for _ in range(20_000)
+    ]
+    packs = history.history_items("1", "R", "k", worst)
+    assert all(len(pack["data"]["B"]) < 200_000 for pack in packs)
     assert sum(int(pack["count"]["N"]) for pack in packs) == 20_000
-    keys = ["\U0001d4d0" * 246 + f"{n:04}" for n in range(1000)]
-    batches = history.items("1", "R", [worst._replace(key=key) for key in keys])
-    assert all(len(batch["points"]["S"].encode()) < 390_000 for batch in batches)
+    batches = history.items("1", "R", worst)
+    assert all(len(batch["data"]["B"]) < 390_000 for batch in batches)
+    assert sum(len(history.batch_points(batch)["k"]) for batch in batches) == 20_000
+    keys = ["".join(chr(chance.randint(0x10000, 0x1FFFF)) for _ in range(246)) for _ in range(1000)]
+    batches = history.items("1", "R", [worst[0]._replace(key=key) for key in keys])
+    assert all(len(batch["data"]["B"]) < 390_000 for batch in batches)
     assert sum(len(history.batch_points(batch)) for batch in batches) == 1000
 
 

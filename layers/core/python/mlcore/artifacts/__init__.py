@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 
-from mlcore.artifacts.locations import internal, locate
+from mlcore.artifacts.locations import history_folder, internal, locate
 from mlcore.artifacts.paths import below, exact_path, safe_path
 from mlcore.artifacts.port import Entry, Opened, Part, Store
 from mlcore.artifacts.s3 import Bucket
@@ -21,11 +21,18 @@ __all__ = [
     "Store",
     "below",
     "exact_path",
+    "has_store",
+    "history_folder",
     "internal",
     "locate",
     "safe_path",
     "store",
 ]
+
+
+def has_store() -> bool:
+    """Whether the environment names a store."""
+    return bool(os.environ.get("ARTIFACT_FOLDER") or os.environ.get("ARTIFACT_BUCKET"))
 
 
 @functools.cache

@@ -103,6 +103,15 @@ class Folder:
         found = self.open(key, 1 << 62)
         return found.data if found else None
 
+    def read(self, key: str, begin: int, length: int) -> bytes | None:
+        path = self.find(key)
+        if path is None:
+            return None
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            file.seek(begin)
+            return file.read(length)
+        return None
+
     def open(self, key: str, most: int) -> Opened | None:
         path = self.find(key)
         if path is None:

@@ -48,6 +48,13 @@ def root_of(location: str) -> str | None:
     return None
 
 
+def history_folder(experiment_id: str, run_id: str = "") -> str:
+    """The key of the files with a run's history, or those of all runs of an experiment; below no
+    workspace, for an experiment may leave its own."""
+    path = f"history/{experiment_id}/{run_id}" if run_id else f"history/{experiment_id}"
+    return internal(DEFAULT_WORKSPACE, path)
+
+
 def internal(workspace: str, path: str) -> str:
     """The key of something that only the product reads and writes."""
     root = INTERNAL if workspace == DEFAULT_WORKSPACE else f"{INTERNAL}/{WORKSPACES}/{workspace}"

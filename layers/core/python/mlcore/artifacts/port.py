@@ -45,6 +45,10 @@ class Store(Protocol):
     def get(self, key: str) -> bytes | None:
         """The content of a file; None when there is none."""
 
+    def read(self, key: str, begin: int, length: int) -> bytes | None:
+        """So many bytes of a file from there on, fewer where it ends before; None when there is no
+        such file."""
+
     def open(self, key: str, most: int) -> Opened | None:
         """A file, with its content if that has at most so many bytes (0: without); None when there
         is none."""

@@ -70,6 +70,11 @@ class Bucket:
             found = self._found(key)
             return None if found is None else found["Body"].read()
 
+    def read(self, key: str, begin: int, length: int) -> bytes | None:
+        with _translated():
+            found = self._found(key, Range=f"bytes={begin}-{begin + length - 1}")
+            return None if found is None else found["Body"].read()
+
     def open(self, key: str, most: int) -> Opened | None:
         with _translated():
             found = self._found(key, head=most == 0)
@@ -182,10 +187,10 @@ class Bucket:
         with contextlib.suppress(errors.ResourceDoesNotExist), _translated():
             self._client.abort_multipart_upload(Bucket=self._name, Key=key, UploadId=upload_id)
 
-    def _found(self, key: str, *, head: bool = False) -> Any:
+    def _found(self, key: str, *, head: bool = False, **parameters: str) -> Any:
         ask = self._client.head_object if head else self._client.get_object
         try:
-            return ask(Bucket=self._name, Key=key)
+            return ask(Bucket=self._name, Key=key, **parameters)
         except ClientError as error:
             if _code(error) in _MISSING:
                 return None

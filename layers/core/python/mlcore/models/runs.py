@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import DoubleAttribute, IntAttribute, TextAttribute, TextMapAttribute
+from mlcore.db.attributes import (
+    BytesAttribute,
+    DoubleAttribute,
+    IntAttribute,
+    TextAttribute,
+    TextMapAttribute,
+)
 from mlcore.models.base import ChildItem, Item, MetaItem
 
 
@@ -62,27 +68,45 @@ class RunMetric(ChildItem):
 
 
 class RunMetricHistory(Item):
-    """Points of one metric: JSON ``[[step, timestamp, value], …]``. LSI2 has them in the order of
-    MLflow's history."""
+    """Points of one metric: ``data`` as :mod:`mlcore.repos.runs.point_columns` writes it; of
+    earlier versions ``points``, JSON ``[[step, timestamp, value], …]``. LSI2 has them in the order
+    of MLflow's history."""
 
     pattern = keys.RUN_METRIC_HISTORY
 
     version = IntAttribute()
     key = TextAttribute()
-    points = TextAttribute()
+    data = BytesAttribute(null=True)
+    points = TextAttribute(null=True)
     lsi2sk = TextAttribute(null=True)
     count = IntAttribute()  # type: ignore[assignment]  # hides Model.count, a query
 
 
 class RunMetricBatch(Item):
-    """Points of many metrics: JSON ``{key: [[step, timestamp, value], …]}``."""
+    """Points of a request: ``data`` as of a pack; of earlier versions ``points``, JSON
+    ``{key: [[step, timestamp, value], …]}``, and whose they are. As small as it can be: it is
+    written at every step of every training."""
 
     pattern = keys.RUN_METRIC_BATCH
 
     version = IntAttribute()
-    run_id = TextAttribute()
+    data = BytesAttribute(null=True)
+    points = TextAttribute(null=True)
+    run_id = TextAttribute(null=True)
+    experiment_id = TextAttribute(null=True)
+
+
+class RunMetricFile(Item):
+    """Points of many requests that are in a file of the artifact store: where it is, and what of
+    which metric is where in it (:mod:`mlcore.repos.runs.history_files`)."""
+
+    pattern = keys.RUN_METRIC_FILE
+
+    version = IntAttribute()
     experiment_id = TextAttribute()
-    points = TextAttribute()
+    run_id = TextAttribute()
+    location = TextAttribute()
+    directory = BytesAttribute()
 
 
 class RunParam(ChildItem):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import itemgetter, lt
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from mlcore.db.table import table
@@ -18,6 +19,9 @@ from mlcore.responses import runs as responses
 from mlcore.settings import workspaces_enabled
 
 T = TypeVar("T")
+
+_MOMENT = itemgetter(3, 2)
+"""Step and timestamp of a point."""
 
 
 def history_interval(
@@ -47,9 +51,12 @@ def sample(points: Sequence[Metric], limit: int) -> list[Metric]:
     Buckets are those of SQL's NTILE: of N points in n buckets, the first N mod n hold one more.
     When the sample is full already, the last point takes the place of the last one sampled.
     """
-    ordered = sorted(points, key=lambda p: (p.step, p.timestamp, *value_order(p)))
+    ordered = points
+    moments = list(map(_MOMENT, points))
+    if not all(map(lt, moments, moments[1:])):  # as they mostly are
+        ordered = sorted(points, key=lambda p: (p.step, p.timestamp, *value_order(p)))
     if len(ordered) <= limit:
-        return ordered
+        return list(ordered)
     size, larger = divmod(len(ordered), limit)
     firsts = [bucket * size + min(bucket, larger) for bucket in range(limit)]
     chosen = [ordered[position] for position in firsts]

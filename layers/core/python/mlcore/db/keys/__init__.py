@@ -10,6 +10,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         R#<run_id>#METRIC#<key>                             run_metric
         R#<run_id>#MHIST#<key>#<step>#<ts>#<suffix>         run_metric_history
         R#<run_id>#MBATCH#<batch_id>                        run_metric_batch
+        R#<run_id>#MBFILE#<file_id>                         run_metric_file
         R#<run_id>#PARAM#<key>                              run_param
         R#<run_id>#TAG#<key>                                run_tag
         R#<run_id>#INPUT#<name>#<digest>                    run_input

@@ -31,7 +31,14 @@ RUN_METRIC_BATCH = Pattern(
     "run_metric_batch",
     _EXP,
     "R#<run_id>#MBATCH#<batch_id>",
-    "points of many metrics that were logged together, until the indexer unpacks them",
+    "points that were logged together, until the indexer packs them",
+)
+RUN_METRIC_FILE = Pattern(
+    "run_metric_file",
+    _EXP,
+    "R#<run_id>#MBFILE#<file_id>",
+    "where in the artifact store points of many batches are; right behind the batches",
+    "indexer",
 )
 RUN_PARAM = Pattern("run_param", _EXP, "R#<run_id>#PARAM#<key>", "one param", "overflow")
 RUN_TAG = Pattern("run_tag", _EXP, "R#<run_id>#TAG#<key>", "one tag", "overflow")
@@ -73,6 +80,7 @@ EXPERIMENT_PATTERNS = (
     RUN_METRIC,
     RUN_METRIC_HISTORY,
     RUN_METRIC_BATCH,
+    RUN_METRIC_FILE,
     RUN_PARAM,
     RUN_TAG,
     RUN_INPUT,
@@ -175,14 +183,29 @@ def run_metric_batch_prefix(run_id: str) -> str:
     return RUN_METRIC_BATCH.sk.prefix(run_id)
 
 
+def run_metric_file(experiment_id: str, run_id: str, file_id: str) -> Key:
+    return Key(_partition(experiment_id), RUN_METRIC_FILE.sk.build(run_id, file_id))
+
+
+def run_metric_file_prefix(run_id: str) -> str:
+    return RUN_METRIC_FILE.sk.prefix(run_id)
+
+
+def run_metric_batches(run_id: str) -> tuple[str, str]:
+    """The batches, and behind them the files that batches went to. A query that does not meet a
+    batch any more meets its file."""
+    return RUN_METRIC_BATCH.sk.prefix(run_id), RUN_METRIC_FILE.sk.prefix(run_id) + LAST
+
+
 def batch_id(span: int, first: str, digest: str) -> str:
     """Batches are in the order of their first points within each class of spans."""
     return f"{span:02d}{first}{digest}"
 
 
-def parse_batch_id(sk: str) -> str:
-    """The place of the first point of a batch, without the value."""
-    return sk.rpartition("#")[2][2:34]
+def parse_batch_id(sk: str) -> tuple[int, str]:
+    """The class of spans of a batch and the place of its first point, without the value."""
+    batch = sk.rpartition("#")[2]
+    return int(batch[:2]), batch[2:34]
 
 
 def run_metric_batch_from(run_id: str, span: int, first: str) -> tuple[str, str]:
@@ -211,6 +234,7 @@ _CHILDREN = {
     "METRIC": RUN_METRIC,
     "MHIST": RUN_METRIC_HISTORY,
     "MBATCH": RUN_METRIC_BATCH,
+    "MBFILE": RUN_METRIC_FILE,
     "PARAM": RUN_PARAM,
     "TAG": RUN_TAG,
     "INPUT": RUN_INPUT,
@@ -219,7 +243,7 @@ _CHILDREN = {
 
 
 def run_child_prefix(run_id: str, kind: str) -> str:
-    """Of one kind of a run's children: METRIC, MHIST, MBATCH, PARAM, TAG, INPUT or LM."""
+    """Of one kind of a run's children: METRIC, MHIST, MBATCH, MBFILE, PARAM, TAG, INPUT or LM."""
     return _CHILDREN[kind].sk.prefix(run_id)
 
 

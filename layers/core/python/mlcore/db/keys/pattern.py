@@ -109,6 +109,7 @@ _FIXED = {
     "model_id": _ID,
     "dataset_hash": _ID,
     "batch_id": _ID,
+    "file_id": _ID,
     "suffix": _ID,
     "stage": _ID,
     "status": _ID,

@@ -191,6 +191,11 @@ def internal(experiment_id: str, workspace: str, trace_id: str = "") -> Area:
     return Area(artifacts.internal(workspace, path))
 
 
+def history(experiment_id: str, run_id: str = "") -> Area:
+    """Files with the history of a run, or of all runs of an experiment."""
+    return Area(artifacts.history_folder(experiment_id, run_id))
+
+
 def _of_experiments(folder: str) -> set[str]:
     """Folders directly below one that are named like an experiment that is there."""
     names = [entry.name for entry in artifacts.store().list(folder) if entry.size is None]

@@ -29,6 +29,7 @@ from mlcore.repos.files import owners as file_owners
 from mlcore.repos.files.owners import Part
 from mlcore.repos.registry import registered_models
 from mlcore.repos.removal import remains
+from mlcore.repos.runs import history_files
 from mlcore.repos.users import grants
 
 TOGETHER: Final = 500
@@ -72,7 +73,9 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
         if not remains.of_experiment(experiment_id, deadline):
             break
     went = file_owners.remove([whole])
-    file_owners.remove_areas([file_owners.internal(experiment_id, workspace)])
+    file_owners.remove_areas(
+        [file_owners.internal(experiment_id, workspace), file_owners.history(experiment_id)]
+    )
     mine = Condition()
     mine.require_absent_or_equal(ExperimentNameLock.experiment_id, experiment_id)
     while item is not None:
@@ -97,6 +100,8 @@ def run(experiment_id: str, run_id: str, workspace: str) -> bool:
     former_locations.enter()
     went = file_owners.remove([file_owners.of_run(experiment_id, item, workspace)])
     remains.of_run(experiment_id, run_id)
+    if history_files.has_place(experiment_id, run_id):
+        file_owners.remove_areas([file_owners.history(experiment_id, run_id)])
     table.delete(place)
     return went
 

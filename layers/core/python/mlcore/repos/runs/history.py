@@ -1,29 +1,46 @@
-"""Metric history: points are written in packs and read back merged, each distinct point once.
+"""Metric history: points are written in batches and read back merged, each distinct point once.
 
-The points of one request are one item: a ``MHIST`` pack when they share a key, else an ``MBATCH``
-which the indexer unpacks into ``MHIST`` packs and then deletes. A reader therefore reads the
-batches *first*: a batch that is gone by then was unpacked before, so the later strongly consistent
-read of the packs meets its points. Points met twice (a request sent twice, a batch unpacked twice)
-are one point, as in MLflow.
+The points of one request are one item, an ``MBATCH``. Once there are enough, the indexer makes
+``MHIST`` packs of them, of one metric each, or a file (:mod:`.history_files`), and deletes the
+batches then. A reader therefore reads the batches *first*: a batch that is gone by then was packed
+before, so the later strongly consistent read of the packs meets its points, and the item of its
+file lies behind all batches in the same query. Points met twice (a request sent twice, a batch
+packed twice) are one point, as in MLflow.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
+from operator import itemgetter, lt
+from typing import Final
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
-from mlcore.models.runs import RunMetricBatch, RunMetricHistory
-from mlcore.repos.runs import point_places, points
+from mlcore.models.base import Item
+from mlcore.models.runs import RunMetricBatch, RunMetricFile, RunMetricHistory
+from mlcore.repos.runs import history_files, point_columns, point_places, points
+from mlcore.repos.runs.history_files import SEGMENT_POINTS, Segment
 from mlcore.repos.settings import ttl_policy
 
-MAX_PACK_BYTES = 200_000
-"""Half of DynamoDB's 400 KB, so that keys and attribute names never matter."""
+MAX_BATCH_BYTES: Final = 200_000
+"""Before compression: half of DynamoDB's 400 KB, so that keys and attribute names never matter."""
+
+BATCH_ATTRIBUTES: Final = (
+    Item.type,
+    RunMetricBatch.data,
+    RunMetricBatch.points,
+    RunMetricFile.location,
+    RunMetricFile.directory,
+)
+"""What is asked for of batches and of the items of files behind them."""
+_PLACE: Final = itemgetter(2, 3, 1)
+"""Timestamp, step and value of a point."""
+
+PACK_ATTRIBUTES: Final = (RunMetricHistory.data, RunMetricHistory.points)
 
 
 def items(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Raw]:
@@ -32,33 +49,29 @@ def items(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Ra
     by_key: dict[str, list[Metric]] = {}
     for metric in metrics:
         by_key.setdefault(metric.key, []).append(metric)
-    if len(by_key) == 1:
-        ((key, series),) = by_key.items()
-        return history_items(experiment_id, run_id, key, series)
     made: list[Raw] = []
-    batch: dict[str, list[Metric]] = {}
+    batch: dict[str, Sequence[Metric]] = {}
     size = 0
     for key, series in by_key.items():
-        weight = len(key.encode()) + 48 * len(series)
-        if batch and size + weight > MAX_PACK_BYTES:
-            made.append(_batch_item(experiment_id, run_id, batch))
-            batch, size = {}, 0
-        batch[key] = series
-        size += weight
+        for at in range(0, len(series), SEGMENT_POINTS):
+            chunk = series[at : at + SEGMENT_POINTS]
+            weight = len(key.encode()) + point_columns.POINT_BYTES * len(chunk)
+            if batch and (key in batch or size + weight > MAX_BATCH_BYTES):
+                made.append(_batch_item(experiment_id, run_id, batch))
+                batch, size = {}, 0
+            batch[key] = chunk
+            size += weight
     made.append(_batch_item(experiment_id, run_id, batch))
     return made
 
 
 def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Metric]) -> list[Raw]:
-    """``MHIST`` packs of one metric in its order, each below :data:`MAX_PACK_BYTES`."""
-    size = MAX_PACK_BYTES // 48
-    ordered = sorted(series, key=point_places.order)
+    """``MHIST`` packs of one metric in its order."""
     made = []
-    for at in range(0, len(ordered), size):
-        chunk = ordered[at : at + size]
-        content = points.text(points.pack(chunk))
+    for chunk in history_files.chunks(series):
+        data, digest = point_columns.pack({key: chunk})
         place = keys.run_metric_history(
-            experiment_id, run_id, key, chunk[0].step, chunk[0].timestamp, _digest(content)
+            experiment_id, run_id, key, chunk[0].step, chunk[0].timestamp, digest
         )
         first, last = _reach(chunk)
         span = point_places.span(first, last)
@@ -69,21 +82,13 @@ def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Me
                 run_id, key, span, first, last, len(chunk), chunk[0].value
             ),
             key=key,
-            points=content,
+            data=data,
             count=len(chunk),
             updated_at=now_ms(),
             version=1,
         )
-        made.append(model.serialize())
+        made.append(dict(model.serialize()))
     return made
-
-
-def batch_points(item: Raw) -> dict[str, list[Metric]]:
-    """The points of an ``MBATCH`` item by key."""
-    return {
-        key: points.unpack(key, packed)
-        for key, packed in json.loads(RunMetricBatch.of(item).points).items()
-    }
 
 
 def ending(made: Iterable[Raw]) -> list[Raw]:
@@ -105,66 +110,96 @@ def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
     history is. For a page of them see :mod:`mlcore.repos.runs.history_pages`."""
     pk = keys.run(experiment_id, run_id).pk
     found: list[Metric] = []
+    segments: list[Segment] = []
     for item in table.query_all(
-        pk, prefix=keys.run_metric_batch_prefix(run_id), attributes=[RunMetricBatch.points]
+        pk, between=keys.run_metric_batches(run_id), attributes=BATCH_ATTRIBUTES
     ):
-        found += points_of_batch(item, key)
-    for item in table.query_all(
-        pk,
-        prefix=keys.run_metric_history_prefix(run_id, key),
-        attributes=[RunMetricHistory.points],
-    ):
-        found += points_of_pack(item, key)
+        if is_file(item):
+            segments += history_files.segments(item, key)
+        else:
+            found += points_of_batch(item, key)
+
+    def read_packs() -> list[Metric]:
+        packs = table.query_all(
+            pk, prefix=keys.run_metric_history_prefix(run_id, key), attributes=PACK_ATTRIBUTES
+        )
+        return [point for item in packs for point in points_of_pack(item, key)]
+
+    def read_files() -> list[Metric]:
+        return history_files.read(segments)
+
+    for series in table.parallel([read_packs, *([read_files] if segments else [])]):
+        found += series
     return distinct(found)
 
 
+def is_file(item: Raw) -> bool:
+    """Whether an item among batches tells of a file."""
+    return Item.of(item).type == keys.RUN_METRIC_FILE.name
+
+
+def batch_points(item: Raw) -> dict[str, list[Metric]]:
+    """The points of an ``MBATCH`` item by key."""
+    batch = RunMetricBatch.of(item)
+    if batch.data is not None:
+        return point_columns.unpack(batch.data)
+    told = json.loads(batch.points or "{}")
+    return {key: points.unpack(key, packed) for key, packed in told.items()}
+
+
 def points_of_batch(item: Raw, key: str) -> list[Metric]:
-    return points.unpack(key, json.loads(RunMetricBatch.of(item).points).get(key, ()))
+    batch = RunMetricBatch.of(item)
+    if batch.data is not None:
+        return point_columns.unpack(batch.data, key).get(key, [])
+    return points.unpack(key, json.loads(batch.points or "{}").get(key, ()))
 
 
 def points_of_pack(item: Raw, key: str) -> list[Metric]:
-    return points.unpack(key, json.loads(RunMetricHistory.of(item).points))
+    pack = RunMetricHistory.of(item)
+    if pack.data is not None:
+        return point_columns.unpack(pack.data, key).get(key, [])
+    return points.unpack(key, json.loads(pack.points or "[]"))
 
 
 def of_run(experiment_id: str, run_id: str) -> Iterator[Metric]:
     """All points of a run in no order, some of them twice, page by page."""
     pk = keys.run(experiment_id, run_id).pk
+    files = []
     for item in table.query_all(
-        pk, prefix=keys.run_metric_batch_prefix(run_id), attributes=[RunMetricBatch.points]
+        pk, between=keys.run_metric_batches(run_id), attributes=BATCH_ATTRIBUTES
     ):
-        for series in batch_points(item).values():
-            yield from series
+        if is_file(item):
+            files.append(item)
+        else:
+            for series in batch_points(item).values():
+                yield from series
     for item in table.query_all(
         pk,
         prefix=keys.run_child_prefix(run_id, "MHIST"),
-        attributes=[RunMetricHistory.key, RunMetricHistory.points],
+        attributes=[RunMetricHistory.key, *PACK_ATTRIBUTES],
     ):
-        pack = RunMetricHistory.of(item)
-        yield from points.unpack(pack.key, json.loads(pack.points))
+        yield from points_of_pack(item, RunMetricHistory.of(item).key)
+    for item in files:
+        yield from history_files.read(history_files.every(item))
 
 
 def distinct(found: Iterable[Metric]) -> list[Metric]:
+    """In MLflow's order."""
+    found = list(found)
+    ordered = list(map(_PLACE, found))
+    if all(map(lt, ordered, ordered[1:])):  # as of packs; NaN never is less
+        return found
     by_identity = {point_places.order(point): point for point in found}
     return [by_identity[identity] for identity in sorted(by_identity)]
 
 
 def _batch_item(experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]) -> Raw:
-    content = points.text({key: points.pack(metrics) for key, metrics in series.items()})
+    data, digest = point_columns.pack(series)
     first, last = _reach([metric for metrics in series.values() for metric in metrics])
     first = point_places.step_of(first)
     span = point_places.span(first, last)
-    place = keys.run_metric_batch(
-        experiment_id, run_id, keys.batch_id(span, first, _digest(content))
-    )
-    model = RunMetricBatch(
-        PK=place.pk,
-        SK=place.sk,
-        run_id=run_id,
-        experiment_id=experiment_id,
-        points=content,
-        updated_at=now_ms(),
-        version=1,
-    )
+    place = keys.run_metric_batch(experiment_id, run_id, keys.batch_id(span, first, digest))
+    model = RunMetricBatch(PK=place.pk, SK=place.sk, data=data, updated_at=now_ms(), version=1)
     return dict(model.serialize())
 
 
@@ -172,7 +207,3 @@ def _reach(series: Sequence[Metric]) -> tuple[str, str]:
     """The places of the first and the last point."""
     orders = [point_places.order(metric) for metric in series]
     return point_places.place(min(orders)), point_places.place(max(orders))
-
-
-def _digest(content: str) -> str:
-    return blake2b(content.encode(), digest_size=12).hexdigest()

@@ -3,9 +3,10 @@
 A small history is read whole: the batches, then the packs, one request each. Of a large one the
 items are taken in the order of their first points, from the first that may reach the page on:
 batches from their own sort keys, packs from LSI2, whose keys tell what is in a pack, and even the
-point itself where it is alone. Only packs of the page are fetched. As in
+point itself where it is alone. Only packs of the page are fetched, and of files only the segments
+of the page, of which their items tell. What does not reach the page is not unpacked. As in
 :mod:`mlcore.repos.runs.history`, all that a page needs of the batches is read before anything of
-the packs.
+the packs and of the files.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.keys import Key
 from mlcore.db.table import Page, table
 from mlcore.entities.metrics import Metric
 from mlcore.memory import Memory
-from mlcore.models.runs import RunMetricBatch, RunMetricHistory, RunReference
-from mlcore.repos.runs import history, point_places
+from mlcore.models.runs import RunMetricBatch, RunMetricFile, RunMetricHistory, RunReference
+from mlcore.repos.runs import history, history_files, history_stretches, point_places
+from mlcore.repos.runs.history_stretches import Stretch
 from mlcore.repos.runs.point_places import Order
-from mlcore.settle import Conflict, settle
+from mlcore.settle import settle
 
 IN_VAIN: Final = 18
 """How many items of one class of spans are met that do not reach the page, and a few."""
@@ -54,18 +55,7 @@ class _Series(NamedTuple):
         return keys.run(self.experiment_id, self.run_id).pk
 
 
-class _Stretch(NamedTuple):
-    """An item of history, or what an index tells of it."""
-
-    first: str
-    last: str
-    size: int
-    points: list[Metric]
-    sk: str
-    """Where the points are, if they are not here."""
-
-
-_Ask = Callable[[Raw | None, int], tuple[list[_Stretch], Raw | None]]
+_Ask = Callable[[Raw | None, int], tuple[list[Stretch], Raw | None]]
 """From where a class was left, and how many items to ask for: items, and where it goes on."""
 
 
@@ -85,7 +75,7 @@ def read(
     """The first ``size`` distinct points behind ``after`` in MLflow's order; what is ``beside`` is
     called during the first request."""
     series = _Series(experiment_id, run_id, key)
-    few: list[list[Metric] | None] = [None]
+    few: list[list[Stretch] | None] = [None]
 
     def read_few() -> None:
         if not large & LARGE_BATCHES:
@@ -105,46 +95,77 @@ def read(
     return settle("history", attempt)
 
 
-def _few_batches(series: _Series) -> list[Metric] | None:
-    return _small(series, keys.run_metric_batch_prefix(series.run_id), history.points_of_batch)
+def _few_batches(series: _Series) -> list[Stretch] | None:
+    """All batches and segments of files, None if one request does not tell of them."""
+    page = table.query(
+        series.pk,
+        between=keys.run_metric_batches(series.run_id),
+        attributes=[RunMetricBatch.SK, *history.BATCH_ATTRIBUTES],
+    )
+    if page.last_key is not None:
+        return None
+    found = []
+    for item in page.items:
+        if history.is_file(item):
+            found += _segments(series, item)
+        else:
+            found.append(history_stretches.of_batch(item, series.key))
+    return found
 
 
 def _read(
-    series: _Series,
-    after: Order | None,
-    wanted: int,
-    large: int,
-    batches: list[Metric] | None,
+    series: _Series, after: Order | None, wanted: int, large: int, few: list[Stretch] | None
 ) -> tuple[list[Metric], int]:
-    """``batches`` are their points, if these are few."""
-    if batches is None:
+    """``few`` are the batches, and segments of files, if one request told of them."""
+    load = partial(history_stretches.load, series.pk, series.key)
+    found: list[Metric] = []
+    if few is None:
         large |= LARGE_BATCHES
         if not _is_ordered(series.run_id):
             return _behind(history.read(*series), after, wanted), large
-        batches = _first(_merged(_batches, series, after, wanted), after, wanted, _loaded)
-    else:
-        batches = _behind(batches, after, wanted)
-    packs: list[Metric] | None = None
-    if not large & LARGE_PACKS:
-        prefix = keys.run_metric_history_prefix(series.run_id, series.key)
-        packs = _small(series, prefix, history.points_of_pack)
+        found += _first(_merged(_batches, series, after, wanted), after, wanted, load)
+        few = _all_segments(series)
+    packs = None if large & LARGE_PACKS else _few_packs(series)
     if packs is None:
         large |= LARGE_PACKS
         if not _is_ordered(series.run_id):
             return _behind(history.read(*series), after, wanted), large
-        entries = _merged(_entries, series, after, wanted)
-        packs = _first(entries, after, wanted, partial(_fetched, series))
-    return _behind(batches + packs, after, wanted), large
+        found += _first(_merged(_entries, series, after, wanted), after, wanted, load)
+    at = _place(after)
+    reaching = [stretch for stretch in (*few, *(packs or ())) if stretch.last >= at]
+    reaching.sort(key=lambda stretch: stretch.first)
+    found += _first(iter(reaching), after, wanted, load)
+    return _behind(found, after, wanted), large
 
 
-def _small(
-    series: _Series, prefix: str, unpack: Callable[[Raw, str], list[Metric]]
-) -> list[Metric] | None:
-    """The points of all items that begin so, None if one request does not read them all."""
-    page = table.query(series.pk, prefix=prefix, attributes=[RunMetricHistory.points])
+def _few_packs(series: _Series) -> list[Stretch] | None:
+    """All packs, None if one request does not read them."""
+    page = table.query(
+        series.pk,
+        prefix=keys.run_metric_history_prefix(series.run_id, series.key),
+        attributes=[RunMetricHistory.lsi2sk, *history.PACK_ATTRIBUTES],
+    )
     if page.last_key is not None:
         return None
-    return [point for item in page.items for point in unpack(item, series.key)]
+    return [history_stretches.of_pack(item, series.key) for item in page.items]
+
+
+def _all_segments(series: _Series) -> list[Stretch]:
+    files = table.query_all(
+        series.pk,
+        prefix=keys.run_metric_file_prefix(series.run_id),
+        attributes=[RunMetricFile.location, RunMetricFile.directory],
+    )
+    return [stretch for item in files for stretch in _segments(series, item)]
+
+
+def _segments(series: _Series, file: Raw) -> list[Stretch]:
+    segments = history_files.segments(file, series.key)
+    return [history_stretches.of_segment(segment) for segment in segments]
+
+
+def _place(after: Order | None) -> str:
+    return "" if after is None else point_places.place(after)
 
 
 def _behind(found: Sequence[Metric], after: Order | None, wanted: int) -> list[Metric]:
@@ -155,10 +176,10 @@ def _behind(found: Sequence[Metric], after: Order | None, wanted: int) -> list[M
 
 
 def _first(
-    stretches: Iterator[_Stretch],
+    stretches: Iterator[Stretch],
     after: Order | None,
     wanted: int,
-    load: Callable[[Sequence[_Stretch]], list[Metric]],
+    load: Callable[[Sequence[Stretch]], list[Metric]],
 ) -> list[Metric]:
     """The first points behind a place out of items that come in the order of their first points."""
     found: dict[Order, Metric] = {}
@@ -185,10 +206,10 @@ def _first(
 
 def _merged(
     read: Callable[[_Series, int, str], _Ask], series: _Series, after: Order | None, wanted: int
-) -> Iterator[_Stretch]:
+) -> Iterator[Stretch]:
     """Items of all classes of spans that may reach behind a place, by their first points. The
     classes are asked side by side, then one by one for more."""
-    at = "" if after is None else point_places.place(after)
+    at = _place(after)
     classes = [
         read(series, span, point_places.earliest(at, span) if at else "")
         for span in range(len(point_places.SPANS))
@@ -199,7 +220,7 @@ def _merged(
         [partial(ask, None, limit) for ask, limit in zip(classes, limits, strict=True)]
     )
 
-    def rest(ask: _Ask, page: tuple[list[_Stretch], Raw | None], limit: int) -> Iterator[_Stretch]:
+    def rest(ask: _Ask, page: tuple[list[Stretch], Raw | None], limit: int) -> Iterator[Stretch]:
         found, start = page
         while True:
             yield from (stretch for stretch in found if stretch.last >= at)
@@ -215,35 +236,30 @@ def _merged(
 def _batches(series: _Series, span: int, first: str) -> _Ask:
     between = keys.run_metric_batch_from(series.run_id, span, first)
 
-    def ask(start: Raw | None, limit: int) -> tuple[list[_Stretch], Raw | None]:
+    def ask(start: Raw | None, limit: int) -> tuple[list[Stretch], Raw | None]:
         page = table.query(
             series.pk,
             between=between,
-            attributes=[RunMetricBatch.SK, RunMetricBatch.points],
+            attributes=[RunMetricBatch.SK, RunMetricBatch.data, RunMetricBatch.points],
             limit=limit,
             start=start,
         )
-        return [_stretch_of_batch(item, series.key) for item in page.items], page.last_key
+        return [_batch(item, series.key) for item in page.items], page.last_key
 
     return ask
 
 
-def _stretch_of_batch(item: Raw, key: str) -> _Stretch:
-    points = history.points_of_batch(item, key)
-    last = max(map(point_places.order, points), default=None)
-    return _Stretch(
-        keys.parse_batch_id(RunMetricBatch.of(item).SK),
-        "" if last is None else point_places.place(last),
-        len(points),
-        points,
-        "",
-    )
+def _batch(item: Raw, key: str) -> Stretch:
+    """Of a run whose batches are in order: unpacked, for to know how many points it has spares
+    requests for more."""
+    _, first = keys.parse_batch_id(RunMetricBatch.of(item).SK)
+    return history_stretches.of_points(history.points_of_batch(item, key))._replace(first=first)
 
 
 def _entries(series: _Series, span: int, first: str) -> _Ask:
     between = keys.lsi2_metric_history_from(series.run_id, series.key, span, first)
 
-    def ask(start: Raw | None, limit: int) -> tuple[list[_Stretch], Raw | None]:
+    def ask(start: Raw | None, limit: int) -> tuple[list[Stretch], Raw | None]:
         page: Page = table.query(
             series.pk,
             index="LSI2",
@@ -252,33 +268,10 @@ def _entries(series: _Series, span: int, first: str) -> _Ask:
             limit=limit,
             start=start,
         )
-        return [_stretch_of_entry(item, series.key) for item in page.items], page.last_key
+        found = [history_stretches.of_entry(item, series.key) for item in page.items]
+        return found, page.last_key
 
     return ask
-
-
-def _stretch_of_entry(item: Raw, key: str) -> _Stretch:
-    entry = RunMetricHistory.of(item)
-    first, last, count, value = keys.parse_lsi2_metric_history(entry.lsi2sk or "")
-    points = []
-    if count == 1:
-        timestamp, step, _ = point_places.parse(first)
-        points.append(Metric(key, value, timestamp, step))
-    return _Stretch(first, last, count, points, entry.SK)
-
-
-def _loaded(stretches: Sequence[_Stretch]) -> list[Metric]:
-    return [point for stretch in stretches for point in stretch.points]
-
-
-def _fetched(series: _Series, stretches: Sequence[_Stretch]) -> list[Metric]:
-    found = _loaded(stretches)
-    places = [Key(series.pk, stretch.sk) for stretch in stretches if not stretch.points]
-    for item in table.batch_get(places):
-        if item is None:
-            raise Conflict  # an index told of it
-        found += history.points_of_pack(item, series.key)
-    return found
 
 
 def _is_ordered(run_id: str) -> bool:

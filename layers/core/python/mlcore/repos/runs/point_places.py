@@ -43,7 +43,12 @@ def order(point: Metric) -> Order:
 
 def place(at: Order) -> str:
     """Of two places that differ in nothing but NaN there is one."""
-    return int64_hex(at[0]) + int64_hex(at[1]) + double(at[2] + 0.0)
+    return moment(at[0], at[1]) + double(at[2] + 0.0)
+
+
+def moment(timestamp: int, step: int) -> str:
+    """The beginning of a place that timestamp and step make."""
+    return int64_hex(timestamp) + int64_hex(step)
 
 
 def step_of(text: str) -> str:
@@ -63,6 +68,13 @@ def span(first: str, last: str) -> int:
     """The class of an item with these outermost places; :func:`step_of` the first one will do."""
     bits = (int(last, 16) - int(first.ljust(48, "0"), 16)).bit_length()
     return next(number for number, most in enumerate(SPANS) if bits <= most)
+
+
+def latest(first: str, span: int) -> str:
+    """The last place that an item of a class may reach which begins at a place, or at the moment of
+    a timestamp and step."""
+    bits = max(SPANS[span], _STEP) if len(first) == 32 else SPANS[span]
+    return f"{min(int(first.ljust(48, '0'), 16) + (1 << bits), 1 << 192) - 1:048x}"
 
 
 def earliest(at: str, span: int) -> str:

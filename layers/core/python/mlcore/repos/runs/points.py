@@ -1,17 +1,14 @@
-"""The two stored forms of metric points: the latest point on the run item, and packs of history.
+"""Two forms of metric points: the latest point on the run item, and packs of history as they were.
 
 *Latest*: step, timestamp and value in order-preserving hexadecimal, one after the other, so that
-DynamoDB's own
-comparison of two such strings is MLflow's rule for the latest point; ``N`` behind it marks NaN
-(whose value
-takes part as 0). *Pack*: JSON ``[[step, timestamp, value], …]`` with NaN as the string ``"NaN"``;
-every double
+DynamoDB's own comparison of two such strings is MLflow's rule for the latest point; ``N`` behind it
+marks NaN (whose value takes part as 0). *Pack*: ``[[step, timestamp, value], …]`` with NaN as the
+string ``"NaN"``, which earlier versions wrote as JSON (now: :mod:`.point_columns`); every double
 comes back exactly.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 
@@ -51,7 +48,3 @@ def unpack(key: str, points: Iterable[Sequence[int | float | str]]) -> list[Metr
     return [
         Metric(key, float(value), int(timestamp), int(step)) for step, timestamp, value in points
     ]
-
-
-def text(packed: object) -> str:
-    return json.dumps(packed, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,79 @@
+"""``python -m local.admin sizes``: how large the item collections of experiments are.
+
+DynamoDB keeps an experiment's items in one collection, entries of local indexes included, and takes
+no more than 10 GB of it. Everything is read to tell: in AWS a collection of 10 GB costs 2.5 million
+read units, some 0.3 dollars.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from operate.modules import CannotRun, modules
+
+LIMIT_BYTES: Final = 10 * 1024**3
+INDEX_ENTRY_BYTES: Final = 100
+"""What DynamoDB counts for an entry of an index beside its keys."""
+_CONTAINER_BYTES: Final = 3
+
+
+def item_bytes(item: Mapping[str, Any]) -> int:
+    """The size of an item in DynamoDB's JSON, as DynamoDB counts it, and of its entries in local
+    indexes."""
+    size = sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
+    key = sum(len(name) + len(item[name]["S"].encode()) for name in ("PK", "SK"))
+    for number in range(1, 6):
+        entry = item.get(f"lsi{number}sk")
+        if entry is not None:
+            size += key + len(f"lsi{number}sk") + len(entry["S"].encode()) + INDEX_ENTRY_BYTES
+    return size
+
+
+def collection(experiment_id: str) -> Counter[str]:
+    """The bytes of an experiment's items by their type."""
+    keys, tables = import_module("mlcore.db.keys"), import_module("mlcore.db.table")
+    model = import_module("mlcore.models.base").Item
+    found: Counter[str] = Counter()
+    for item in tables.table.query_all(keys.experiment(experiment_id).pk):
+        found[model.of(item).type] += item_bytes(item)
+    return found
+
+
+def run(experiment_id: str | None) -> int:
+    rebuild, errors = modules()
+    try:
+        for one in [experiment_id] if experiment_id else rebuild.experiment_ids():
+            _show(one, collection(one))
+    except errors.MlflowError as error:
+        raise CannotRun(error.message) from error
+    return 0
+
+
+def _show(experiment_id: str, found: Counter[str]) -> None:
+    total = found.total()
+    print(
+        f"experiment {experiment_id}: {total:,} bytes, {100 * total / LIMIT_BYTES:.2f} % of 10 GB"
+    )
+    for kind, size in found.most_common():
+        print(f"  {size:15,}  {kind}")
+
+
+def _value_bytes(value: Mapping[str, Any]) -> int:
+    ((kind, content),) = value.items()
+    if kind == "S":
+        return len(content.encode())
+    if kind == "N":
+        return (len(content.lstrip("-")) + 1) // 2 + 1
+    if kind == "B":
+        # Base64 in answers, bytes before they are sent.
+        return len(content) if isinstance(content, bytes) else len(content) * 3 // 4
+    if kind == "M":
+        return _CONTAINER_BYTES + sum(
+            1 + len(name.encode()) + _value_bytes(one) for name, one in content.items()
+        )
+    if kind == "L":
+        return _CONTAINER_BYTES + sum(1 + _value_bytes(one) for one in content)
+    return 1
