@@ -134,7 +134,7 @@ lock: .venv/all.stamp ## Resolve dependencies again: uv.lock and the layer's req
 		--no-header --output-file layers/tokens/requirements.txt
 
 clean: ## Remove what the other targets made
-	rm -rf .venv .tools .aws-sam .cache .pytest_cache .hypothesis .coverage
+	rm -rf .venv .tools .aws-sam .cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/uv:

@@ -553,7 +553,71 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "GetItem of the place, then of the entity",
         ),
     ),
+    "Kubeflow's model registry": (
+        Access(
+            "Give a model, version, artifact … its number",
+            "id_counter",
+            ("id_counter",),
+            "UpdateItem, ADD",
+        ),
+        Access(
+            "Get model, version, experiment, run by number",
+            "context_ref",
+            ("context_ref",),
+            "GetItem, then BatchGetItem of the entity and its parent's reference",
+        ),
+        Access(
+            "Find version, run, artifact by name and parent",
+            "context_child",
+            ("context_ref", "context_child"),
+            "BatchGetItem, then GetItem of the entity",
+        ),
+        Access(
+            "List artifacts, inference services, serve models of a parent",
+            "context_child",
+            ("context_child_prefix",),
+            "Query, begins_with, then BatchGetItem",
+        ),
+        Access("Get artifact", "artifact", ("artifact",), "GetItem"),
+        Access(
+            "Get serving environment",
+            "serving_environment",
+            ("serving_environment",),
+            "GetItem",
+        ),
+        Access("Get inference service", "inference_service", ("inference_service",), "GetItem"),
+        Access("Get serve model", "serve_model", ("serve_model",), "GetItem"),
+        Access(
+            "Find serving environment by name",
+            "context_name",
+            ("context_name",),
+            "GetItem, then GetItem of the environment",
+        ),
+        Access(
+            "Find anything by external id",
+            "external_id",
+            ("external_id",),
+            "GetItem, then as by number",
+        ),
+        Access(
+            "List all entities of a kind by number",
+            "gsi2_number",
+            ("gsi2_number",),
+            "Query, then BatchGetItem",
+        ),
+    ),
 }
+
+NUMBERED = {
+    "registered_model",
+    "model_version",
+    "run",
+    "artifact",
+    "serving_environment",
+    "inference_service",
+    "serve_model",
+}
+"""What GSI2 has by number."""
 
 WRITERS = {
     "api": "API",
@@ -632,7 +696,11 @@ def _place(pattern: Pattern) -> str:
 
 def _indexes_of(pattern: Pattern) -> list[str]:
     entity = {"registered_model": "model"}.get(pattern.name, pattern.name)
-    return [index.index for name, index in keys.INDEXES.items() if name.partition("_")[2] == entity]
+    return [
+        index.index
+        for name, index in keys.INDEXES.items()
+        if name.partition("_")[2] == entity or (name == "gsi2_number" and pattern.name in NUMBERED)
+    ]
 
 
 def _signature(function: str) -> str:

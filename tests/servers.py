@@ -125,15 +125,19 @@ def start_old_stock(folder: Path, python: Path) -> Server:
     """As :func:`start_stock`, with the MLflow of another interpreter, whose gunicorn it finds by
     its place."""
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-    return _start_stock(folder, (), {"PATH": path, "PYTHONWARNINGS": "ignore"}, str(python))
+    more = {"PATH": path, "PYTHONWARNINGS": "ignore"}
+    return _start_stock(folder, (), more, (str(python), "-m", "mlflow", "server"))
 
 
 def _start_stock(
-    folder: Path, arguments: tuple[str, ...], more: dict[str, str], python: str = sys.executable
+    folder: Path,
+    arguments: tuple[str, ...],
+    more: dict[str, str],
+    program: tuple[str, ...] = (sys.executable, str(ROOT / "tests/stock_server.py")),
 ) -> Server:
     port = free_port()
     command = [
-        *(python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
+        *(*program, "--host", "127.0.0.1", "--port", str(port)),
         *("--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"),
         *("--artifacts-destination", str(folder / "artifacts")),
         *arguments,

@@ -35,7 +35,7 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
-from mlcore.models.runs import Run
+from mlcore.models.runs import Run, RunParam
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children
@@ -45,8 +45,6 @@ from mlcore.search import text_fields
 
 OUTSIDE_MAPS = {"run_metric": "metrics", "run_param": "params", "run_input": "inputs"}
 """The indexed maps by the type of the child items that hold their values outside."""
-
-
 _FIELD = {"tags": text_fields.tag_field, "params": text_fields.param_field}
 """Of the maps whose texts may be in the full-text index: what a key's text is called there."""
 _METRICS = "metrics"
@@ -90,7 +88,7 @@ class _Seen:
         self.is_told_of = False
         """Whether the run itself has a record here."""
         self.became_marked = False
-        """Whether the run was not marked before."""
+        """The run was not marked before."""
         self.unmarked = False
         """Whether an earlier version of the product wrote, which left no mark."""
         self.writes: set[str] = set()
@@ -149,8 +147,7 @@ def _many(
         marked_experiments.note(experiment_id)
     found = dict(quiet_runs.too_many([run[0] for run in seen], left))
     for run, item in found.items():
-        seen.setdefault(run, _Seen())
-        runs[run] = item
+        seen[run], runs[run] = seen.get(run) or _Seen(), item
     missing = sorted({experiment_id for experiment_id, _ in found} - experiments.keys())
     read = table.batch_get([keys.experiment(experiment_id) for experiment_id in missing])
     experiments.update(zip(missing, read, strict=True))
@@ -233,7 +230,8 @@ def _derive(
     # What a child item says is indexed when it is there.
     last = children._replace(puts=[], after=children.puts)
     made = [retention.with_end(last, item)]
-    made.append(_index(run, seen.inside, _texts(item), _version(item)))
+    version = None if item is None else Run.of(item).version
+    made.append(_index(run, seen.inside, _texts(item), version))
     made.append(_full_text(run, seen, item, experiment))
     if item is None:
         return made
@@ -266,7 +264,8 @@ def _full_text(run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None
     current = text_items.postings(text_items.texts_of_run(item), indexed)
     touched = text_items.touched(seen.texts, indexed) | (seen.indexed - current)
     entity = Entity(run[0], text_items.RUN, run[1])
-    made = text_items.writes(entity, touched, current, _version(item))
+    version = None if item is None else Run.of(item).version
+    made = text_items.writes(entity, touched, current, version)
     if item is None:
         # Also those that nobody follows, or that an earlier version put.
         return made._replace(removals=list(dict.fromkeys([*made.removals, *seen.reverse])))
@@ -287,7 +286,11 @@ def _suspect(seen: _Seen, run: Owner, item: Raw, found: Found) -> None:
             if there is None or not settled.same(there, entry.child(place, key, value["S"])):
                 seen.changed.add((attribute, key))
                 if attribute in INDEXES:
-                    seen.inside.setdefault((attribute, key), set())
+                    places_of_entry = seen.inside.setdefault((attribute, key), set())
+                    if there is not None and attribute == "params":  # Kubeflow's may change
+                        places_of_entry.add(
+                            INDEXES[attribute].place(run, key, RunParam.of(there).value)
+                        )
                 if attribute in _FIELD:
                     seen.texts.append((_FIELD[attribute](key), "", value["S"]))
     gone = [place for place in found.children if place not in places]
@@ -344,10 +347,10 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     seen.is_told_of = seen.is_told_of or settled.is_settled(item)
     if run_markers.since(item) and (old is None or not run_markers.since(Run.of(old))):
         seen.became_marked = True
+    write = markers.followed_write(record)
+    seen.writes |= {write} if write else set()
     if run_markers.since(item) is None:
-        write = markers.followed_write(record)
         seen.unmarked = seen.unmarked or write is not None or bool(changed)
-    seen.writes.update(filter(None, [markers.followed_write(record)]))
 
 
 def _read_outside(seen: _Seen, run: Owner, record: Mapping[str, Any], image: Raw) -> None:
@@ -389,10 +392,6 @@ def _texts(image: Raw | None) -> dict[tuple[str, str], str]:
         for attribute in INDEXES
         for key, value in projections.content(image, attribute).items()
     }
-
-
-def _version(item: Raw | None) -> int | None:
-    return None if item is None else int(item["version"]["N"])
 
 
 def _owner_of(child: Raw) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from mlcore.limits.experiments import experiment_id
 from mlcore.limits.locations import below
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import runs
+from mlcore.repos.runs import creations, runs
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.responses import runs as responses
 from mlcore.run_names import generate
@@ -50,7 +50,7 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
         params={},
         tags={**dict(tags), RUN_NAME_TAG: name},
     )
-    runs.create(run, experiment)
+    creations.create(run, experiment)
     created = responses.run(run)
     del created["outputs"]
     return {"run": created}

@@ -13,7 +13,7 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import datasets, history, runs
+from mlcore.repos.runs import creations, datasets, history, runs
 from mlcore.repos.runs.points import pack
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.search.fields import DATASET_CONTEXT_TAG
@@ -55,7 +55,7 @@ def item(source: Source, run_id: str) -> Item:
             # All of a run is written before the run itself, so a run that is there is whole.
             experiment = experiments.get(run.experiment_id, source.workspace).experiment
             locations.enter(experiment, run.artifact_uri)
-            runs.create(run, experiment)
+            creations.create(run, experiment)
         else:
             _update(run, source.workspace)
 

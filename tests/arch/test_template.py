@@ -339,6 +339,7 @@ def test_no_rpc_is_listed_twice() -> None:
 
 OPEN_ROUTES = {
     "ANY /health",
+    "ANY /readyz/{proxy+}",
     "ANY /api/3.0/mlflow/server-info",
     "ANY /ajax-api/3.0/mlflow/server-info",
 }

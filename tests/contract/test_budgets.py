@@ -237,5 +237,5 @@ def _followed(stream: Stream) -> float:
     records = stream.fresh()
     with capacity.measure() as measured:
         assert indexer.app.index(records) is None
-    print("index", measured.write_units)  # noqa: T201
+
     return measured.write_units

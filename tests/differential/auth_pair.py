@@ -65,7 +65,7 @@ def _plain(side: Side, value: Any) -> Any:
         kept = {k: v for k, v in value.items() if k not in FOR_OLD_CLIENTS}
         return {
             key: "<number>" if key in {"id", "role_id", "user_id"} else _plain(side, inner)
-            for key, inner in kept.items()
+            for key, inner in sorted(kept.items())
         }
     if isinstance(value, list):
         return sorted((_plain(side, inner) for inner in value), key=repr)

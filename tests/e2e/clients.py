@@ -29,6 +29,8 @@ OPENTELEMETRY = "opentelemetry 1.45.2"
 OLD_SERVER = "server 2.9.2"
 SIGNING = f"mlflow-sigv4 {CURRENT}"
 SIGNING_OLD = "mlflow-sigv4 2.22.1"
+KUBEFLOW = "model-registry 0.3.18"
+KUBEFLOW_OLD = "model-registry 0.3.14"
 _PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
     # The oldest of all, and the newest without roles: for what they alone call.
@@ -38,6 +40,8 @@ OTHERS = {
     OPENTELEMETRY: ("opentelemetry-exporter-otlp-proto-http==1.45.2",),
     SIGNING: (f"mlflow-skinny=={CURRENT}", _PLUGIN),
     SIGNING_OLD: ("mlflow-skinny==2.22.1", *PINS["2.22.1"], _PLUGIN),
+    KUBEFLOW: ("model-registry==0.3.18",),
+    KUBEFLOW_OLD: ("model-registry==0.3.14",),
     # SQLAlchemy 2.1 lost a class that old servers import.
     OLD_SERVER: (
         *("mlflow-skinny==2.9.2", *PINS["2.9.2"]),

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 def test_eight_processes_log_to_one_run(product: Server) -> None:
-    assert hammer(product.url) == []
+    assert hammer(product.url, batches=60) == []
 
 
 def keep_writing(server: Server, seconds: float) -> tuple[str, str, int]:

@@ -86,11 +86,13 @@ def test_stream_reaches_the_function(local: Any, tmp_path: Any) -> None:
     assert len((folder / "dead-letters.jsonl").read_text().splitlines()) == 1
     assert runner.end(signal.SIGINT) == 0
 
+    checkpoints = (folder / "checkpoints.json").read_text()
     quiet = local(f"--data={folder}", "--no-indexer")
     assert quiet.request("PUT", "/items/c", "3", Content_Type="text/plain")[0] == 200
-    time.sleep(0.5)
+    time.sleep(0.5)  # nothing is to happen, and nothing tells that it would have by now
     assert quiet.request("GET", "/items/c?kind=COPY")[0] == 404
     assert quiet.end() == 0
+    assert (folder / "checkpoints.json").read_text() == checkpoints
 
     again = local(f"--data={folder}")
     eventually(lambda: again.request("GET", "/items/c?kind=COPY")[1] == b"3")
@@ -210,7 +212,7 @@ def test_sigterm_finishes_running_requests(local: Any) -> None:
         target=lambda: answers.append(runner.request("GET", "/echo/sleep?seconds=1")[0])
     )
     request.start()
-    time.sleep(0.4)
+    eventually(lambda: "asleep" in runner.output)
     assert runner.end() == 0
     request.join()
     assert answers == [200]

@@ -17,7 +17,7 @@ from mlcore.entities.runs import Run
 from mlcore.entities.webhooks import ACTIVE, EventName, Webhook
 from mlcore.repos import webhooks
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import runs
+from mlcore.repos.runs import creations
 from mlcore.repos.users import users
 from tests.engines import ROOT
 from tests.receiver import Receiver
@@ -61,6 +61,16 @@ ANSWERS = {
     ),
     "create_evaluation_dataset": Expected({"dataset": {"name": "questions"}}),
     "create_experiment": Expected({"experiment_id": str}),
+    "create_kubeflow_model": Expected(
+        {
+            "name": "sample-kubeflow-model",
+            "state": "LIVE",
+            "customProperties": {
+                "accuracy": {"metadataType": "MetadataDoubleValue", "double_value": 0.95}
+            },
+        },
+        201,
+    ),
     "create_logged_model": Expected(
         {"model": {"info": {"name": "baseline", "experiment_id": "0"}}}
     ),
@@ -95,7 +105,7 @@ def prepare(folder: str, receiver: Receiver) -> None:
         if image["type"]["S"] == keys.EXPERIMENT.name and image["experiment_id"]["S"] == EXPERIMENT:
             table.put(image)
     default = experiments.get("0", "default").experiment
-    runs.create(
+    creations.create(
         Run(
             run_id=RUN,
             experiment_id=default.experiment_id,

@@ -89,14 +89,14 @@ def test_a_run_that_is_still_there_loses_nothing(monkeypatch: pytest.MonkeyPatch
 
 
 def test_with_an_experiment_its_own_tree_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    spans = (".internal/traces/E", [])
-    assert places(sent(monkeypatch, experiment(), None)) == [("E", []), spans]
+    ours = [(".internal/traces/E", []), (".internal/history/E", [])]
+    assert places(sent(monkeypatch, experiment(), None)) == [("E", []), *ours]
     inside = Claim("E/x", keys.experiment("F"), "F")
-    assert places(sent(monkeypatch, experiment(), None, [inside])) == [("E", ["E/x"]), spans]
+    assert places(sent(monkeypatch, experiment(), None, [inside])) == [("E", ["E/x"]), *ours]
     chosen = experiment(location="mlflow-artifacts:/shared")
-    assert places(sent(monkeypatch, chosen, None)) == [("shared", []), spans]
+    assert places(sent(monkeypatch, chosen, None)) == [("shared", []), *ours]
     shared = Claim("shared", keys.experiment("F"), "F")
-    assert places(sent(monkeypatch, chosen, None, [shared])) == [spans]
+    assert places(sent(monkeypatch, chosen, None, [shared])) == ours
     run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
     assert sent(monkeypatch, run, None) == []
     run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/shared/R/artifacts")

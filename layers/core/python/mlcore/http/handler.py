@@ -7,7 +7,7 @@ import base64
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mlcore import errors
 from mlcore.db import capacity, deadline
@@ -34,8 +34,22 @@ _BASE_PATH: Final = "API_BASE_PATH"
 slashes."""
 
 
-def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ()) -> Handler:
+class Manner(NamedTuple):
+    """How an API answers what it refuses."""
+
+    failure: Callable[[errors.MlflowError, str], Response]
+    """By the error and the path."""
+    no_route: Callable[[Request, Mapping[str, Route]], Response]
+    """A known path with another method."""
+    refusal: Callable[[Response], Response]
+    """Who may not call gets another form of the answer that says so."""
+
+
+def lambda_handler(
+    rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = (), manner: Manner | None = None
+) -> Handler:
     """The handler of a domain: takes an API Gateway HTTP API v2 event, answers a v2 response."""
+    failure, no_route, refused = manner or _MLFLOW
     declared: list[Route] = [*rpcs, *plain_routes]
     routes = Routes(declared)
     security = Security(os.environ)
@@ -63,20 +77,21 @@ def lambda_handler(rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = ())
                     request = request._replace(parameters=parameters)
                     route = methods.get("GET" if method == "HEAD" else method)
                     if route is None:
-                        response = _no_route(request, methods)
+                        response = no_route(request, methods)
                     else:
                         name = route.path
                         response = _call(route, request, gate)
             except Refused as refusal:
-                response = refusal.response
+                response = refused(refusal.response)
             except errors.MlflowError as error:
-                response = _failure(error)
+                response = failure(error, path)
             except Exception:
                 logger.exception("unexpected error", extra={"rpc": name, "request_id": request_id})
-                response = _failure(
+                response = failure(
                     errors.InternalError(
                         f"The request failed unexpectedly (request id {request_id})."
-                    )
+                    ),
+                    path,
                 )
         log_request(
             rpc=name,
@@ -138,8 +153,11 @@ def _no_route(request: Request, methods: Mapping[str, Route]) -> Response:
         status = 204 if request.path.startswith(("/api/", "/ajax-api/")) else 200
         return Response(status, "", "text/html; charset=utf-8", allow)
     error = errors.MethodNotAllowed(f"{request.path} does not answer {request.method}.")
-    return _failure(error)._replace(headers=allow)
+    return _failure(error, request.path)._replace(headers=allow)
 
 
-def _failure(error: errors.MlflowError) -> Response:
+def _failure(error: errors.MlflowError, _path: str) -> Response:
     return Response(error.status, encode(error.body()))
+
+
+_MLFLOW: Final = Manner(_failure, _no_route, lambda response: response)

@@ -28,6 +28,9 @@ class Experiment(MetaItem):
     tags = TextMapAttribute(null=True)
     fts = TextAttribute(null=True)
     fts_next = TextAttribute(null=True)
+    number = IntAttribute(null=True)
+    external_id = TextAttribute(null=True)
+    property_types = TextMapAttribute(null=True)
 
 
 class ExperimentTag(ChildItem):

@@ -157,12 +157,14 @@ class Counter(Item):
 class IdCounter(Item):
     """``contexts`` is the last experiment id that was given out; ``since`` is when the first one
     was, or when the oldest imported experiment was made. Kubeflow's contexts are numbered with
-    it."""
+    ``contexts`` too, its artifacts and executions by themselves."""
 
     pattern = keys.ID_COUNTER
 
     version = IntAttribute()
     contexts = IntAttribute(null=True)
+    artifacts = IntAttribute(null=True)
+    executions = IntAttribute(null=True)
     since = IntAttribute()
 
 

@@ -13,7 +13,8 @@ class RegisteredModel(MetaItem):
     ``incarnation`` is its identity for life. ``home`` is the partition of its versions, unless
     that is its own. ``last_version`` is the greatest number ever given, deleted ones included;
     ``latest`` the greatest number in each stage; ``prompt_versions`` is there if a version was
-    tagged as a prompt's.
+    tagged as a prompt's. Kubeflow knows it by ``number``; ``property_types`` tells which tags are
+    numbers, flags or structures there.
     """
 
     pattern = keys.REGISTERED_MODEL
@@ -32,6 +33,9 @@ class RegisteredModel(MetaItem):
     tags = TextMapAttribute(null=True)
     aliases = TextMapAttribute(null=True)
     event = TextAttribute(null=True)
+    number = IntAttribute(null=True)
+    external_id = TextAttribute(null=True)
+    property_types = TextMapAttribute(null=True)
 
 
 class ModelHome(Item):
@@ -48,7 +52,8 @@ class ModelVersion(MetaItem):
     """A version of a registered model: number ``model_version`` (``version`` counts writes).
 
     ``current_stage`` is ``Deleted_Internal`` once it was deleted; ``creation_id`` tells whose
-    creation this is. The model's name is the model's to tell.
+    creation this is. The model's name is the model's to tell. Kubeflow knows it by ``number`` and
+    ``kubeflow_name``; its ``source`` is the uri of the artifact ``source_artifact`` there.
     """
 
     pattern = keys.MODEL_VERSION
@@ -70,6 +75,11 @@ class ModelVersion(MetaItem):
     last_update_time = IntAttribute()
     tags = TextMapAttribute(null=True)
     event = TextAttribute(null=True)
+    number = IntAttribute(null=True)
+    kubeflow_name = TextAttribute(null=True)
+    external_id = TextAttribute(null=True)
+    property_types = TextMapAttribute(null=True)
+    source_artifact = IntAttribute(null=True)
 
 
 class ModelVersionTag(ChildItem):

@@ -44,6 +44,9 @@ class Run(MetaItem):
     inputs = TextMapAttribute(null=True)
     model_inputs = TextMapAttribute(null=True)
     model_outputs = TextMapAttribute(null=True)
+    number = IntAttribute(null=True)
+    external_id = TextAttribute(null=True)
+    property_types = TextMapAttribute(null=True)
 
 
 class RunReference(Item):

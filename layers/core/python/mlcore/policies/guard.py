@@ -15,7 +15,13 @@ from mlcore.policies.signers import signer
 
 PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health")
 PUBLIC_PATHS = frozenset(
-    {"/health", "/api/3.0/mlflow/server-info", "/ajax-api/3.0/mlflow/server-info"}
+    {
+        "/health",
+        "/readyz/health",
+        "/readyz/isDirty",
+        "/api/3.0/mlflow/server-info",
+        "/ajax-api/3.0/mlflow/server-info",
+    }
 )
 
 

@@ -98,6 +98,19 @@ Items: under each partition key its sort keys, and the items' ``type``::
         RECORD#<record_id>                                  evaluation_record
     ENTITY#<entity_id>
         ENTITY#REF                                          entity_ref
+    CONTEXT#<context_id>
+        CONTEXT#REF                                         context_ref
+        CHILD#<child_kind>#<child_name>                     context_child
+        SE#META                                             serving_environment
+        IS#META                                             inference_service
+    ARTIFACT#<artifact_id>
+        A#META                                              artifact
+    EXECUTION#<execution_id>
+        SM#META                                             serve_model
+    CONTEXTNAME#<workspace>#<child_kind>#<child_name>
+        CONTEXTNAME#LOCK                                    context_name
+    EXTERNALID#<workspace>#<child_kind>#<external_id>
+        EXTERNALID#LOCK                                     external_id
 
 Secondary indexes: under each partition key its sort keys, and the pattern's name::
 
@@ -133,6 +146,8 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         EXP#<experiment_id>                                 gsi2_experiment
     GSI2 FTS#<token>
         <level>#<entity_type>#<entity_id>                   gsi2_fts
+    GSI2 NUMBER#<workspace>#<child_kind>
+        <number>                                            gsi2_number
     GSI3 EXPNAME#<experiment_name>
         EXP#<experiment_id>                                 gsi3_experiment
     GSI3 RMNAME#<model_name>
@@ -163,6 +178,8 @@ from mlcore.db.keys.experiments import *  # noqa: F403
 from mlcore.db.keys.experiments import EXPERIMENT_INDEX_PATTERNS, EXPERIMENT_PATTERNS
 from mlcore.db.keys.indexes import *  # noqa: F403
 from mlcore.db.keys.indexes import INDEX_PATTERNS
+from mlcore.db.keys.kubeflow import *  # noqa: F403
+from mlcore.db.keys.kubeflow import KUBEFLOW_INDEX_PATTERNS, KUBEFLOW_PATTERNS
 from mlcore.db.keys.locations import *  # noqa: F403
 from mlcore.db.keys.locations import LOCATION_PATTERNS
 from mlcore.db.keys.logged_models import *  # noqa: F403
@@ -190,13 +207,19 @@ PATTERNS: dict[str, Pattern] = {
         *LOCATION_PATTERNS,
         *WEBHOOK_PATTERNS,
         *EVALUATION_PATTERNS,
+        *KUBEFLOW_PATTERNS,
     )
 }
 """The patterns of items by name."""
 
 INDEXES: dict[str, Pattern] = {
     pattern.name: pattern
-    for pattern in (*INDEX_PATTERNS, *EXPERIMENT_INDEX_PATTERNS, *EVALUATION_INDEX_PATTERNS)
+    for pattern in (
+        *INDEX_PATTERNS,
+        *EXPERIMENT_INDEX_PATTERNS,
+        *EVALUATION_INDEX_PATTERNS,
+        *KUBEFLOW_INDEX_PATTERNS,
+    )
 }
 """The patterns of secondary indexes by name."""
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from mlcore import errors
-from mlcore.db import failures, keys
+from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Operation, Put, TransactionFailed, back_off, table
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock
@@ -31,6 +32,14 @@ class IdTaken(Exception):
     """Another experiment has the id."""
 
 
+class AlsoFailed(Exception):
+    """The condition of something that belongs to a new experiment does not hold."""
+
+    def __init__(self, operation: Operation) -> None:
+        super().__init__(operation)
+        self.operation = operation
+
+
 def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
     """Raises what :func:`mlcore.repos.experiments.experiments.create` does.
 
@@ -46,7 +55,7 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
         try:
             table.transact([Put(lock, absent), Put(item, absent), *also], token)
         except TransactionFailed as failed:
-            _check_own(experiment, failed)
+            _check_own(experiment, failed, also)
         except (errors.TemporarilyUnavailable, errors.RequestLimitExceeded):
             if attempt == ATTEMPTS or time.monotonic() > end:
                 raise
@@ -55,7 +64,9 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
         return
 
 
-def _check_own(experiment: Experiment, failed: TransactionFailed) -> None:
+def _check_own(
+    experiment: Experiment, failed: TransactionFailed, also: Sequence[Operation]
+) -> None:
     """Nothing if the transaction failed because it had gone through before; else raises."""
     lock, item = failed.items.get(0), failed.items.get(1)
     if lock is not None:
@@ -65,9 +76,9 @@ def _check_own(experiment: Experiment, failed: TransactionFailed) -> None:
         raise NameTaken(experiment.name) from failed
     if item is not None:
         raise IdTaken(experiment.experiment_id) from failed
-    if 2 in failed.items:
+    if 2 in failed.items and experiment.workspace != DEFAULT_WORKSPACE:
         raise workspaces.missing(experiment.workspace) from failed
-    raise failures.busy() from failed
+    raise AlsoFailed(also[min(failed.items) - 2]) from failed
 
 
 def is_of(experiment: Experiment, item: Raw) -> bool:

@@ -132,6 +132,12 @@ def _owner(experiment_id: str, item: Raw | None) -> str | None:
 def find_by_name(workspace: str, name: str) -> Experiment | None:
     """Two consistent GetItem: the name's lock, then the experiment. No index is asked, so nothing
     lags."""
+    stored = find_stored_by_name(workspace, name)
+    return None if stored is None else stored.experiment
+
+
+def find_stored_by_name(workspace: str, name: str) -> StoredExperiment | None:
+    """As :func:`find_by_name`, the experiment as it was read."""
     place = keys.experiment_name_lock(workspace, name)
     lock = table.get(place)
     if lock is None and (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):
@@ -140,7 +146,7 @@ def find_by_name(workspace: str, name: str) -> Experiment | None:
     while lock is not None:
         item = table.get(keys.experiment(holder_in(lock)))
         if item is not None and ExperimentItem.of(item).name == name:
-            return of_item(item).experiment
+            return of_item(item)
         # It was renamed between the two reads: the lock is another's now, or gone.
         lock = table.get(place)
     return None
@@ -170,13 +176,14 @@ def default_location(experiment_id: str, workspace: str = DEFAULT_WORKSPACE) -> 
     return f"{root}{experiment_id}" if root.endswith("/") else f"{root}/{experiment_id}"
 
 
-def create(experiment: Experiment, also: Sequence[Operation] = ()) -> None:
+def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | None = None) -> None:
     """One transaction: the name's lock and the experiment, and ``also`` what belongs to it. A
-    creation that had gone through succeeds again.
+    creation that had gone through succeeds again. ``more`` are further attributes of its item.
 
     Raises:
         NameTaken: the name is held by another experiment.
         IdTaken: another experiment has the id, and nobody the name.
+        AlsoFailed: a condition of ``also`` does not hold.
         TemporarilyUnavailable, RequestLimitExceeded: it may have gone through, or may yet.
     """
     _before_naming(experiment, experiment.name)
@@ -190,7 +197,8 @@ def create(experiment: Experiment, also: Sequence[Operation] = ()) -> None:
     elsewhere = locations.of_experiment(
         experiment.experiment_id, experiment.artifact_location, experiment.workspace
     )
-    put(experiment, item, [*workspaces.entering(experiment.workspace), *elsewhere, *also])
+    entering = workspaces.entering(experiment.workspace)
+    put(experiment, {**item, **(more or {})}, [*entering, *elsewhere, *also])
 
 
 def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:

@@ -103,6 +103,11 @@ def since() -> int | None:
     return None if item is None else IdCounter.of(item).since
 
 
+def next_numbers(count: int) -> list[int]:
+    """Numbers of contexts, which experiments share; one UpdateItem."""
+    return [int(one) for one in _next(count)]
+
+
 def _next(count: int) -> list[str]:
     update = _update()
     update.set_once(IdCounter.since, now_ms())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from mlcore.db.expression import Raw, Update
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.repos import document, settlement
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.experiments import StoredExperiment
+from mlcore.repos.kubeflow.tags import untype
 from mlcore.settle import Conflict
 
 
@@ -33,11 +35,13 @@ def _write(
 ) -> None:
     experiment = stored.experiment
 
-    def complete(update: Update) -> None:
+    def complete(types: Mapping[str, str] | None, update: Update) -> None:
         update.require_equal(ExperimentItem.epoch, experiment.epoch)
+        untype(update, ExperimentItem.property_types, types, sets, removals)
 
     def send(current: StoredExperiment) -> None:
-        document.write(current.document, sets, removals, complete)
+        types = ExperimentItem.of(current.document.item).property_types
+        document.write(current.document, sets, removals, partial(complete, types))
 
     def meanwhile(_: StoredExperiment, item: Raw | None) -> StoredExperiment:
         if item is None:

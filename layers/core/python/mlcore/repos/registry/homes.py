@@ -11,6 +11,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import key_in, table
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
+from mlcore.repos.kubeflow import contexts
 
 CLEARED_TOGETHER = 1_000
 
@@ -45,6 +46,9 @@ def _children(home: str) -> Iterator[keys.Key]:
         ModelVersion.run_id,
         ModelVersion.incarnation,
         ModelVersion.model_version,
+        ModelVersion.number,
+        ModelVersion.kubeflow_name,
+        ModelVersion.external_id,
     ]
     for item in table.query_all(home, attributes=attributes):
         place = key_in(item)
@@ -53,4 +57,6 @@ def _children(home: str) -> Iterator[keys.Key]:
         version = ModelVersion.of(item)
         if version.run_id:
             yield keys.run_model_version(version.run_id, version.incarnation, version.model_version)
+        if version.number is not None:
+            yield from contexts.of_version(version, version.number)
         yield place

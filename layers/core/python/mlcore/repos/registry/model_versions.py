@@ -8,6 +8,7 @@ that its number is never given again; nobody is shown it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from mlcore import errors
@@ -23,6 +24,7 @@ from mlcore.prompts import IS_PROMPT
 from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
+from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.registry import registered_models
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.settle import Conflict, settle
@@ -132,11 +134,30 @@ def has_prompt_versions(model: StoredRegisteredModel) -> bool:
     )
 
 
-def create(model: StoredRegisteredModel, draft: ModelVersion) -> ModelVersion:
-    """One transaction: the model's next number, the version under it, its run's link to it.
+Also = Callable[[ModelVersion], Sequence[Operation]]
+"""What belongs to a new version, once it has its number."""
+
+
+class AlsoFailed(Exception):
+    """The condition of something that belongs to a new version does not hold."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+def create(
+    model: StoredRegisteredModel,
+    draft: ModelVersion,
+    also: Also = lambda _: (),
+    more: Raw | None = None,
+) -> ModelVersion:
+    """One transaction: the model's next number, the version under it, its run's link to it, and
+    ``also`` what belongs to it; ``more`` are further attributes of its item.
 
     Raises:
         ResourceDoesNotExist: the model is gone from its name.
+        AlsoFailed: a condition of ``also`` does not hold.
     """
     creation_id = new_ulid()
     current = model
@@ -144,9 +165,12 @@ def create(model: StoredRegisteredModel, draft: ModelVersion) -> ModelVersion:
     def attempt() -> ModelVersion:
         nonlocal current
         version = draft._replace(version=current.last_version + 1, name=current.model.name)
+        operations = creation(current, version, creation_id, more)
         try:
-            table.transact(creation(current, version, creation_id), token=new_ulid())
+            table.transact([*operations, *also(version)], token=new_ulid())
         except TransactionFailed as failed:
+            if min(failed.items) >= len(operations):
+                raise AlsoFailed(min(failed.items) - len(operations)) from failed
             made = failed.items.get(1)
             if made is not None and ModelVersionItem.of(made).creation_id == creation_id:
                 return version  # the transaction had gone through before
@@ -164,7 +188,7 @@ def create(model: StoredRegisteredModel, draft: ModelVersion) -> ModelVersion:
 
 
 def creation(
-    model: StoredRegisteredModel, version: ModelVersion, creation_id: str
+    model: StoredRegisteredModel, version: ModelVersion, creation_id: str, more: Raw | None = None
 ) -> list[Operation]:
     """The transaction that makes a version under its number, the model's greatest then."""
     place = keys.model_version(model.home, version.version)
@@ -206,7 +230,7 @@ def creation(
     absent.require_absent(ModelVersionItem.PK)
     operations: list[Operation] = [
         Change(model.document.key, change),
-        Put({**item.serialize(), **attributes}, absent),
+        Put({**item.serialize(), **attributes, **(more or {})}, absent),
     ]
     if version.run_id:
         operations.append(Put(_link(model, version)))
@@ -285,13 +309,15 @@ def write(
         ResourceDoesNotExist: the version is deleted, or its model is gone from its name.
     """
 
-    def alive(update: Update) -> None:
+    def alive(types: Mapping[str, str] | None, update: Update) -> None:
         update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
+        untype(update, ModelVersionItem.property_types, types, sets, removals)
         complete(update)
 
     def send(current: StoredModelVersion) -> None:
         try:
-            document.write(current.document, sets, removals, alive, beside)
+            living = partial(alive, current.item.property_types)
+            document.write(current.document, sets, removals, living, beside)
         except TransactionFailed as failed:
             raise missing(stored.version.name, stored.version.version) from failed
 

@@ -3,7 +3,7 @@ write; never touches versions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlcore.db import keys
@@ -13,6 +13,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.registry import RegisteredModel
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import ModelHome
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
@@ -29,17 +30,34 @@ class NameTaken(Exception):
         self.holder = holder
 
 
+class AlsoFailed(Exception):
+    """The condition of something that belongs to a new model does not hold."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+Also = Sequence[Operation] | Callable[[keys.Key, str, str], Sequence[Operation]]
+"""What belongs to a new model, perhaps by its key, its home and its incarnation."""
+
+
 def create(
-    model: RegisteredModel, *, announced: bool = True, also: Sequence[Operation] = ()
+    model: RegisteredModel, *, announced: bool = True, also: Also = (), more: Raw | None = None
 ) -> None:
     """One transaction: the model, its own partition as its home, and ``also`` what belongs to it.
 
+    Args:
+        more: further attributes of its item.
+
     Raises:
         NameTaken: the name is held by another model.
+        AlsoFailed: a condition of ``also`` does not hold.
     """
     incarnation = new_ulid()
     away = keys.separate_home(incarnation)
     attributes, children = document.initial((away,), MAPS, {"tags": model.tags})
+    attributes |= more or {}
     if announced:
         attributes |= _raw((RegisteredModelItem.event, announcement.model_created(model)))
     if children:
@@ -57,7 +75,7 @@ def _claim(
     incarnation: str,
     home: str,
     attributes: Raw,
-    also: Sequence[Operation],
+    also: Also,
 ) -> bool:
     """Takes the name and the home; False if the home is another's. Raises NameTaken."""
     place = keys.registered_model(model.workspace, model.name)
@@ -88,21 +106,21 @@ def _claim(
     absent = Condition()
     absent.require_absent(RegisteredModelItem.PK)
     named = {**item.serialize(), **names(model.workspace, model.name), **attributes}
+    entering = workspaces.entering(model.workspace)
+    first = 2 + len(entering)
+    following = also(place, home, incarnation) if callable(also) else also
     try:
         table.transact(
-            [
-                Put(named, absent),
-                Put(owner.serialize(), absent),
-                *workspaces.entering(model.workspace),
-                *also,
-            ],
+            [Put(named, absent), Put(owner.serialize(), absent), *entering, *following],
             token=new_ulid(),
         )
     except TransactionFailed as failed:
         holder = failed.items.get(0)
-        if holder is None and 2 in failed.items:
+        if holder is None and entering and 2 in failed.items:
             raise workspaces.missing(model.workspace) from failed
         if holder is None:
+            if min(failed.items) >= first:
+                raise AlsoFailed(min(failed.items) - first) from failed
             return False
         if RegisteredModelItem.of(holder).incarnation != incarnation:
             raise NameTaken(of_item(holder).model) from failed
@@ -150,6 +168,7 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
                 Put(item, absent),
                 Delete(stored.document.key, unchanged),
                 Change(keys.model_home(stored.home), mine),
+                *_moving(old, place, new_name),
                 *also,
             ],
             token=new_ulid(),
@@ -173,14 +192,23 @@ def delete(stored: StoredRegisteredModel, also: Sequence[Operation] = ()) -> Non
     """
     mine = Condition()
     mine.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
+    following = [*_leaving(stored.item), *also]
+    # What goes with it was chosen by the model as it was stored.
+    if stored.item.number is None:
+        mine.require_absent(RegisteredModelItem.number)
+    else:
+        mine.require_equal(RegisteredModelItem.version, stored.item.version)
     try:
-        if also:
-            table.transact([Delete(stored.document.key, mine), *also], token=new_ulid())
+        if following:
+            table.transact([Delete(stored.document.key, mine), *following], token=new_ulid())
         else:
             table.delete(stored.document.key, mine)
     except (ConditionFailed, TransactionFailed) as failed:
         if isinstance(failed, TransactionFailed) and 0 not in failed.items:
             raise ConditionFailed(None) from failed
+        there = failed.item if isinstance(failed, ConditionFailed) else failed.items[0]
+        if there is not None and RegisteredModelItem.of(there).incarnation == stored.incarnation:
+            raise ConditionFailed(there) from failed
         # Deleted by another, or by this very call, whose answer was lost; unless it moved away.
         entry = table.get(keys.model_home(stored.home))
         if entry is None:
@@ -190,6 +218,29 @@ def delete(stored: StoredRegisteredModel, also: Sequence[Operation] = ()) -> Non
             item = table.get(keys.model_at(owner.model_pk))
             if item is not None and RegisteredModelItem.of(item).incarnation == stored.incarnation:
                 raise missing(stored.model.name) from failed
+
+
+def _moving(item: RegisteredModelItem, place: keys.Key, name: str) -> list[Operation]:
+    """What keeps a model's number with it."""
+    if item.number is None:
+        return []
+    change = Update()
+    change.add(ContextRef.version, 1)
+    change.set(ContextRef.item_pk, place.pk)
+    change.set(ContextRef.name, name)
+    change.require_equal(ContextRef.incarnation, item.incarnation)
+    return [Change(keys.context_ref(item.number), change)]
+
+
+def _leaving(item: RegisteredModelItem) -> list[Operation]:
+    """What takes a model's number away with it, and its external id."""
+    if item.number is None:
+        return []
+    leaving: list[Operation] = [Delete(keys.context_ref(item.number))]
+    if item.external_id:
+        place = keys.external_id(item.workspace, item.type, item.external_id)
+        leaving.append(Delete(place))
+    return leaving
 
 
 def names(workspace: str, name: str) -> Raw:

@@ -25,6 +25,7 @@ from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
+from mlcore.repos.kubeflow.tags import untype
 from mlcore.webhooks import announcement
 
 
@@ -197,12 +198,13 @@ def write(
         ResourceDoesNotExist: the model is gone from its name.
     """
 
-    def mine(update: Update) -> None:
+    def mine(item: RegisteredModelItem, update: Update) -> None:
         update.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
+        untype(update, RegisteredModelItem.property_types, item.property_types, sets, removals)
         complete(update)
 
     def send(current: StoredRegisteredModel) -> None:
-        document.write(current.document, sets, removals, mine, beside)
+        document.write(current.document, sets, removals, partial(mine, current.item), beside)
 
     def meanwhile(_: StoredRegisteredModel, item: Raw | None) -> StoredRegisteredModel:
         if item is None or RegisteredModelItem.of(item).incarnation != stored.incarnation:

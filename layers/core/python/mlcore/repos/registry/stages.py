@@ -17,6 +17,7 @@ from mlcore.models.base import KEY
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
+from mlcore.repos.kubeflow import contexts
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, StoredModelVersion
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
@@ -93,6 +94,7 @@ def delete(stored: StoredModelVersion) -> None:
             if version.run_id:
                 place = keys.run_model_version(version.run_id, model.incarnation, version.version)
                 beside.append(Delete(place))
+            beside += _leaving(current)
             outside = model.document.outside.get("aliases", {})
             inline = [name for name in names if name not in outside]
             if _moved(model, [_Move(current.document.item, DELETED)], inline, beside):
@@ -101,6 +103,9 @@ def delete(stored: StoredModelVersion) -> None:
         raise Conflict
 
     settle("model", attempt)
+    number = stored.item.number if current.item.number is None else current.item.number
+    if number is not None:
+        table.batch_write(deletes=contexts.remains(number))
 
 
 def _moved(
@@ -129,6 +134,21 @@ def _moved(
     except TransactionFailed:
         return False
     return True
+
+
+def _leaving(stored: StoredModelVersion) -> list[Operation]:
+    """What takes a version's number away with it, its name and its external id."""
+    item = stored.item
+    if item.number is None:
+        return []
+    leaving: list[Operation] = [Delete(keys.context_ref(item.number))]
+    parent = stored.model.item.number
+    if parent is not None and item.kubeflow_name is not None:
+        leaving.append(Delete(keys.context_child(parent, item.type, item.kubeflow_name)))
+    if item.external_id:
+        place = keys.external_id(stored.model.model.workspace, item.type, item.external_id)
+        leaving.append(Delete(place))
+    return leaving
 
 
 def _latest(model: StoredRegisteredModel, moves: Sequence[_Move]) -> dict[str, int]:
@@ -179,6 +199,14 @@ def _change(move: _Move, now: int) -> Update:
         change.set(ModelVersionItem.source, "REDACTED-SOURCE-PATH")
         change.set(ModelVersionItem.run_id, "REDACTED-RUN-ID")
         change.set(ModelVersionItem.run_link, "REDACTED-RUN-LINK")
+        for attribute in (
+            ModelVersionItem.number,
+            ModelVersionItem.kubeflow_name,
+            ModelVersionItem.external_id,
+            ModelVersionItem.gsi2pk,
+            ModelVersionItem.gsi2sk,
+        ):
+            change.remove(attribute)
     else:
         place = keys.lsi3_model_version(move.stage, item.model_version)
         change.set(ModelVersionItem.lsi3sk, place)

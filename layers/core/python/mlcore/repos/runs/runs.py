@@ -7,17 +7,15 @@ Its experiment's ``E#META`` is read with it, whose epoch takes part in the stage
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
-from uuid import NAMESPACE_OID, uuid5
+from typing import Any, NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Dataset, DatasetInput, Run
@@ -30,6 +28,7 @@ from mlcore.models.runs import RunReference
 from mlcore.repos import document, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
+from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import datasets, markers, points
 from mlcore.repos.runs import index_keys as run_keys
@@ -73,7 +72,7 @@ def locate(run_id: str) -> str | None:
         if item is None:
             return None
         experiment_id = RunReference.of(item).experiment_id
-        _places.put(run_id, experiment_id)
+        remember(run_id, experiment_id)
     return experiment_id
 
 
@@ -112,58 +111,6 @@ def of_item(raw: Raw, experiment: Experiment) -> StoredRun:
     item = RunItem.of(raw)
     owner = (experiment.experiment_id, item.run_id)
     return StoredRun(experiment, document.load(raw, owner, run_children.MAPS), item)
-
-
-def create(run: Run, experiment: Experiment) -> None:
-    """One transaction: the run, which is marked, and its location. Sent twice, it makes one run."""
-    place = keys.run(run.experiment_id, run.run_id)
-    owner = (run.experiment_id, run.run_id)
-    attributes, children = document.initial(owner, run_children.MAPS, run_children.texts(run))
-    gsi1pk, gsi1sk = keys.gsi1_run(run.run_id, run.experiment_id)
-    model = RunItem(
-        PK=place.pk,
-        SK=place.sk,
-        gsi1pk=gsi1pk,
-        gsi1sk=gsi1sk,
-        **run_keys.of_new(run)._asdict(),
-        run_id=run.run_id,
-        experiment_id=run.experiment_id,
-        run_name=run.run_name,
-        user_id=run.user_id,
-        status=run.status,
-        start_time=run.start_time or 0,
-        end_time=run.end_time,
-        artifact_uri=run.artifact_uri,
-        stage=run.lifecycle_stage,
-        epoch=experiment.epoch,
-        primary_metric=experiment.tags.get(PRIMARY_METRIC_TAG),
-        updated_at=now_ms(),
-        version=1,
-    )
-    reference = keys.run_ref(run.run_id)
-    location = RunReference(
-        PK=reference.pk,
-        SK=reference.sk,
-        run_id=run.run_id,
-        experiment_id=run.experiment_id,
-        history_order=1,
-        updated_at=now_ms(),
-        version=1,
-    )
-    if children:
-        table.batch_write(children)
-    absent = Condition()
-    absent.require_absent(RunItem.PK)
-    # The id is new and random: what is there already is this very run, whose answer was lost.
-    with contextlib.suppress(TransactionFailed):
-        table.transact(
-            [
-                Put({**model.serialize(), **attributes}, absent),
-                Put(location.serialize(), absent),
-            ],
-            token=str(uuid5(NAMESPACE_OID, run.run_id)),
-        )
-    _places.put(run.run_id, run.experiment_id)
 
 
 def outline(run: StoredRun) -> Run:
@@ -300,13 +247,18 @@ def _decided(run: StoredRun, decide: Decision, attributes: Values) -> _Change | 
 def _send(run: StoredRun, change: _Change, *, exclusive: bool) -> None:
     """Raises ConditionFailed and TooLarge."""
     item = run.item
-    mark = markers.after(item, change.sets, change.removals)
+    places: list[Any] = [place for place, _ in change.attributes]
+    alone = [(one[0].attr_name, one[1]) for one in places if isinstance(one, tuple)]
+    mark = markers.after(item, change.sets, [*change.removals, *alone])
 
     def complete(update: Update) -> None:
         for attribute, value in change.attributes:
             update.set(attribute, value)
         if mark is not None:
             update.set(RunItem.lsi5sk, mark)
+        if not any(attribute is RunItem.property_types for attribute, _ in change.attributes):
+            types = item.property_types
+            untype(update, RunItem.property_types, types, change.sets, change.removals)
         update.require_equal(RunItem.epoch, item.epoch)
         update.require_equal(RunItem.stage, item.stage)
         if exclusive:
@@ -330,3 +282,8 @@ def _meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
     if item is None or moved or RunItem.run_id.attr_name not in item:
         return load(run.run_id, run.experiment.workspace)
     return of_item(item, run.experiment)
+
+
+def remember(run_id: str, experiment_id: str) -> None:
+    """Spares this process the request that locates a run."""
+    _places.put(run_id, experiment_id)

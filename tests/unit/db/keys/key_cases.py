@@ -138,4 +138,29 @@ CASES = {
     "gsi5_experiment": (keys.gsi5_experiment("w", "a#b"), "WS#w#EXP", "a#b"),
     "gsi5_workspace_model": (keys.gsi5_workspace_model("w", "n"), "RM_LIST#w", "n"),
     "gsi5_model": (keys.gsi5_model("default", "a#b"), "RM_LIST", "a#b"),
+    "context_ref": (keys.context_ref(7), "CONTEXT#7", "CONTEXT#REF"),
+    "context_child": (
+        keys.context_child(7, "model_version", "v#1"),
+        "CONTEXT#7",
+        "CHILD#model_version#v#1",
+    ),
+    "serving_environment": (keys.serving_environment(7), "CONTEXT#7", "SE#META"),
+    "inference_service": (keys.inference_service(7), "CONTEXT#7", "IS#META"),
+    "artifact": (keys.artifact(7), "ARTIFACT#7", "A#META"),
+    "serve_model": (keys.serve_model(7), "EXECUTION#7", "SM#META"),
+    "context_name": (
+        keys.context_name("default", "serving_environment", "prod"),
+        "CONTEXTNAME#default#serving_environment#prod",
+        "CONTEXTNAME#LOCK",
+    ),
+    "external_id": (
+        keys.external_id("default", "artifact", "a/b"),
+        "EXTERNALID#default#artifact#a/b",
+        "EXTERNALID#LOCK",
+    ),
+    "gsi2_number": (
+        keys.gsi2_number("default", "artifact", 7),
+        "NUMBER#default#artifact",
+        "00000000000000000007",
+    ),
 }

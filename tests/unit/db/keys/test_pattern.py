@@ -7,7 +7,7 @@ from pathlib import Path
 from mlcore.db import keys
 from mlcore.db.keys.pattern import Pattern
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 ALL = {**keys.PATTERNS, **keys.INDEXES}
 
 

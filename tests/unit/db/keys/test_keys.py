@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlcore.db import keys
 from mlcore.db.keys.pattern import Template
-from tests.unit.db.key_cases import CASES
+from tests.unit.db.keys.key_cases import CASES
 
 ALL = {**keys.PATTERNS, **keys.INDEXES}
 TEMPLATES = {
@@ -354,6 +354,8 @@ PREFIXES = {
     keys.review_queue_prefix(): "REVIEWQUEUE#",
     keys.review_queue_item_prefix("rq"): "REVIEWQUEUEITEM#rq#",
     keys.issue_prefix(): "ISSUE#",
+    keys.context_child_prefix(): "CHILD#",
+    keys.context_child_prefix("metric"): "CHILD#metric#",
 }
 
 
@@ -372,4 +374,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "9a102b11e7356d3b"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "4e0a1504476e29ad"

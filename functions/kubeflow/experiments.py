@@ -1,0 +1,175 @@
+"""The rules of experiments and experiment runs: MLflow's, under Kubeflow's API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubeflow import lists
+from kubeflow.answers import Call, Made
+from kubeflow.versions import check_stored_name
+from mlcore import ids
+from mlcore.auth.permissions import EXPERIMENT
+from mlcore.kubeflow import body, merge
+from mlcore.kubeflow.body import Values
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.errors import bad, not_found
+from mlcore.kubeflow.kinds import EXPERIMENT as KIND
+from mlcore.kubeflow.kinds import EXPERIMENT_RUN as RUN
+from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentRecord
+from mlcore.repos.kubeflow import experiments, numbers, runs, steps
+from mlcore.settle import settle
+
+
+def create(call: Call) -> Made:
+    values = body.values_of(KIND, call.json(), body.CREATE)
+    entity = merge.created(KIND, 0, values, ids.now_ms())
+
+    def granting(experiment_id: str) -> list[Any]:
+        return call.request.granting(EXPERIMENT, experiment_id)
+
+    return Made(call.shown(experiments.create(entity, call.workspace, granting)))
+
+
+def find(call: Call) -> dict[str, Any]:
+    arguments = call.arguments()
+    if name := arguments.get("name"):
+        read = experiments.find_by_name(call.workspace, name)
+    elif external := arguments.get("externalId"):
+        number = steps.find_external(call.workspace, KIND, external)
+        read = None if number is None else experiments.find(number, call.workspace)
+    else:
+        raise bad("invalid parameters call, supply either name or externalId")
+    if read is None:
+        raise not_found(KIND.words)
+    return call.shown(experiments.entity_of(read))
+
+
+def get(call: Call) -> dict[str, Any]:
+    return call.shown(experiments.entity_of(_read(call)))
+
+
+def update(call: Call) -> dict[str, Any]:
+    values = body.values_of(KIND, call.json(), body.UPDATE)
+    read = _read(call)
+    return call.shown(experiments.change(read, lambda entity: merge.merged(entity, values)))
+
+
+def delete(call: Call) -> None:
+    """With its runs, for good."""
+    settle(KIND.words, lambda: experiments.delete(_read(call)))
+
+
+def list_all(call: Call) -> Any:
+    reader = call.request.may_read(EXPERIMENT)
+    found = (
+        experiments.entity_of(read)
+        for read in experiments.listed(call.workspace)
+        if reader(read.experiment.experiment_id)
+    )
+    return lists.page(call, KIND.name, found)
+
+
+def _read(call: Call) -> ExperimentRecord:
+    return experiments.get(call.number("id", KIND.words), call.workspace)
+
+
+# ------------------------------------------------------------------ runs
+
+
+def create_run(call: Call) -> Made:
+    values = body.values_of(RUN, call.json(), body.CREATE)
+    parent = body.number(values["experimentId"], KIND.words)
+    return Made(_create_run(call, parent, values))
+
+
+def create_run_in_experiment(call: Call) -> Made:
+    """The experiment in the path counts; a run with an id is updated, with the same status."""
+    values = body.values_of(RUN, call.json(), body.WHOLE)
+    parent = call.number("id", KIND.words)
+    if values.get("id"):
+        read = runs.get(body.number(values["id"], RUN.words), call.workspace)
+        return Made(_update_run(call, read, values))
+    return Made(_create_run(call, parent, values))
+
+
+def _create_run(call: Call, parent: int, values: Values) -> dict[str, Any]:
+    experiment = experiments.get(parent, call.workspace)
+    if values.get("name"):
+        check_stored_name(parent, values["name"])
+    (number,) = numbers.take(numbers.CONTEXTS)
+    values = {**values, "experimentId": str(parent)}
+    entity = merge.created(RUN, number, values, ids.now_ms())
+    _check_end(entity)
+    return call.shown(runs.create(entity, experiment))
+
+
+def find_run(call: Call) -> dict[str, Any]:
+    arguments = call.arguments()
+    name, parent = arguments.get("name"), arguments.get("parentResourceId")
+    external = arguments.get("externalId")
+    found: list[runs.Record] = []
+    if name and parent:
+        experiment = experiments.find(body.number(parent, KIND.words), call.workspace)
+        found = [] if experiment is None else runs.named(experiment, name)
+    elif external:
+        number = steps.find_external(call.workspace, RUN, external)
+        read = None if number is None else runs.find(number, call.workspace)
+        found = [] if read is None else [read]
+    else:
+        raise bad(
+            "invalid parameters call, supply either (name and parentResourceId), or externalId"
+        )
+    if len(found) != 1:
+        raise not_found(RUN.words)
+    return call.shown(runs.entity_of(found[0]))
+
+
+def get_run(call: Call) -> dict[str, Any]:
+    return call.shown(runs.entity_of(_read_run(call)))
+
+
+def update_run(call: Call) -> dict[str, Any]:
+    values = body.values_of(RUN, call.json(), body.UPDATE)
+    return _update_run(call, _read_run(call), values)
+
+
+def _update_run(call: Call, read: runs.Record, values: Values) -> dict[str, Any]:
+    def alter(entity: Entity) -> Entity:
+        after = merge.merged(entity, values)
+        _check_end(after)
+        return after
+
+    return call.shown(runs.change(read, alter))
+
+
+def delete_run(call: Call) -> None:
+    runs.delete(_read_run(call))
+
+
+def _check_end(entity: Entity) -> None:
+    """Raises InvalidParameterValue: a run ends before it starts."""
+    start = entity.fields.get("startTimeSinceEpoch")
+    end = entity.fields.get("endTimeSinceEpoch")
+    if start is not None and end is not None and int(end) < int(start):
+        raise bad(f"end time {end} cannot be before start time {start}")
+
+
+def list_runs(call: Call) -> Any:
+    reader = call.request.may_read("run")
+
+    def source(above: int) -> Iterator[Entity]:
+        for read in runs.listed(call.workspace, above):
+            if reader(read.run.experiment.experiment_id):
+                yield runs.entity_of(read)
+
+    return lists.page_by_number(call, RUN.name, source)
+
+
+def list_runs_of_experiment(call: Call) -> Any:
+    experiment = _read(call)
+    return lists.page(call, RUN.name, map(runs.entity_of, runs.of_experiment(experiment)))
+
+
+def _read_run(call: Call) -> runs.Record:
+    return runs.get(call.number("id", RUN.words), call.workspace)

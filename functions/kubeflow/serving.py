@@ -1,0 +1,234 @@
+"""The rules of serving environments, inference services and serve models."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubeflow import lists
+from kubeflow.answers import Call, Made
+from kubeflow.versions import check_stored_name
+from mlcore import ids
+from mlcore.db.expression import Raw
+from mlcore.kubeflow import body, merge
+from mlcore.kubeflow.body import Values
+from mlcore.kubeflow.errors import bad, missing, not_found
+from mlcore.kubeflow.kinds import (
+    INFERENCE_SERVICE,
+    MODEL_VERSION,
+    REGISTERED_MODEL,
+    SERVE_MODEL,
+    SERVING_ENVIRONMENT,
+)
+from mlcore.repos.kubeflow import entities, models, numbers, serving, steps, version_lists, versions
+from mlcore.repos.kubeflow.entities import entity_of
+from mlcore.settle import settle
+
+_NEEDED: Final = "invalid parameters call, supply either (name and parentResourceId), or externalId"
+
+
+# ------------------------------------------------------------------ environments
+
+
+def create_environment(call: Call) -> Made:
+    values = body.values_of(SERVING_ENVIRONMENT, call.json(), body.CREATE)
+    (number,) = numbers.take(numbers.CONTEXTS)
+    entity = merge.created(SERVING_ENVIRONMENT, number, values, ids.now_ms())
+    serving.create_environment(entity, call.workspace, call.username)
+    return Made(call.shown(entity))
+
+
+def find_environment(call: Call) -> dict[str, Any]:
+    arguments = call.arguments()
+    kind = SERVING_ENVIRONMENT
+    if name := arguments.get("name"):
+        number = serving.environment_named(call.workspace, name)
+    elif external := arguments.get("externalId"):
+        number = steps.find_external(call.workspace, kind, external)
+    else:
+        raise bad("invalid parameters call, supply either name or externalId")
+    raw = None if number is None else entities.find(kind.name, number, call.workspace)
+    if raw is None:
+        raise not_found(kind.words)
+    return call.shown(entity_of(raw))
+
+
+def get_environment(call: Call) -> dict[str, Any]:
+    return call.shown(entity_of(_environment(call)))
+
+
+def update_environment(call: Call) -> dict[str, Any]:
+    values = body.values_of(SERVING_ENVIRONMENT, call.json(), body.UPDATE)
+    return _change(call, _environment(call), values)
+
+
+def list_environments(call: Call) -> Any:
+    return lists.page_by_number(
+        call,
+        SERVING_ENVIRONMENT.name,
+        lambda above: map(
+            entity_of, entities.listed(call.workspace, SERVING_ENVIRONMENT.name, above)
+        ),
+    )
+
+
+def delete_environment(call: Call) -> None:
+    """With its services, unless one of them is deployed."""
+    settle(
+        SERVING_ENVIRONMENT.words,
+        lambda: serving.delete_environment(_environment(call), call.workspace),
+    )
+
+
+def _environment(call: Call) -> Raw:
+    kind = SERVING_ENVIRONMENT
+    return entities.get(kind.name, call.number("id", kind.words), call.workspace)
+
+
+def _change(call: Call, raw: Raw, values: Values) -> dict[str, Any]:
+    return call.shown(
+        entities.change(raw, call.workspace, lambda entity: merge.merged(entity, values))
+    )
+
+
+# ------------------------------------------------------------------ services
+
+
+def create_service(call: Call) -> Made:
+    values = body.values_of(INFERENCE_SERVICE, call.json(), body.CREATE)
+    parent = body.number(values["servingEnvironmentId"], SERVING_ENVIRONMENT.words)
+    return _create_service(call, parent, values)
+
+
+def create_service_in_environment(call: Call) -> Made:
+    """The environment in the path counts."""
+    values = body.values_of(INFERENCE_SERVICE, call.json(), body.CREATE)
+    return _create_service(call, call.number("id", SERVING_ENVIRONMENT.words), values)
+
+
+def _create_service(call: Call, parent: int, values: Values) -> Made:
+    """Its environment must be there; its model and version may come later, as upstream has it."""
+    if values.get("name"):
+        check_stored_name(parent, values["name"])
+    entities.get(SERVING_ENVIRONMENT.name, parent, call.workspace)
+    (number,) = numbers.take(numbers.CONTEXTS)
+    values = {**values, "servingEnvironmentId": str(parent)}
+    entity = merge.created(INFERENCE_SERVICE, number, values, ids.now_ms())
+    serving.create_service(entity, parent, call.workspace)
+    return Made(call.shown(entity))
+
+
+def find_service(call: Call) -> dict[str, Any]:
+    arguments = call.arguments()
+    kind = INFERENCE_SERVICE
+    name, parent = arguments.get("name"), arguments.get("parentResourceId")
+    if name and parent:
+        child = steps.find_child(body.number(parent), kind, name)
+        number = None if child is None else child.number
+    elif external := arguments.get("externalId"):
+        number = steps.find_external(call.workspace, kind, external)
+    else:
+        raise bad(_NEEDED)
+    raw = None if number is None else entities.find(kind.name, number, call.workspace)
+    if raw is None:
+        raise not_found(kind.words)
+    return call.shown(entity_of(raw))
+
+
+def get_service(call: Call) -> dict[str, Any]:
+    return call.shown(entity_of(_service(call)))
+
+
+def update_service(call: Call) -> dict[str, Any]:
+    values = body.values_of(INFERENCE_SERVICE, call.json(), body.UPDATE)
+    return _change(call, _service(call), values)
+
+
+def list_services(call: Call) -> Any:
+    return lists.page_by_number(
+        call,
+        INFERENCE_SERVICE.name,
+        lambda above: map(
+            entity_of, entities.listed(call.workspace, INFERENCE_SERVICE.name, above)
+        ),
+    )
+
+
+def list_services_of_environment(call: Call) -> Any:
+    """Of a missing environment there are none."""
+    parent = call.number("id", SERVING_ENVIRONMENT.words)
+    found = serving.children(parent, INFERENCE_SERVICE, call.workspace)
+    return lists.page(call, INFERENCE_SERVICE.name, map(entity_of, found))
+
+
+def model_of_service(call: Call) -> dict[str, Any]:
+    entity = entity_of(_service(call))
+    number = int(entity.fields["registeredModelId"])
+    return call.shown(models.entity_of(models.get(number, call.workspace)))
+
+
+def version_of_service(call: Call) -> dict[str, Any]:
+    """The service's version, or else the one of its model that was made last."""
+    entity = entity_of(_service(call))
+    wanted = entity.fields.get("modelVersionId")
+    if wanted:
+        read = versions.get(int(wanted), call.workspace)
+        return call.shown(versions.entity_of(read))
+    model = int(entity.fields["registeredModelId"])
+    reference = numbers.get(model, REGISTERED_MODEL.name, call.workspace)
+    newest = version_lists.newest(reference)
+    if newest is None:
+        raise not_found(MODEL_VERSION.words)
+    return call.shown(versions.entity_of(newest))
+
+
+def delete_service(call: Call) -> None:
+    settle(
+        INFERENCE_SERVICE.words,
+        lambda: serving.delete_service(_service(call), call.workspace),
+    )
+
+
+def _service(call: Call) -> Raw:
+    kind = INFERENCE_SERVICE
+    return entities.get(kind.name, call.number("id", kind.words), call.workspace)
+
+
+# ------------------------------------------------------------------ serve models
+
+
+def create_serve(call: Call) -> Made:
+    """Service and version must be there, and the version must be free to be served."""
+    values = body.values_of(SERVE_MODEL, call.json(), body.CREATE)
+    parent = call.number("id", INFERENCE_SERVICE.words)
+    if values.get("name"):
+        check_stored_name(parent, values["name"])
+    entities.get(INFERENCE_SERVICE.name, parent, call.workspace)
+    wanted = body.number(values["modelVersionId"], MODEL_VERSION.words)
+    version = versions.find(wanted, call.workspace)
+    if version is None:
+        raise missing(MODEL_VERSION.words, wanted)
+    told = version.document.texts("tags")
+    if told.get("hf_gated", "") not in ("", "false") or told.get("hf_private") == "true":
+        raise bad(f"model version {wanted} is gated or private on Hugging Face")
+    (number,) = numbers.take(numbers.EXECUTIONS)
+    entity = merge.created(SERVE_MODEL, number, values, ids.now_ms())
+    serving.create_serve(entity, parent, call.workspace)
+    return Made(call.shown(entity))
+
+
+def list_serves(call: Call) -> Any:
+    """Of a missing service there are none."""
+    parent = call.number("id", INFERENCE_SERVICE.words)
+    found = serving.children(parent, SERVE_MODEL, call.workspace)
+    return lists.page(call, SERVE_MODEL.name, map(entity_of, found))
+
+
+def delete_serve(call: Call) -> None:
+    parent = call.number("id", INFERENCE_SERVICE.words)
+    number = call.number("serve_id", SERVE_MODEL.words)
+
+    def attempt() -> None:
+        raw = entities.get(SERVE_MODEL.name, number, call.workspace)
+        serving.delete_serve(raw, parent, call.workspace)
+
+    settle(SERVE_MODEL.words, attempt)

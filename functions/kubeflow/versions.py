@@ -1,0 +1,138 @@
+"""The rules of model versions: MLflow's, under Kubeflow's API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubeflow import lists
+from kubeflow.answers import Call, Made
+from mlcore import ids
+from mlcore.auth.permissions import REGISTERED_MODEL
+from mlcore.db.table import table
+from mlcore.kubeflow import body, merge
+from mlcore.kubeflow.body import Values
+from mlcore.kubeflow.errors import bad, missing, not_found
+from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
+from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
+from mlcore.repos.kubeflow import models, numbers, serving, steps, version_lists, versions
+from mlcore.repos.kubeflow.versions import Record
+from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
+from mlcore.settle import settle
+
+
+def create(call: Call) -> Made:
+    values = body.values_of(KIND, call.json(), body.CREATE)
+    parent = body.number(values["registeredModelId"], MODEL.words)
+    return Made(_create(call, parent, values))
+
+
+def create_in_model(call: Call) -> Made:
+    """The model in the path counts; an entity with an id is updated, with the same status."""
+    data = call.json()
+    values = body.values_of(KIND, data, body.WHOLE)
+    parent = call.number("id", MODEL.words)
+    if values.get("id"):
+        read = versions.get(body.number(values["id"], KIND.words), call.workspace)
+        return Made(_update(call, read, values))
+    return Made(_create(call, parent, values))
+
+
+def _create(call: Call, parent: int, values: Values) -> dict[str, Any]:
+    """Three round trips: the model's reference; the model, and a number; one transaction."""
+    reference = numbers.get(parent, MODEL.name, call.workspace)
+    check_stored_name(parent, values["name"])
+    found: list[ModelRecord | None] = []
+    given: list[int] = []
+    calls: list[Callable[[], None]] = [
+        lambda: found.append(models.at(reference)),
+        lambda: given.extend(numbers.take(numbers.CONTEXTS)),
+    ]
+    table.parallel(calls)
+    (model,) = found
+    if model is None:
+        raise missing(MODEL.words, parent)
+    values = {**values, "registeredModelId": str(parent)}
+    entity = merge.created(KIND, given[0], values, ids.now_ms())
+    versions.create(entity, model, reference)
+    return call.shown(entity)
+
+
+def check_stored_name(parent: int, name: str) -> None:
+    """Raises InvalidParameterValue: names of children have room for their parent's id."""
+    if len(f"{parent}:{name}") > body.MAX_LENGTH:
+        raise bad(f"name exceeds the maximum length of {body.MAX_LENGTH} characters")
+
+
+def find(call: Call) -> dict[str, Any]:
+    arguments = call.arguments()
+    name, parent = arguments.get("name"), arguments.get("parentResourceId")
+    external = arguments.get("externalId")
+    read: Record | None = None
+    if name and parent:
+        read = versions.find_by_name(body.number(parent, MODEL.words), name, call.workspace)
+    elif external:
+        number = steps.find_external(call.workspace, KIND, external)
+        read = None if number is None else versions.find(number, call.workspace)
+    else:
+        raise bad(
+            "invalid parameters call, supply either (name and parentResourceId), or externalId"
+        )
+    if read is None:
+        raise not_found(KIND.words)
+    return call.shown(versions.entity_of(read))
+
+
+def get(call: Call) -> dict[str, Any]:
+    return call.shown(versions.entity_of(read_of(call)))
+
+
+def update(call: Call) -> dict[str, Any]:
+    values = body.values_of(KIND, call.json(), body.UPDATE)
+    return _update(call, read_of(call), values)
+
+
+def _update(call: Call, read: Record, values: Values) -> dict[str, Any]:
+    return call.shown(versions.change(read, lambda entity: merge.merged(entity, values)))
+
+
+def delete(call: Call) -> None:
+    """As MLflow does it, unless something serves the version."""
+
+    def attempt() -> None:
+        read = read_of(call)
+        serving.check_unserved(read.model.number, call.workspace, read.number)
+        versions.delete(read)
+
+    settle(KIND.words, attempt)
+
+
+def list_all(call: Call) -> Any:
+    reader = call.request.may_read(REGISTERED_MODEL)
+
+    def source(above: int) -> Any:
+        for read in version_lists.listed(call.workspace, above):
+            if reader(read.model.name or ""):
+                yield versions.entity_of(read)
+
+    return lists.page_by_number(call, KIND.name, source)
+
+
+def list_of_model(call: Call) -> Any:
+    """Two round trips, whatever the size of the registry. Of a missing model there are none."""
+    arguments = call.arguments()
+    reference = numbers.of_kind(
+        numbers.raw(call.number("id", MODEL.words)), MODEL.name, call.workspace
+    )
+    found = [] if reference is None else map(versions.entity_of, versions.of_model(reference))
+    name, external = arguments.get("name"), arguments.get("externalId")
+    chosen = (
+        entity
+        for entity in found
+        if name in (None, entity.name) and external in (None, entity.external_id)
+    )
+    return lists.page(call, KIND.name, chosen)
+
+
+def read_of(call: Call) -> Record:
+    return versions.get(call.number("id", KIND.words), call.workspace)

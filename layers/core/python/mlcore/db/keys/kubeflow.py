@@ -1,0 +1,111 @@
+"""Keys of what Kubeflow's model registry knows and MLflow has no word for.
+
+Kubeflow's ids are numbers, unique within contexts (models, versions, runs, environments, services),
+artifacts and executions. A number is the partition of what is known by it: of an entity of MLflow's
+a reference to its own item, of all others the entity itself. Beside it are the names that its
+children have taken.
+"""
+
+from __future__ import annotations
+
+from mlcore.db.keys.pattern import IndexKey, Key, Pattern
+
+_CONTEXT = "CONTEXT#<context_id>"
+
+CONTEXT_REF = Pattern(
+    "context_ref", _CONTEXT, "CONTEXT#REF", "where the model, version, run … of a number is"
+)
+CONTEXT_CHILD = Pattern(
+    "context_child",
+    _CONTEXT,
+    "CHILD#<child_kind>#<child_name>",
+    "a version, run, service, artifact … of a parent, by its name there",
+)
+SERVING_ENVIRONMENT = Pattern(
+    "serving_environment", _CONTEXT, "SE#META", "a serving environment of Kubeflow's"
+)
+INFERENCE_SERVICE = Pattern(
+    "inference_service", _CONTEXT, "IS#META", "an inference service of Kubeflow's"
+)
+ARTIFACT = Pattern(
+    "artifact", "ARTIFACT#<artifact_id>", "A#META", "an artifact of Kubeflow's, of any type"
+)
+SERVE_MODEL = Pattern(
+    "serve_model", "EXECUTION#<execution_id>", "SM#META", "a version served by a service"
+)
+CONTEXT_NAME = Pattern(
+    "context_name",
+    "CONTEXTNAME#<workspace>#<child_kind>#<child_name>",
+    "CONTEXTNAME#LOCK",
+    "makes the name of a serving environment unique",
+)
+EXTERNAL_ID = Pattern(
+    "external_id",
+    "EXTERNALID#<workspace>#<child_kind>#<external_id>",
+    "EXTERNALID#LOCK",
+    "makes an external id unique among entities of a kind",
+)
+GSI2_NUMBER = Pattern(
+    "gsi2_number",
+    "NUMBER#<workspace>#<child_kind>",
+    "<number>",
+    "what has a number, by kind and number",
+    index="GSI2",
+)
+
+KUBEFLOW_PATTERNS = (
+    CONTEXT_REF,
+    CONTEXT_CHILD,
+    SERVING_ENVIRONMENT,
+    INFERENCE_SERVICE,
+    ARTIFACT,
+    SERVE_MODEL,
+    CONTEXT_NAME,
+    EXTERNAL_ID,
+)
+KUBEFLOW_INDEX_PATTERNS = (GSI2_NUMBER,)
+
+
+def context(number: int) -> str:
+    """The partition of a context."""
+    return CONTEXT_REF.pk.build(str(number))
+
+
+def context_ref(number: int) -> Key:
+    return Key(context(number), CONTEXT_REF.sk.text)
+
+
+def context_child(parent: int, kind: str, name: str) -> Key:
+    return Key(context(parent), CONTEXT_CHILD.sk.build(kind, name))
+
+
+def context_child_prefix(kind: str | None = None) -> str:
+    return CONTEXT_CHILD.sk.prefix() if kind is None else CONTEXT_CHILD.sk.prefix(kind)
+
+
+def serving_environment(number: int) -> Key:
+    return Key(context(number), SERVING_ENVIRONMENT.sk.text)
+
+
+def inference_service(number: int) -> Key:
+    return Key(context(number), INFERENCE_SERVICE.sk.text)
+
+
+def artifact(number: int) -> Key:
+    return Key(ARTIFACT.pk.build(str(number)), ARTIFACT.sk.text)
+
+
+def serve_model(number: int) -> Key:
+    return Key(SERVE_MODEL.pk.build(str(number)), SERVE_MODEL.sk.text)
+
+
+def context_name(workspace: str, kind: str, name: str) -> Key:
+    return Key(CONTEXT_NAME.pk.build(workspace, kind, name), CONTEXT_NAME.sk.text)
+
+
+def external_id(workspace: str, kind: str, external: str) -> Key:
+    return Key(EXTERNAL_ID.pk.build(workspace, kind, external), EXTERNAL_ID.sk.text)
+
+
+def gsi2_number(workspace: str, kind: str, number: int) -> IndexKey:
+    return IndexKey(GSI2_NUMBER.pk.build(workspace, kind), GSI2_NUMBER.sk.build(number))

@@ -1,0 +1,79 @@
+"""What a filterQuery may name of each kind, and how it is found in an entity."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mlcore.kubeflow import kinds, properties
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.kinds import KINDS
+from mlcore.search import filter_query
+from mlcore.search.filter_query import BOOL, DOUBLE, INT, TEXT, Source, Test
+
+_OF_ALL: Final = {
+    "id": INT,
+    "name": TEXT,
+    "externalId": TEXT,
+    "createTimeSinceEpoch": INT,
+    "lastUpdateTimeSinceEpoch": INT,
+}
+_TYPES: Final = {
+    kinds.DOUBLE: DOUBLE,
+    kinds.INT64: INT,
+    kinds.TIME: INT,
+    kinds.REFERENCE: INT,
+}
+_NOT_KNOWN: Final = {
+    kinds.REGISTERED_MODEL.name: {
+        *("readme", "maturity", "language", "tasks", "provider"),
+        *("logo", "license", "licenseLink", "libraryName"),
+    },
+}
+"""Own fields that a filter takes for custom properties, as upstream does."""
+
+_MEMBERS: Final = {
+    properties.STRING: TEXT,
+    properties.INT: INT,
+    properties.DOUBLE: DOUBLE,
+    properties.BOOL: BOOL,
+    properties.STRUCT: "struct_value",
+}
+
+
+def test_of(text: str, kind: str) -> Test:
+    """The test that a filter on entities of a kind asks for. Raises InvalidParameterValue."""
+    left_out = _NOT_KNOWN.get(kind, set())
+    own = {
+        field.name: _TYPES.get(field.type, TEXT)
+        for field in KINDS[kind].fields
+        if field.name not in left_out
+    }
+    return filter_query.parse(text, Source(_OF_ALL | own, _attribute, _custom))
+
+
+def _attribute(entity: Entity, name: str) -> Any:
+    match name:
+        case "id":
+            return entity.id
+        case "name":
+            return entity.name
+        case "externalId":
+            return entity.external_id
+        case "createTimeSinceEpoch":
+            return entity.create_time
+        case "lastUpdateTimeSinceEpoch":
+            return entity.update_time
+    value = entity.fields.get(name)
+    field = entity.of_kind.field(name)
+    if isinstance(value, str) and field is not None and field.type in _TYPES:
+        return int(value) if value.lstrip("-").isdecimal() else None
+    return value
+
+
+def _custom(entity: Entity, name: str) -> tuple[str, Any] | None:
+    found = entity.properties.get(name)
+    if found is not None:
+        return _MEMBERS[found.type], found.value
+    if name == "description" and entity.description is not None:
+        return TEXT, entity.description
+    return None

@@ -1,0 +1,225 @@
+"""The kinds of entities in Kubeflow's model registry: their fields, and what each field may hold.
+
+The source is the OpenAPI specification of the API (v1alpha3 and v1).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+TEXT: Final = "string"
+TEXTS: Final = "array"
+DOUBLE: Final = "number"
+INT64: Final = "int64"
+"""A number, in v1 a text of digits; both are taken in either."""
+TIME: Final = "time"
+"""Milliseconds since the epoch, as text."""
+REFERENCE: Final = "reference"
+"""The id of another entity: a text of digits."""
+
+LIFE: Final = ("LIVE", "ARCHIVED")
+ARTIFACT_STATES: Final = (
+    "UNKNOWN",
+    "PENDING",
+    "LIVE",
+    "MARKED_FOR_DELETION",
+    "DELETED",
+    "ABANDONED",
+    "REFERENCE",
+)
+EXECUTION_STATES: Final = (
+    "UNKNOWN",
+    "NEW",
+    "RUNNING",
+    "COMPLETE",
+    "FAILED",
+    "CACHED",
+    "CANCELED",
+)
+RUN_STATUSES: Final = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
+DEPLOYMENT: Final = ("DEPLOYED", "UNDEPLOYED")
+PARAMETER_TYPES: Final = ("string", "number", "boolean", "object")
+
+
+class Field(NamedTuple):
+    """A field of a kind beyond those that all have."""
+
+    name: str
+    type: str = TEXT
+    values: tuple[str, ...] = ()
+    """Of an enumeration, which is called ``type``."""
+    default: str | None = None
+    required: bool = False
+    fixed: bool = False
+    """Given when the entity is made, and never changed."""
+    only: str = ""
+    """The one version of the API that has it."""
+
+
+class Kind(NamedTuple):
+    name: str
+    title: str
+    """The name of its schema."""
+    words: str
+    """In messages."""
+    fields: tuple[Field, ...] = ()
+    named: bool = True
+    """Whether its name must be given."""
+    artifact_type: str = ""
+
+    def field(self, name: str) -> Field | None:
+        return next((field for field in self.fields if field.name == name), None)
+
+
+def _texts(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name) for name in names)
+
+
+def _state(title: str, values: tuple[str, ...] = LIFE, default: str | None = "LIVE") -> Field:
+    return Field("state", title, values, default)
+
+
+_ARTIFACT_STATE: Final = _state("ArtifactState", ARTIFACT_STATES, None)
+
+REGISTERED_MODEL: Final = Kind(
+    "registered_model",
+    "RegisteredModel",
+    "registered model",
+    (
+        *_texts("readme", "maturity"),
+        Field("language", TEXTS),
+        Field("tasks", TEXTS),
+        *_texts("provider", "logo", "license", "licenseLink", "libraryName", "owner"),
+        _state("RegisteredModelState"),
+    ),
+)
+MODEL_VERSION: Final = Kind(
+    "model_version",
+    "ModelVersion",
+    "model version",
+    (
+        Field("registeredModelId", REFERENCE, required=True, fixed=True),
+        _state("ModelVersionState"),
+        Field("author"),
+    ),
+)
+SERVING_ENVIRONMENT: Final = Kind(
+    "serving_environment", "ServingEnvironment", "serving environment"
+)
+INFERENCE_SERVICE: Final = Kind(
+    "inference_service",
+    "InferenceService",
+    "inference service",
+    (
+        Field("registeredModelId", REFERENCE, required=True, fixed=True),
+        Field("servingEnvironmentId", REFERENCE, required=True, fixed=True),
+        Field("modelVersionId", REFERENCE),
+        Field("runtime"),
+        Field("desiredState", "InferenceServiceState", DEPLOYMENT, "DEPLOYED"),
+    ),
+    named=False,
+)
+SERVE_MODEL: Final = Kind(
+    "serve_model",
+    "ServeModel",
+    "serve model",
+    (
+        Field("modelVersionId", REFERENCE, required=True, fixed=True),
+        Field("lastKnownState", "ExecutionState", EXECUTION_STATES, "UNKNOWN"),
+    ),
+    named=False,
+)
+EXPERIMENT: Final = Kind(
+    "experiment", "Experiment", "experiment", (Field("owner"), _state("ExperimentState"))
+)
+EXPERIMENT_RUN: Final = Kind(
+    "experiment_run",
+    "ExperimentRun",
+    "experiment run",
+    (
+        Field("experimentId", REFERENCE, required=True, fixed=True),
+        Field("startTimeSinceEpoch", TIME, fixed=True),
+        Field("endTimeSinceEpoch", TIME),
+        Field("status", "ExperimentRunStatus", RUN_STATUSES, "RUNNING"),
+        _state("ExperimentRunState"),
+        Field("owner"),
+    ),
+    named=False,
+)
+_OF_RUN: Final = (
+    Field("experimentId", REFERENCE, fixed=True, only="v1alpha3"),
+    Field("experimentRunId", REFERENCE, fixed=True, only="v1alpha3"),
+)
+
+
+def _artifact(
+    name: str, title: str, words: str, artifact_type: str, fields: tuple[Field, ...]
+) -> Kind:
+    return Kind(name, title, words, (*fields, _ARTIFACT_STATE, *_OF_RUN), False, artifact_type)
+
+
+MODEL_ARTIFACT: Final = _artifact(
+    "model_artifact",
+    "ModelArtifact",
+    "model artifact",
+    "model-artifact",
+    _texts(
+        "uri",
+        "modelFormatName",
+        "modelFormatVersion",
+        "storageKey",
+        "storagePath",
+        "serviceAccountName",
+        "modelSourceKind",
+        "modelSourceClass",
+        "modelSourceGroup",
+        "modelSourceId",
+        "modelSourceName",
+    ),
+)
+DOC_ARTIFACT: Final = _artifact(
+    "doc_artifact", "DocArtifact", "doc artifact", "doc-artifact", _texts("uri")
+)
+DATA_SET: Final = _artifact(
+    "data_set",
+    "DataSet",
+    "data set",
+    "dataset-artifact",
+    _texts("uri", "digest", "sourceType", "source", "schema", "profile"),
+)
+METRIC: Final = _artifact(
+    "metric",
+    "Metric",
+    "metric",
+    "metric",
+    (Field("value", DOUBLE, required=True), Field("timestamp", TIME), Field("step", INT64)),
+)
+PARAMETER: Final = _artifact(
+    "parameter",
+    "Parameter",
+    "parameter",
+    "parameter",
+    (Field("value"), Field("parameterType", "ParameterType", PARAMETER_TYPES)),
+)
+
+KINDS: Final = {
+    kind.name: kind
+    for kind in (
+        REGISTERED_MODEL,
+        MODEL_VERSION,
+        MODEL_ARTIFACT,
+        DOC_ARTIFACT,
+        DATA_SET,
+        METRIC,
+        PARAMETER,
+        SERVING_ENVIRONMENT,
+        INFERENCE_SERVICE,
+        SERVE_MODEL,
+        EXPERIMENT,
+        EXPERIMENT_RUN,
+    )
+}
+ARTIFACTS: Final = {
+    kind.artifact_type: kind for kind in (MODEL_ARTIFACT, DOC_ARTIFACT, DATA_SET, METRIC, PARAMETER)
+}
+ARTIFACT_KINDS: Final = tuple(kind.name for kind in ARTIFACTS.values())

@@ -1,0 +1,1 @@
+"""What Kubeflow's registry keeps: its own items, and its view of MLflow's."""

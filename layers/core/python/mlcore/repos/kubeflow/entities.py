@@ -1,0 +1,244 @@
+"""Entities that are Kubeflow's alone: environments, services, serve models and artifacts; each is
+the item under its own number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.keys import Key
+from mlcore.db.table import Change, Put, key_in, table
+from mlcore.ids import now_ms
+from mlcore.kubeflow import kinds, properties
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.errors import missing
+from mlcore.kubeflow.kinds import ARTIFACT_KINDS, KINDS, Kind
+from mlcore.models.base import KEY
+from mlcore.models.kubeflow import (
+    Artifact,
+    InferenceService,
+    NumberedItem,
+    ServeModel,
+    ServingEnvironment,
+)
+from mlcore.repos.kubeflow import steps as parts
+from mlcore.repos.kubeflow.numbers import absent
+from mlcore.repos.kubeflow.steps import Step
+from mlcore.settle import Conflict, settle
+
+LISTED_TOGETHER: Final = 100
+
+_MODELS: Final[dict[str, tuple[type[NumberedItem], Callable[[int], Key]]]] = {
+    kinds.SERVING_ENVIRONMENT.name: (ServingEnvironment, keys.serving_environment),
+    kinds.INFERENCE_SERVICE.name: (InferenceService, keys.inference_service),
+    kinds.SERVE_MODEL.name: (ServeModel, keys.serve_model),
+    **dict.fromkeys(ARTIFACT_KINDS, (Artifact, keys.artifact)),
+}
+
+
+def key_of(kind: str, number: int) -> Key:
+    return _MODELS[kind][1](number)
+
+
+def entity_of(raw: Raw) -> Entity:
+    item = NumberedItem.of(raw)
+    kind = KINDS[item.kind]
+    details = item.details or {}
+    return Entity(
+        kind=item.kind,
+        id=item.number,
+        name=item.name,
+        create_time=item.creation_time,
+        update_time=item.last_update_time,
+        description=item.description,
+        external_id=item.external_id,
+        properties=properties.of_stored(item.properties or {}),
+        fields={
+            field.name: _value(field.type, details[field.name])
+            for field in kind.fields
+            if field.name in details
+        },
+    )
+
+
+def _value(kind: str, text: str) -> Any:
+    if kind == kinds.DOUBLE:
+        return float(text)
+    if kind == kinds.INT64:
+        return int(text)
+    return json.loads(text) if kind == kinds.TEXTS else text
+
+
+def _texts(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
+    for field in kind.fields:
+        value = fields.get(field.name)
+        if value is None:
+            continue
+        if field.type == kinds.DOUBLE:
+            found[field.name] = repr(float(value))
+        else:
+            found[field.name] = json.dumps(value) if isinstance(value, list) else str(value)
+    return found
+
+
+def list_kind(kind: str) -> str:
+    """Under what an entity is listed: all artifacts together."""
+    return "artifact" if KINDS[kind].artifact_type else kind
+
+
+def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
+    """The item of a new entity; ``more`` are the attributes of its model alone."""
+    model, place = _MODELS[entity.kind]
+    key = place(entity.id)
+    gsi2pk, gsi2sk = keys.gsi2_number(workspace, list_kind(entity.kind), entity.id)
+    item = model(
+        PK=key.pk,
+        SK=key.sk,
+        gsi2pk=gsi2pk,
+        gsi2sk=gsi2sk,
+        number=entity.id,
+        kind=entity.kind,
+        workspace=workspace,
+        name=entity.name,
+        description=entity.description,
+        external_id=entity.external_id,
+        creation_time=entity.create_time,
+        last_update_time=entity.update_time,
+        properties=properties.stored(entity.properties),
+        details=_texts(entity.of_kind, entity.fields),
+        updated_at=now_ms(),
+        version=1,
+        **more,
+    )
+    return dict(item.serialize())
+
+
+def creation(entity: Entity, workspace: str, **more: Any) -> list[Step]:
+    """What makes an entity: its item, and its external id. It is a first part of a transaction."""
+    made = Step(Put(item_of(entity, workspace, **more), absent()))
+    external = parts.external_id(workspace, entity.of_kind, entity.id, None, entity.external_id)
+    return [made, *external]
+
+
+def find(kind: str, number: int, workspace: str) -> Raw | None:
+    """One consistent GetItem; None for what is of another kind or workspace."""
+    return _of(table.get(key_of(kind, number)), (kind,), workspace)
+
+
+def get(kind: str, number: int, workspace: str) -> Raw:
+    """As :func:`find`. Raises ResourceDoesNotExist."""
+    found = find(kind, number, workspace)
+    if found is None:
+        raise missing(KINDS[kind].words, number)
+    return found
+
+
+def _of(raw: Raw | None, wanted: Sequence[str], workspace: str) -> Raw | None:
+    if raw is None:
+        return None
+    item = NumberedItem.of(raw)
+    return raw if item.kind in wanted and item.workspace == workspace else None
+
+
+def find_many(kind: str, numbers: Sequence[int]) -> list[Raw]:
+    """Those that there are, in order; one BatchGetItem for each hundred."""
+    place = _MODELS[kind][1]
+    return [item for item in table.batch_get(list(map(place, numbers))) if item is not None]
+
+
+def numbers_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[int]:
+    """What has a number, in order, by GSI2, which may lag; ``kind`` as :func:`list_kind` tells."""
+    for item in _numbered(workspace, kind, above):
+        yield int(NumberedItem.of(item).gsi2sk or 0)
+
+
+def places_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[Key]:
+    """As :func:`numbers_of`, where the items are."""
+    return map(key_in, _numbered(workspace, kind, above))
+
+
+def _numbered(workspace: str, kind: str, above: int) -> Iterator[Raw]:
+    pk, least = keys.gsi2_number(workspace, kind, above + 1)
+    most = keys.gsi2_number(workspace, kind, 2**62).sk
+    asked = [*KEY, NumberedItem.gsi2sk]
+    return table.query_all(pk, index="GSI2", between=(least, most), limit=1_000, attributes=asked)
+
+
+def listed(workspace: str, kind: str, above: int = 0) -> Iterator[Raw]:
+    """All items of a kind that are Kubeflow's alone, by number, a hundred at a time."""
+    found = numbers_of(workspace, list_kind(kind), above=above)
+    while chunk := list(islice(found, LISTED_TOGETHER)):
+        yield from find_many(kind, chunk)
+
+
+def change(
+    raw: Raw,
+    workspace: str,
+    alter: Callable[[Entity], Entity],
+    beside: Callable[[Entity, Entity], Sequence[Step]] = lambda _before, _after: (),
+) -> Entity:
+    """Writes an entity as ``alter`` makes it of what is there then; answers it as written.
+
+    Args:
+        beside: what goes with it, by the entity before and after.
+
+    Raises:
+        ResourceDoesNotExist: it is gone.
+    """
+    current: Raw | None = raw
+    key = key_in(raw)
+    kind = KINDS[NumberedItem.of(raw).kind]
+    number = NumberedItem.of(raw).number
+
+    def attempt() -> Entity:
+        nonlocal current
+        if current is None:
+            current = table.get(key)
+        if current is None:
+            raise missing(kind.words, number)
+        before = entity_of(current)
+        after = alter(before)
+        after = after._replace(update_time=max(now_ms(), before.update_time))
+        update = _update(current, after)
+        external = parts.external_id(workspace, kind, number, before.external_id, after.external_id)
+        more = [*external, *beside(before, after)]
+        seen, current = current, None
+        if more:
+            parts.execute([Step(Change(key, update)), *more])
+            return after
+        try:
+            table.update(key, update)
+        except ConditionFailed as failed:
+            current = failed.item
+            if current is None:
+                raise missing(kind.words, number) from failed
+            raise Conflict from failed
+        del seen
+        return after
+
+    return settle(kind.words, attempt)
+
+
+def _update(raw: Raw, after: Entity) -> Update:
+    update = Update()
+    update.add(NumberedItem.version, 1)
+    update.set(NumberedItem.updated_at, now_ms())
+    update.set(NumberedItem.last_update_time, after.update_time)
+    update.set(NumberedItem.properties, properties.stored(after.properties))
+    update.set(NumberedItem.details, _texts(after.of_kind, after.fields))
+    for attribute, value in (
+        (NumberedItem.description, after.description),
+        (NumberedItem.external_id, after.external_id),
+    ):
+        if value is None:
+            update.remove(attribute)
+        else:
+            update.set(attribute, value)
+    update.require_equal(NumberedItem.version, NumberedItem.of(raw).version)
+    return update

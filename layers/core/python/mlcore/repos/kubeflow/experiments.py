@@ -1,0 +1,269 @@
+"""Experiments as Kubeflow sees them: MLflow's item. Its number is its id, or one beside an id that
+is no number."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from mlcore.db import keys
+from mlcore.db.attributes import ItemAttribute
+from mlcore.db.expression import Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Change, Delete, Operation, TransactionFailed, table
+from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, Experiment
+from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.errors import InvalidParameterValue
+from mlcore.ids import new_ulid, now_ms
+from mlcore.kubeflow import properties
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.kinds import EXPERIMENT as KIND
+from mlcore.models.experiments import Experiment as ExperimentItem
+from mlcore.repos import document
+from mlcore.repos.experiments import experiments
+from mlcore.repos.experiments import ids as experiment_ids
+from mlcore.repos.experiments.creations import AlsoFailed, IdTaken, NameTaken
+from mlcore.repos.experiments.experiments import StoredExperiment as Record
+from mlcore.repos.kubeflow import contexts, numbers, steps, tags
+from mlcore.repos.kubeflow.steps import Step
+from mlcore.settle import Conflict, settle
+
+NOTE = "mlflow.note.content"
+"""MLflow's tag for the description of an experiment or a run."""
+
+FIELDS = ("owner",)
+"""Those that tags carry."""
+
+
+def number_of(read: Record) -> int | None:
+    """None for one that has neither a number for an id nor, yet, a number beside it."""
+    own = _own_number(read.experiment.experiment_id)
+    return _item(read).number if own is None else own
+
+
+def _own_number(experiment_id: str) -> int | None:
+    """The number that an id is."""
+    if not experiment_ids.is_number(experiment_id) or len(experiment_id) > 10:
+        return None
+    number = int(experiment_id)
+    return number if number < 2**31 and str(number) == experiment_id else None
+
+
+def _item(read: Record) -> ExperimentItem:
+    return ExperimentItem.of(read.document.item)
+
+
+def entity_of(read: Record) -> Entity:
+    """An experiment that has its number."""
+    experiment, item = read.experiment, _item(read)
+    live = experiment.lifecycle_stage == ACTIVE
+    return Entity(
+        kind=KIND.name,
+        id=number_of(read) or 0,
+        name=experiment.name,
+        create_time=experiment.creation_time,
+        update_time=experiment.last_update_time,
+        description=experiment.tags.get(NOTE),
+        external_id=item.external_id,
+        properties=properties.of_tags(experiment.tags, item.property_types or {}),
+        fields={
+            "state": tags.LIVE if live else tags.ARCHIVED,
+            **tags.fields_of(KIND._replace(fields=KIND.fields[:1]), experiment.tags),
+        },
+    )
+
+
+def find(number: int, workspace: str) -> Record | None:
+    """One BatchGetItem; a second request for one whose id is no number."""
+    item, refer = table.batch_get([keys.experiment(str(number)), keys.context_ref(number)])
+    if item is None and number == 0 and workspace == DEFAULT_WORKSPACE:
+        return experiments.get(DEFAULT_EXPERIMENT_ID, workspace)
+    if item is not None and ExperimentItem.of(item).workspace == workspace:
+        return experiments.of_item(item)
+    reference = numbers.of_kind(refer, KIND.name, workspace)
+    item = None if reference is None else table.get(numbers.place_of(reference))
+    return None if item is None else experiments.of_item(item)
+
+
+def get(number: int, workspace: str) -> Record:
+    """As :func:`find`. Raises ResourceDoesNotExist."""
+    found = find(number, workspace)
+    if found is None:
+        raise missing(KIND.words, number)
+    return found
+
+
+def find_by_name(workspace: str, name: str) -> Record | None:
+    """Two consistent GetItem: the name's lock, the experiment."""
+    found = experiments.find_stored_by_name(workspace, name)
+    return None if found is None else next(iter(numbered([found])), None)
+
+
+def create(
+    entity: Entity, workspace: str, granting: Callable[[str], Sequence[Operation]]
+) -> Entity:
+    """The next number, then one transaction; answers it with its number. Raises
+    ResourceConflict."""
+    for experiment_id in experiment_ids.free():
+        made = entity._replace(id=int(experiment_id))
+        external = steps.external_id(workspace, KIND, made.id, None, entity.external_id)
+        experiment = Experiment(
+            experiment_id=experiment_id,
+            name=entity.name,
+            artifact_location=experiments.default_location(experiment_id, workspace),
+            lifecycle_stage=DELETED if entity.fields["state"] == tags.ARCHIVED else ACTIVE,
+            creation_time=entity.create_time,
+            last_update_time=entity.update_time,
+            tags=_tags(entity),
+            workspace=workspace,
+        )
+        also = [*(step.operation for step in external), *granting(experiment_id)]
+        try:
+            experiments.create(experiment, also, _attributes(entity))
+        except IdTaken:
+            continue
+        except NameTaken as failed:
+            raise taken(KIND.title, entity.name) from failed
+        except AlsoFailed as failed:
+            for step in external:
+                if step.operation is failed.operation and step.error is not None:
+                    raise step.error from failed
+            raise Conflict from failed
+        return made
+    raise AssertionError  # numbers do not end
+
+
+def _tags(entity: Entity) -> dict[str, str]:
+    found = tags.tags_of(entity, FIELDS)
+    return found if entity.description is None else {**found, NOTE: entity.description}
+
+
+def _attributes(entity: Entity) -> Raw:
+    values: list[tuple[ItemAttribute[Any], Any]] = [
+        (ExperimentItem.property_types, properties.marks(entity.properties)),
+    ]
+    if entity.external_id is not None:
+        values.append((ExperimentItem.external_id, entity.external_id))
+    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
+
+
+def numbered(reads: Sequence[Record]) -> list[Record]:
+    """The same experiments, each with a number; without those that are gone meanwhile."""
+    without = [read for read in reads if number_of(read) is None]
+    given = dict(zip(map(id, without), numbers.take(numbers.CONTEXTS, len(without)), strict=True))
+    calls = [partial(_number, read, given.get(id(read))) for read in reads]
+    return [read for read in table.parallel(calls) if read is not None]
+
+
+def _number(read: Record, number: int | None) -> Record | None:
+    if number is None:
+        return read
+    update = Update()
+    document.touch(update)
+    update.set(ExperimentItem.number, number)
+    update.require_absent(ExperimentItem.number)
+    update.require_exists(ExperimentItem.PK)
+    experiment = read.experiment
+    refer = numbers.reference(
+        number, KIND.name, experiment.workspace, read.document.key, name=experiment.experiment_id
+    )
+    with contextlib.suppress(TransactionFailed):  # somebody else was first
+        table.transact([Change(read.document.key, update), refer], token=new_ulid())
+    item = table.get(read.document.key)
+    found = None if item is None else experiments.of_item(item)
+    return found if found is not None and number_of(found) is not None else None
+
+
+def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
+    """Writes an experiment as ``alter`` makes it of what is there then; answers it as written. Its
+    stage moves by MLflow's own way, first.
+
+    Raises:
+        ResourceDoesNotExist: it is gone.
+        ResourceConflict: another has the external id.
+    """
+    current: Record | None = read
+    number = number_of(read) or 0
+    workspace = read.experiment.workspace
+
+    def attempt() -> Entity:
+        nonlocal current
+        if current is None:
+            current = get(number, workspace)
+        seen, current = current, None
+        before = entity_of(seen)
+        after = alter(before)
+        if after.fields["state"] != before.fields["state"]:
+            archived = after.fields["state"] == tags.ARCHIVED
+            if archived and seen.experiment.experiment_id == DEFAULT_EXPERIMENT_ID:
+                raise InvalidParameterValue("the default experiment cannot be archived")
+            experiments.set_stage(seen.experiment, DELETED if archived else ACTIVE)
+            seen = get(number, workspace)
+            before = entity_of(seen)
+            after = alter(before)
+        after = after._replace(update_time=max(now_ms(), before.update_time))
+        wanted = tags.changes(seen.experiment.tags, _tags(after), FIELDS)
+        external = steps.external_id(workspace, KIND, number, before.external_id, after.external_id)
+        try:
+            document.write(
+                seen.document,
+                wanted.sets,
+                wanted.removals,
+                partial(_complete, seen, after),
+                [step.operation for step in external],
+            )
+        except ConditionFailed as failed:
+            raise Conflict from failed
+        except TransactionFailed as failed:
+            raise steps.meaning([Step(external[0].operation), *external], failed) from failed
+        return after
+
+    return settle("experiment", attempt)
+
+
+def _complete(read: Record, after: Entity, update: Update) -> None:
+    item = ExperimentItem
+    update.set(item.last_update_time, after.update_time)
+    update.set(item.property_types, properties.marks(after.properties))
+    if after.external_id is None:
+        update.remove(item.external_id)
+    else:
+        update.set(item.external_id, after.external_id)
+    update.require_equal(item.version, _item(read).version)
+
+
+def listed(workspace: str) -> Iterator[Record]:
+    """All experiments of a workspace, each with a number; through GSI2, which may lag."""
+    found = sorted(experiments.ids_of_workspace(workspace))
+    for at in range(0, len(found), 100):
+        chunk = found[at : at + 100]
+        items = table.batch_get([keys.experiment(each) for each in chunk])
+        there = [experiments.of_item(item) for item in items if item is not None]
+        if DEFAULT_EXPERIMENT_ID in chunk and items[chunk.index(DEFAULT_EXPERIMENT_ID)] is None:
+            there.append(experiments.get(DEFAULT_EXPERIMENT_ID, workspace))
+        yield from numbered([one for one in there if one.experiment.workspace == workspace])
+
+
+def delete(read: Record) -> None:
+    """Removes an experiment for good. Its runs are gone with it; what they leave, and their files,
+    goes after them.
+
+    Raises:
+        InvalidParameterValue: it is the default experiment.
+    """
+    experiment = read.experiment
+    if experiment.experiment_id == DEFAULT_EXPERIMENT_ID:
+        raise InvalidParameterValue("the default experiment cannot be deleted")
+    number = number_of(read)
+    lock = keys.experiment_name_lock(experiment.workspace, experiment.name)
+    gone = [Delete(read.document.key), Delete(lock)]
+    external = _item(read).external_id
+    if external:
+        gone.append(Delete(keys.external_id(experiment.workspace, KIND.name, external)))
+    table.transact(gone, token=new_ulid())
+    if number is not None:
+        table.batch_write(deletes=contexts.remains(number))

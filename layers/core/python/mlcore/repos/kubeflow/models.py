@@ -1,0 +1,249 @@
+"""Registered models as Kubeflow sees them: MLflow's item, under its number."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from mlcore.db import keys
+from mlcore.db.attributes import ItemAttribute
+from mlcore.db.expression import Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Change, Operation, TransactionFailed, table
+from mlcore.entities.registry import RegisteredModel
+from mlcore.ids import new_ulid, now_ms
+from mlcore.kubeflow import properties
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
+from mlcore.models.kubeflow import ContextRef
+from mlcore.models.registry import RegisteredModel as RegisteredModelItem
+from mlcore.prompts import is_prompt
+from mlcore.repos import document
+from mlcore.repos.kubeflow import entities, numbers, steps, tags
+from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.registry import homes, names, registered_models
+from mlcore.repos.registry.names import AlsoFailed, NameTaken
+from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
+from mlcore.settle import Conflict, settle
+
+FIELDS: Final = tuple(field.name for field in KIND.fields)
+"""All are tags."""
+
+
+def entity_of(read: Record) -> Entity:
+    """A model that has its number."""
+    model, item = read.model, read.item
+    return Entity(
+        kind=KIND.name,
+        id=item.number or 0,
+        name=model.name,
+        create_time=model.creation_timestamp,
+        update_time=model.last_updated_timestamp,
+        description=model.description or None,
+        external_id=item.external_id,
+        properties=properties.of_tags(model.tags, item.property_types or {}),
+        fields={"state": tags.LIVE, **tags.fields_of(KIND, model.tags)},
+    )
+
+
+def find_by_name(workspace: str, name: str) -> Record | None:
+    """One consistent GetItem; two requests more for a model that Kubeflow sees for the first
+    time."""
+    read = registered_models.find(workspace, name)
+    if read is None or is_prompt(read.model.tags):
+        return None
+    return read if read.item.number is not None else numbered([read])[0]
+
+
+def get(number: int, workspace: str) -> Record:
+    """Two consistent GetItem. Raises ResourceDoesNotExist."""
+    found = at(numbers.get(number, KIND.name, workspace))
+    if found is None:
+        raise missing(KIND.words, number)
+    return found
+
+
+def at(reference: ContextRef) -> Record | None:
+    """One consistent GetItem."""
+    item = table.get(numbers.place_of(reference))
+    if item is None or RegisteredModelItem.of(item).incarnation != reference.incarnation:
+        return None
+    return registered_models.of_item(item)
+
+
+def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> None:
+    """One transaction. Raises ResourceConflict."""
+    model = RegisteredModel(
+        name=entity.name,
+        workspace=workspace,
+        creation_timestamp=entity.create_time,
+        last_updated_timestamp=entity.update_time,
+        description=entity.description or "",
+        tags=tags.tags_of(entity, FIELDS),
+        aliases={},
+        latest={},
+    )
+    external = steps.external_id(workspace, KIND, entity.id, None, entity.external_id)
+
+    def following(place: keys.Key, home: str, incarnation: str) -> list[Operation]:
+        refer = _reference(entity.id, workspace, place, home, incarnation, entity.name)
+        return [refer, *(step.operation for step in external), *also]
+
+    try:
+        names.create(model, also=following, more=_attributes(entity, workspace))
+    except NameTaken as failed:
+        raise taken(KIND.title, entity.name) from failed
+    except AlsoFailed as failed:
+        position = failed.position - 1
+        error = external[position].error if 0 <= position < len(external) else None
+        raise error or Conflict() from failed
+
+
+def _reference(
+    number: int, workspace: str, place: keys.Key, home: str, incarnation: str, name: str
+) -> Operation:
+    return numbers.reference(
+        number, KIND.name, workspace, place, incarnation=incarnation, home=home, name=name
+    )
+
+
+def _attributes(entity: Entity, workspace: str) -> Raw:
+    gsi2pk, gsi2sk = keys.gsi2_number(workspace, KIND.name, entity.id)
+    values: list[tuple[ItemAttribute[Any], Any]] = [
+        (RegisteredModelItem.number, entity.id),
+        (RegisteredModelItem.gsi2pk, gsi2pk),
+        (RegisteredModelItem.gsi2sk, gsi2sk),
+        (RegisteredModelItem.property_types, properties.marks(entity.properties)),
+    ]
+    if entity.external_id is not None:
+        values.append((RegisteredModelItem.external_id, entity.external_id))
+    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
+
+
+def numbered(reads: Sequence[Record]) -> list[Record]:
+    """The same models, each with a number; those that are gone meanwhile are left out."""
+    without = [read for read in reads if read.item.number is None]
+    given = dict(zip(map(id, without), numbers.take(numbers.CONTEXTS, len(without)), strict=True))
+    calls = [partial(_number, read, given.get(id(read))) for read in reads]
+    return [read for read in table.parallel(calls) if read is not None]
+
+
+def _number(read: Record, number: int | None) -> Record | None:
+    if number is None:
+        return read
+    model = read.model
+    update = Update()
+    document.touch(update)
+    gsi2pk, gsi2sk = keys.gsi2_number(model.workspace, KIND.name, number)
+    update.set(RegisteredModelItem.number, number)
+    update.set(RegisteredModelItem.gsi2pk, gsi2pk)
+    update.set(RegisteredModelItem.gsi2sk, gsi2sk)
+    update.require_absent(RegisteredModelItem.number)
+    update.require_equal(RegisteredModelItem.incarnation, read.incarnation)
+    refer = _reference(
+        number, model.workspace, read.document.key, read.home, read.incarnation, model.name
+    )
+    # Else somebody else was first, or it was renamed or deleted.
+    with contextlib.suppress(TransactionFailed):
+        table.transact([Change(read.document.key, update), refer], token=new_ulid())
+    found = registered_models.find(model.workspace, model.name)
+    if found is None or found.incarnation != read.incarnation or found.item.number is None:
+        return None
+    return found
+
+
+def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
+    """Writes a model as ``alter`` makes it of what is there then; answers it as written.
+
+    Raises:
+        ResourceDoesNotExist: it is gone.
+        ResourceConflict: another has the external id.
+    """
+    current: Record | None = read
+    workspace = read.model.workspace
+    number = read.item.number or 0
+
+    def attempt() -> Entity:
+        nonlocal current
+        if current is None:
+            current = get(number, workspace)
+        seen, current = current, None
+        before = entity_of(seen)
+        after = alter(before)
+        after = after._replace(update_time=max(now_ms(), before.update_time))
+        wanted = tags.changes(seen.model.tags, tags.tags_of(after, FIELDS), FIELDS)
+        external = steps.external_id(workspace, KIND, number, before.external_id, after.external_id)
+        try:
+            document.write(
+                seen.document,
+                wanted.sets,
+                wanted.removals,
+                partial(_complete, seen, after),
+                [step.operation for step in external],
+            )
+        except ConditionFailed as failed:
+            raise Conflict from failed
+        except TransactionFailed as failed:
+            raise steps.meaning([Step(_nothing(external)), *external], failed) from failed
+        return after
+
+    return settle("model", attempt)
+
+
+def _nothing(external: Sequence[Step]) -> Operation:
+    """Stands for the model's own write, the first of the transaction."""
+    return external[0].operation
+
+
+def _complete(read: Record, after: Entity, update: Update) -> None:
+    item = RegisteredModelItem
+    update.set(item.description, after.description or "")
+    update.set(item.last_update_time, after.update_time)
+    update.set(item.property_types, properties.marks(after.properties))
+    if after.external_id is None:
+        update.remove(item.external_id)
+    else:
+        update.set(item.external_id, after.external_id)
+    update.require_equal(item.incarnation, read.incarnation)
+    update.require_equal(item.version, read.item.version)
+
+
+def delete(read: Record, also: Sequence[Operation] = ()) -> None:
+    """As MLflow does it: the model is gone at once, then what was in its home."""
+    try:
+        names.delete(read, also)
+    except ConditionFailed as failed:
+        raise Conflict from failed
+    homes.clear(read.home, read.incarnation)
+
+
+# ------------------------------------------------------------------ lists
+
+
+def listed(workspace: str, above: int = 0) -> Iterator[Record]:
+    """All models by number, which GSI2 has; then those that Kubeflow sees for the first time, which
+    get the greatest numbers. Both indexes may lag."""
+    seen = set()
+    places = entities.places_of(workspace, KIND.name, above=above)
+    while chunk := list(islice(places, entities.LISTED_TOGETHER)):
+        for read in registered_models.find_many(chunk, workspace):
+            # The index may still say where a model was before it was renamed, or deleted.
+            number = read.item.number
+            if number is not None and number > above and not is_prompt(read.model.tags):
+                seen.add(read.incarnation)
+                yield read
+    for read in sorted(discovered(workspace), key=lambda read: read.item.number or 0):
+        if read.incarnation not in seen and (read.item.number or 0) > above:
+            yield read
+
+
+def discovered(workspace: str) -> Iterator[Record]:
+    """All models by name, each with a number."""
+    places = (place for _, place in registered_models.listed(workspace, limit=1_000))
+    while chunk := list(islice(places, entities.LISTED_TOGETHER)):
+        reads = registered_models.find_many(chunk, workspace)
+        yield from numbered([read for read in reads if not is_prompt(read.model.tags)])

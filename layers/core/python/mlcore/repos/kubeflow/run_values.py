@@ -1,0 +1,297 @@
+"""Metrics, parameters and data sets of runs as artifacts: MLflow has the values, Kubeflow numbers
+them and keeps what MLflow has no word for.
+
+What MLflow logged gets its number when somebody looks at the run's artifacts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.table import TransactionFailed, table
+from mlcore.entities.metrics import Metric, recency
+from mlcore.entities.runs import Dataset
+from mlcore.ids import new_ulid
+from mlcore.kubeflow import kinds
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.kinds import DATA_SET, KINDS, METRIC, PARAMETER
+from mlcore.models.kubeflow import Artifact, ContextRef
+from mlcore.models.runs import Run as RunItem
+from mlcore.repos import document
+from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, steps, tags
+from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import datasets, history
+from mlcore.repos.runs import runs as mlflow_runs
+from mlcore.repos.runs.points import latest_text, parse_latest
+from mlcore.repos.runs.runs import StoredRun as RunRecord
+
+TOGETHER: Final = 40
+"""Artifacts that one transaction numbers: each is two items."""
+
+
+class Found(NamedTuple):
+    """Something that MLflow logged."""
+
+    kind: str
+    key: str
+    name: str
+    time: int
+    fields: Mapping[str, Any]
+
+    @property
+    def child(self) -> str:
+        """Among the run's children; a data set's own key, for all may have one name."""
+        return f"{artifacts.UNNAMED}{self.key}" if self.kind == DATA_SET.name else self.name
+
+
+def see(reference: ContextRef) -> list[Raw]:
+    """All artifacts of a run, those that MLflow logged among them; two requests more for what is
+    seen for the first time."""
+    read = runs.at(reference)
+    if read is None:
+        return []
+    known = artifacts.children(reference.number, kinds.ARTIFACT_KINDS)
+    there = {(Artifact.of(raw).kind, Artifact.of(raw).key) for raw in known}
+    new = [each for each in _logged(read.run) if (each.kind, each.key) not in there]
+    if not new:
+        return known
+    _number(new, reference, read)
+    return artifacts.children(reference.number, kinds.ARTIFACT_KINDS)
+
+
+def _logged(run: RunRecord) -> Iterator[Found]:
+    for key, metric in mlflow_runs.metrics(run.document).items():
+        yield Found(METRIC.name, key, key, metric.timestamp, {})
+    for key in run.document.texts("params"):
+        yield Found(PARAMETER.name, key, key, run.item.start_time, {})
+    inputs = run_children.dataset_inputs(run.document.texts("inputs"))
+    experiment_id = run.experiment.experiment_id
+    known = datasets.of_runs([mlflow_runs.outline(run)])
+    for one in inputs:
+        found = known.get(datasets.Identity(experiment_id, one.name, one.digest))
+        fields = {} if found is None else _fields_of(found)
+        key = run_children.input_key(one.name, one.digest)
+        yield Found(DATA_SET.name, key, one.name, run.item.start_time, fields)
+
+
+def _fields_of(dataset: Dataset) -> dict[str, str]:
+    told = {
+        "digest": dataset.digest,
+        "sourceType": dataset.source_type,
+        "source": dataset.source,
+        "schema": dataset.schema,
+        "profile": dataset.profile,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _number(new: Sequence[Found], reference: ContextRef, read: runs.Record) -> None:
+    given = iter(numbers.take(numbers.ARTIFACTS, len(new)))
+    waiting = iter(zip(new, given, strict=True))
+    while chunk := list(islice(waiting, TOGETHER)):
+        try:
+            table.transact(
+                [step.operation for pair in chunk for step in _numbering(*pair, reference, read)],
+                token=new_ulid(),
+            )
+        except TransactionFailed:
+            # Somebody looks at the same time: one by one, whoever comes first.
+            for pair in chunk:
+                operations = [step.operation for step in _numbering(*pair, reference, read)]
+                try:
+                    table.transact(operations, token=new_ulid())
+                except TransactionFailed:
+                    continue
+
+
+def _numbering(found: Found, number: int, reference: ContextRef, read: runs.Record) -> list[Step]:
+    entity = Entity(
+        kind=found.kind,
+        id=number,
+        name=found.name,
+        create_time=found.time,
+        update_time=found.time,
+        description=None,
+        external_id=None,
+        properties={},
+        fields={**found.fields, "state": tags.LIVE, **_of_run(reference)},
+    )
+    return [
+        *entities.creation(entity, reference.workspace, **_places(reference, read, found.key)),
+        artifacts.link(entity, reference, found.child),
+    ]
+
+
+def _of_run(reference: ContextRef) -> dict[str, str]:
+    return {"experimentId": str(reference.parent), "experimentRunId": str(reference.number)}
+
+
+def _places(reference: ContextRef, read: runs.Record, key: str) -> dict[str, Any]:
+    return {
+        "parent": reference.number,
+        "run_id": read.run.run_id,
+        "experiment_id": read.run.experiment.experiment_id,
+        "key": key,
+    }
+
+
+# ------------------------------------------------------------------ values
+
+
+def entities_of(raws: Sequence[Raw]) -> list[Entity]:
+    """Artifacts with their values; one BatchGetItem for the runs that have values of them. Without
+    those that MLflow has no more."""
+    wanted = {
+        keys.run(item.experiment_id or "", item.run_id): None
+        for item in map(Artifact.of, raws)
+        if item.run_id is not None and item.kind != DATA_SET.name
+    }
+    texts = {RunItem.of(raw).run_id: _texts(raw) for raw in table.batch_get(list(wanted)) if raw}
+    found = []
+    for raw in raws:
+        item = Artifact.of(raw)
+        entity: Entity | None = entities.entity_of(raw)
+        if entity is not None and item.run_id is not None and item.kind != DATA_SET.name:
+            entity = _valued(entity, item.key or "", texts.get(item.run_id, {}))
+        if entity is not None:
+            found.append(entity)
+    return found
+
+
+def _texts(raw: Raw) -> dict[str, dict[str, str]]:
+    item = RunItem.of(raw)
+    loaded = document.load(raw, (item.experiment_id, item.run_id), run_children.MAPS)
+    return {METRIC.name: loaded.texts("metrics"), PARAMETER.name: loaded.texts("params")}
+
+
+def _valued(entity: Entity, key: str, texts: Mapping[str, Mapping[str, str]]) -> Entity | None:
+    text = texts.get(entity.kind, {}).get(key)
+    if text is None:
+        return None
+    if entity.kind == PARAMETER.name:
+        return entity._replace(fields={**entity.fields, "value": text})
+    metric = parse_latest(key, text)
+    return entity._replace(fields={**entity.fields, **point_fields(metric)})
+
+
+def point_fields(metric: Metric) -> dict[str, Any]:
+    """NaN, which JSON has no word for, is left out."""
+    told: dict[str, Any] = {"timestamp": str(metric.timestamp), "step": metric.step}
+    return told if math.isnan(metric.value) else {"value": metric.value, **told}
+
+
+# ------------------------------------------------------------------ writing
+
+
+def log_metric(read: runs.Record, metric: Metric) -> None:
+    """A point of a metric, as MLflow logs it: the latest one by step and time counts. Again without
+    effect."""
+    run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
+
+    def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        known = current.document.texts("metrics").get(metric.key)
+        if known is not None and recency(metric) <= recency(parse_latest(metric.key, known)):
+            return {}, ()
+        return {"metrics": {metric.key: latest_text(metric)}}, ()
+
+    mlflow_runs.write(run, decide, any_stage=True)
+    history.write(run.experiment.experiment_id, run.run_id, [metric])
+
+
+def set_param(read: runs.Record, key: str, value: str) -> None:
+    """A parameter, which Kubeflow may change. Raises InvalidParameterValue."""
+    run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
+    known = run.document.texts("params").get(key)
+    if known is None:
+
+        def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+            if key in current.document.texts("params"):
+                return {}, ()
+            return {"params": {key: value}}, ()
+
+        mlflow_runs.write(run, decide, any_stage=True)
+        return
+    if known == value:
+        return
+    if key in run.document.outside.get("params", {}):
+        raise errors.InvalidParameterValue(
+            f"the run {read.number} has more parameters than can be changed: {key}"
+        )
+    entry: Any = (RunItem.params, key)
+    mlflow_runs.write(run, lambda _: ({}, ()), [(entry, value)], exclusive=True, any_stage=True)
+
+
+def log_dataset(read: runs.Record, dataset: Dataset) -> str:
+    """Links a data set to the run as an input, as MLflow does; answers its key there."""
+    datasets.ensure(read.run.experiment.experiment_id, [dataset])
+    key = run_children.input_key(dataset.name, dataset.digest)
+    reference = run_children.DatasetReference(dataset.name, dataset.digest, ())
+
+    def link(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        linked = current.document.texts("inputs")
+        if key in linked:
+            return {}, ()
+        return {"inputs": {key: run_children.input_text(reference, len(linked))}}, ()
+
+    run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
+    mlflow_runs.write(run, link, any_stage=True)
+    return key
+
+
+def create(entity: Entity, reference: ContextRef, read: runs.Record, key: str | None) -> None:
+    """The artifact of a value that the run has by now, or (without a key) one that is Kubeflow's
+    alone. Raises ResourceConflict, ResourceDoesNotExist."""
+    entity = entity._replace(fields={**entity.fields, **_of_run(reference)})
+    if key is None:
+        artifacts.create_under(entity, reference)
+        return
+    places = _places(reference, read, key)
+    del places["parent"]
+    artifacts.create_under(entity, reference, **places)
+
+
+def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
+    """The artifact of a metric or parameter; two consistent GetItem."""
+    child = steps.find_child(reference.number, KINDS[kind], name)
+    return None if child is None else table.get(keys.artifact(child.number))
+
+
+# ------------------------------------------------------------------ history
+
+
+def history_of(read: runs.Record, name: str, wanted: Sequence[int]) -> Iterator[Entity]:
+    """The points of the run's metrics whose names hold a text, oldest first. Their ids count them;
+    they are no artifacts."""
+    run = read.run
+    latest = mlflow_runs.metrics(run.document)
+    series: dict[str, list[Metric]] = {}
+    points = history.of_run(run.experiment.experiment_id, run.run_id)
+    for point in [*latest.values(), *points]:
+        if name in point.key and (not wanted or point.step in wanted):
+            series.setdefault(point.key, []).append(point)
+    told = [point for each in series.values() for point in history.distinct(each)]
+    told.sort(key=lambda point: (point.timestamp, point.step, point.key))
+    for number, point in enumerate(told, start=1):
+        yield Entity(
+            kind=METRIC.name,
+            id=number,
+            name=point.key,
+            create_time=point.timestamp,
+            update_time=point.timestamp,
+            description=None,
+            external_id=None,
+            properties={},
+            fields={
+                **point_fields(point),
+                "state": tags.LIVE,
+                "experimentId": str(read.experiment),
+                "experimentRunId": str(read.number),
+            },
+        )

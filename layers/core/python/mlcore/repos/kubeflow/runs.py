@@ -1,0 +1,361 @@
+"""Experiment runs as Kubeflow sees them: MLflow's runs, under numbers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.attributes import ItemAttribute
+from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Change, Delete, Put, TransactionFailed, key_in, table
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.ids import new_ulid, now_ms
+from mlcore.kubeflow import properties
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.errors import external_id_taken, missing, taken
+from mlcore.kubeflow.kinds import EXPERIMENT_RUN as KIND
+from mlcore.limits.locations import below
+from mlcore.models.experiments import Experiment as ExperimentItem
+from mlcore.models.kubeflow import ContextChild, ContextRef, ExternalId
+from mlcore.models.runs import Run as RunItem
+from mlcore.repos import document
+from mlcore.repos.experiments import experiments as mlflow_experiments
+from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentRecord
+from mlcore.repos.kubeflow import contexts, entities, experiments, numbers, steps, tags
+from mlcore.repos.kubeflow.experiments import NOTE
+from mlcore.repos.removal import remains
+from mlcore.repos.runs import creations, runs
+from mlcore.repos.runs.runs import StoredRun as RunRecord
+from mlcore.search.fields import RUN_NAME_TAG
+from mlcore.settle import Conflict, settle
+
+
+class Record(NamedTuple):
+    """A run as it was read, and the number of its experiment."""
+
+    run: RunRecord
+    experiment: int
+
+    @property
+    def item(self) -> RunItem:
+        return self.run.item
+
+    @property
+    def number(self) -> int:
+        return self.item.number or 0
+
+
+def entity_of(read: Record) -> Entity:
+    """A run that has its number."""
+    item = read.item
+    texts = read.run.document.texts("tags")
+    fields: dict[str, Any] = {
+        "experimentId": str(read.experiment),
+        "startTimeSinceEpoch": str(item.start_time),
+        "status": item.status,
+        "state": tags.LIVE if read.run.stage == ACTIVE else tags.ARCHIVED,
+    }
+    if item.end_time is not None:
+        fields["endTimeSinceEpoch"] = str(item.end_time)
+    if item.user_id:
+        fields["owner"] = item.user_id
+    return Entity(
+        kind=KIND.name,
+        id=read.number,
+        name=item.run_name,
+        create_time=item.start_time,
+        update_time=item.updated_at or item.start_time,
+        description=texts.get(NOTE),
+        external_id=item.external_id,
+        properties=properties.of_tags(texts, item.property_types or {}),
+        fields=fields,
+    )
+
+
+def find(number: int, workspace: str) -> Record | None:
+    """Two consistent reads: the reference; the run with its experiment."""
+    reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
+    return None if reference is None else at(reference)
+
+
+def at(reference: ContextRef) -> Record | None:
+    """One BatchGetItem."""
+    place = numbers.place_of(reference)
+    experiment_id = keys.experiment_id_of(place.pk)
+    raw, meta = table.batch_get([place, keys.experiment(experiment_id)])
+    if raw is None or meta is None or ExperimentItem.of(meta).workspace != reference.workspace:
+        return None
+    read = runs.of_item(raw, mlflow_experiments.of_item(meta).experiment)
+    return Record(read, reference.parent or 0)
+
+
+def get(number: int, workspace: str) -> Record:
+    """As :func:`find`. Raises ResourceDoesNotExist."""
+    found = find(number, workspace)
+    if found is None:
+        raise missing(KIND.words, number)
+    return found
+
+
+def named(experiment: ExperimentRecord, name: str) -> list[Record]:
+    """The runs of an experiment that have a name; one consistent Query."""
+    pk = keys.experiment(experiment.experiment.experiment_id).pk
+    items = table.query_all(pk, index="LSI4", prefix=keys.lsi4_run_name_prefix(name))
+    return numbered(
+        [record(item, experiment) for item in items if RunItem.of(item).run_name == name]
+    )
+
+
+def record(raw: Raw, experiment: ExperimentRecord) -> Record:
+    number = experiments.number_of(experiment)
+    return Record(runs.of_item(raw, experiment.experiment), number or 0)
+
+
+def of_experiment(experiment: ExperimentRecord) -> list[Record]:
+    """All runs, each with a number; one Query for each MB, which is consistent."""
+    pk = keys.experiment(experiment.experiment.experiment_id).pk
+    items = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix())
+    return numbered([record(item, experiment) for item in items])
+
+
+def create(entity: Entity, experiment: ExperimentRecord) -> Entity:
+    """One transaction. Raises ResourceConflict, InvalidParameterValue."""
+    owner = experiment.experiment
+    parent = experiments.number_of(experiment) or 0
+    if owner.lifecycle_stage != ACTIVE:
+        raise errors.InvalidParameterValue(f"the experiment {parent} is archived")
+    if named(experiment, entity.name):
+        raise taken(KIND.title, entity.name)
+    run_id = new_ulid()
+    fields = entity.fields
+    start = int(fields.get("startTimeSinceEpoch", entity.create_time))
+    end = fields.get("endTimeSinceEpoch")
+    run = Run(
+        run_id=run_id,
+        experiment_id=owner.experiment_id,
+        run_name=entity.name,
+        user_id=fields.get("owner", ""),
+        status=fields["status"],
+        start_time=start,
+        end_time=None if end is None else int(end),
+        artifact_uri=below(owner.artifact_location, f"{run_id}/artifacts"),
+        lifecycle_stage=DELETED if fields["state"] == tags.ARCHIVED else ACTIVE,
+        metrics={},
+        params={},
+        tags={**_tags(entity), RUN_NAME_TAG: entity.name},
+    )
+    place = keys.run(owner.experiment_id, run_id)
+    error = taken(KIND.title, entity.name)
+    parts = [
+        steps.child(parent, KIND, entity.name, entity.id, place, error),
+        *steps.external_id(owner.workspace, KIND, entity.id, None, entity.external_id),
+    ]
+    refer = _reference(entity.id, owner.workspace, run_id, place, parent)
+    more = _attributes(entity, owner.workspace)
+
+    def attempt() -> None:
+        try:
+            creations.create(run, owner, [*(part.operation for part in parts), refer], more)
+        except creations.AlsoFailed as failed:
+            if failed.position == 0 and _forsaken(parent, entity.name, owner.workspace):
+                raise Conflict from failed
+            told = parts[failed.position].error if failed.position < len(parts) else None
+            raise told or Conflict() from failed
+
+    settle(KIND.words, attempt)
+    made = runs.load(run_id, owner.workspace)
+    return entity_of(Record(made, parent))
+
+
+def _forsaken(parent: int, name: str, workspace: str) -> bool:
+    """Frees a name whose run has another name by now, or is gone."""
+    child = steps.find_child(parent, KIND, name)
+    if child is None:
+        return True
+    holder = find(child.number, workspace)
+    if holder is not None and holder.item.run_name == name:
+        return False
+    mine = Condition()
+    mine.require_equal(ContextChild.number, child.number)
+    with contextlib.suppress(ConditionFailed):
+        table.delete(keys.context_child(parent, KIND.name, name), mine)
+    return True
+
+
+def _tags(entity: Entity) -> dict[str, str]:
+    found = tags.tags_of(entity, ())
+    return found if entity.description is None else {**found, NOTE: entity.description}
+
+
+def _attributes(entity: Entity, workspace: str) -> Raw:
+    gsi2pk, gsi2sk = keys.gsi2_number(workspace, KIND.name, entity.id)
+    values: list[tuple[ItemAttribute[Any], Any]] = [
+        (RunItem.number, entity.id),
+        (RunItem.gsi2pk, gsi2pk),
+        (RunItem.gsi2sk, gsi2sk),
+        (RunItem.property_types, properties.marks(entity.properties)),
+    ]
+    if entity.external_id is not None:
+        values.append((RunItem.external_id, entity.external_id))
+    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
+
+
+def _reference(number: int, workspace: str, run_id: str, place: keys.Key, parent: int) -> Put:
+    return numbers.reference(number, KIND.name, workspace, place, parent=parent, name=run_id)
+
+
+def numbered(reads: Sequence[Record]) -> list[Record]:
+    """The same runs, each with a number; without those that are gone meanwhile."""
+    without = [read for read in reads if read.item.number is None]
+    given = dict(zip(map(id, without), numbers.take(numbers.CONTEXTS, len(without)), strict=True))
+    calls = [partial(_number, read, given.get(id(read))) for read in reads]
+    return [read for read in table.parallel(calls) if read is not None]
+
+
+def _number(read: Record, number: int | None) -> Record | None:
+    if number is None:
+        return read
+    run = read.run
+    workspace = run.experiment.workspace
+    update = Update()
+    document.touch(update)
+    gsi2pk, gsi2sk = keys.gsi2_number(workspace, KIND.name, number)
+    update.set(RunItem.number, number)
+    update.set(RunItem.gsi2pk, gsi2pk)
+    update.set(RunItem.gsi2sk, gsi2sk)
+    update.require_absent(RunItem.number)
+    update.require_exists(RunItem.PK)
+    refer = _reference(number, workspace, run.run_id, run.document.key, read.experiment)
+    with contextlib.suppress(TransactionFailed):  # somebody else was first
+        table.transact([Change(run.document.key, update), refer], token=new_ulid())
+    item = table.get(run.document.key)
+    if item is None or RunItem.of(item).number is None:
+        return None
+    return Record(runs.of_item(item, run.experiment), read.experiment)
+
+
+def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
+    """Writes a run as ``alter`` makes it of what is there then; answers it as it is then. Its stage
+    moves by MLflow's own way, first.
+
+    Raises:
+        ResourceDoesNotExist: it is gone.
+        ResourceConflict: another has the external id.
+    """
+    workspace = read.run.experiment.workspace
+    before = entity_of(read)
+    after = alter(before)
+    if after.external_id != before.external_id and after.external_id:
+        _take_external(workspace, read.number, after.external_id)
+    if after.fields["state"] != before.fields["state"]:
+        stage = DELETED if after.fields["state"] == tags.ARCHIVED else ACTIVE
+        runs.set_stage(read.run, stage)
+        read = get(read.number, workspace)
+
+    def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], list[tuple[str, str]]]:
+        now = current.document.texts("tags")
+        wanted = tags.changes(now, _tags(alter(entity_of(Record(current, read.experiment)))), ())
+        return wanted.sets, wanted.removals
+
+    fields = after.fields
+    attributes: list[tuple[ItemAttribute[Any], Any]] = [
+        (RunItem.status, fields["status"]),
+        (RunItem.property_types, properties.marks(after.properties)),
+        (RunItem.lsi3sk, keys.lsi3_run(fields["status"], read.item.start_time, read.run.run_id)),
+    ]
+    if "endTimeSinceEpoch" in fields:
+        attributes.append((RunItem.end_time, int(fields["endTimeSinceEpoch"])))
+    if "owner" in fields:
+        attributes.append((RunItem.user_id, fields["owner"]))
+    if after.external_id is not None:
+        attributes.append((RunItem.external_id, after.external_id))
+    runs.write(read.run, decide, attributes, exclusive=True, any_stage=True)
+    if before.external_id is not None and after.external_id != before.external_id:
+        _free_external(workspace, read.number, before.external_id)
+    return entity_of(get(read.number, workspace))
+
+
+def _take_external(workspace: str, number: int, external: str) -> None:
+    key = keys.external_id(workspace, KIND.name, external)
+    item = ExternalId(PK=key.pk, SK=key.sk, number=number, updated_at=now_ms(), version=1)
+    free = Condition()
+    free.require_absent_or_equal(ExternalId.number, number)
+    try:
+        table.put(dict(item.serialize()), free)
+    except ConditionFailed as failed:
+        raise external_id_taken(KIND.title, external) from failed
+
+
+def _free_external(workspace: str, number: int, external: str) -> None:
+    mine = Condition()
+    mine.require_equal(ExternalId.number, number)
+    with contextlib.suppress(ConditionFailed):
+        table.delete(keys.external_id(workspace, KIND.name, external), mine)
+
+
+def delete(read: Record) -> None:
+    """Removes a run for good; its files and what the indexer derived go after it."""
+    item, run = read.item, read.run
+    workspace = run.experiment.workspace
+    gone = [Delete(run.document.key), Delete(keys.context_ref(read.number))]
+    child = steps.find_child(read.experiment, KIND, item.run_name)
+    if child is not None and child.number == read.number:
+        gone.append(Delete(keys.context_child(read.experiment, KIND.name, item.run_name)))
+    if item.external_id:
+        gone.append(Delete(keys.external_id(workspace, KIND.name, item.external_id)))
+    table.transact(gone, token=new_ulid())
+    table.batch_write(deletes=contexts.remains(read.number))
+    remains.of_run(run.experiment.experiment_id, run.run_id)
+
+
+# ------------------------------------------------------------------ lists
+
+
+def listed(workspace: str, above: int = 0) -> Iterator[Record]:
+    """All runs by number, which GSI2 has; then those that Kubeflow sees for the first time. Indexes
+    may lag."""
+    seen = set()
+    found = entities.numbers_of(workspace, KIND.name, above=above)
+    while chunk := list(islice(found, entities.LISTED_TOGETHER)):
+        for read in at_numbers(chunk, workspace):
+            seen.add(read.number)
+            yield read
+    late = [
+        read
+        for experiment in experiments.listed(workspace)
+        for read in of_experiment(experiment)
+        if read.number > above and read.number not in seen
+    ]
+    yield from sorted(late, key=lambda read: read.number)
+
+
+def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
+    """Those that there are, in order; a few BatchGetItem for each hundred."""
+    references = [
+        found
+        for found in numbers.get_many(wanted)
+        if found is not None and found.kind == KIND.name and found.workspace == workspace
+    ]
+    places = [numbers.place_of(found) for found in references]
+    owners = list(dict.fromkeys(keys.experiment_id_of(place.pk) for place in places))
+    items = table.batch_get([*places, *map(keys.experiment, owners)])
+    metas = {
+        owner: mlflow_experiments.of_item(meta).experiment
+        for owner, meta in zip(owners, items[len(places) :], strict=True)
+        if meta is not None
+    }
+    found_records = []
+    for reference, item in zip(references, items[: len(places)], strict=True):
+        if item is not None:
+            experiment = metas.get(keys.experiment_id_of(key_in(item).pk))
+            if experiment is not None:
+                read = runs.of_item(item, experiment)
+                found_records.append(Record(read, reference.parent or 0))
+    return found_records

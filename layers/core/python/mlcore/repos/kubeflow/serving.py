@@ -1,0 +1,136 @@
+"""Where models are served: environments, their services, and what each service serves."""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.table import Delete, Put, table
+from mlcore.errors import ResourceConflict
+from mlcore.ids import now_ms
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.kinds import INFERENCE_SERVICE, SERVE_MODEL, SERVING_ENVIRONMENT, Kind
+from mlcore.models.kubeflow import ContextChild, ContextName, NumberedItem, ServeModel
+from mlcore.models.kubeflow import InferenceService as InferenceServiceItem
+from mlcore.repos.kubeflow import entities, numbers, steps
+from mlcore.repos.kubeflow.entities import entity_of
+from mlcore.repos.kubeflow.numbers import absent
+from mlcore.repos.kubeflow.steps import Step
+
+DEPLOYED = "DEPLOYED"
+
+
+def create_environment(entity: Entity, workspace: str, username: str | None) -> None:
+    """One transaction. Raises ResourceConflict."""
+    kind = SERVING_ENVIRONMENT
+    key = keys.context_name(workspace, kind.name, entity.name)
+    lock = ContextName(PK=key.pk, SK=key.sk, number=entity.id, updated_at=now_ms(), version=1)
+    named = Step(Put(dict(lock.serialize()), absent()), taken(kind.title, entity.name))
+    steps.execute([*entities.creation(entity, workspace, created_by=username), named])
+
+
+def environment_named(workspace: str, name: str) -> int | None:
+    """One consistent GetItem."""
+    item = table.get(keys.context_name(workspace, SERVING_ENVIRONMENT.name, name))
+    return None if item is None else ContextName.of(item).number
+
+
+def create_service(entity: Entity, environment: int, workspace: str) -> None:
+    """One transaction. Raises ResourceConflict, ResourceDoesNotExist."""
+    made = entities.creation(entity, workspace, parent=environment)
+    steps.execute([*made, *_under(entity, environment, SERVING_ENVIRONMENT)])
+
+
+def create_serve(entity: Entity, service: int, workspace: str) -> None:
+    """One transaction. Raises ResourceConflict, ResourceDoesNotExist."""
+    made = entities.creation(entity, workspace, parent=service)
+    steps.execute([*made, *_under(entity, service, INFERENCE_SERVICE)])
+
+
+def _under(entity: Entity, parent: int, kind: Kind) -> list[Step]:
+    error = taken(entity.of_kind.title, entity.name)
+    present = numbers.present(entities.key_of(kind.name, parent))
+    return [
+        steps.child(parent, entity.of_kind, entity.name, entity.id, None, error),
+        Step(present, missing(kind.words, parent)),
+    ]
+
+
+def children(parent: int, kind: Kind, workspace: str) -> list[Raw]:
+    """The services of an environment, or what a service serves; one Query, and one BatchGetItem for
+    each hundred."""
+    found = table.query_all(keys.context(parent), prefix=keys.context_child_prefix(kind.name))
+    linked = [ContextChild.of(item).number for item in found]
+    raws = entities.find_many(kind.name, linked)
+    return [raw for raw in raws if NumberedItem.of(raw).workspace == workspace]
+
+
+# ------------------------------------------------------------------ removal
+
+
+def check_unserved(model: int, workspace: str, version: int | None = None) -> None:
+    """Raises ResourceConflict: a service is deployed that serves the model, or this version of it
+    (one that names no version serves any).
+
+    Services are found by GSI2, which may lag: a service that came in this moment finds its model
+    missing.
+    """
+    for raw in entities.listed(workspace, INFERENCE_SERVICE.name):
+        service = entity_of(raw)
+        named = service.fields.get("modelVersionId")
+        if (
+            service.fields.get("desiredState") == DEPLOYED
+            and service.fields.get("registeredModelId") == str(model)
+            and (version is None or named in (None, "", str(version)))
+        ):
+            raise ResourceConflict(
+                f"the inference service {service.id} is deployed and serves it; undeploy it first"
+            )
+
+
+def delete_environment(raw: Raw, workspace: str) -> None:
+    """Raises ResourceConflict: a service in it is deployed."""
+    entity = entity_of(raw)
+    services = children(entity.id, INFERENCE_SERVICE, workspace)
+    for service in services:
+        if entity_of(service).fields.get("desiredState") == DEPLOYED:
+            raise ResourceConflict(
+                f"serving environment {entity.id} has the inference service "
+                f"{entity_of(service).id}, which is deployed"
+            )
+    for service in services:
+        _remove_service(service, workspace)
+    name = keys.context_name(workspace, SERVING_ENVIRONMENT.name, entity.name)
+    _remove(raw, workspace, [Step(Delete(name))])
+
+
+def delete_service(raw: Raw, workspace: str) -> None:
+    _remove_service(raw, workspace)
+
+
+def _remove_service(raw: Raw, workspace: str) -> None:
+    service = InferenceServiceItem.of(raw)
+    for serve in children(service.number, SERVE_MODEL, workspace):
+        delete_serve(serve, service.number, workspace)
+    child = keys.context_child(service.parent, INFERENCE_SERVICE.name, service.name)
+    _remove(raw, workspace, [Step(Delete(child))])
+
+
+def delete_serve(raw: Raw, service: int, workspace: str) -> None:
+    """Raises ResourceDoesNotExist: it is another service's."""
+    serve = ServeModel.of(raw)
+    if serve.parent != service:
+        raise missing(SERVE_MODEL.words, serve.number)
+    child = keys.context_child(service, SERVE_MODEL.name, serve.name)
+    _remove(raw, workspace, [Step(Delete(child))])
+
+
+def _remove(raw: Raw, workspace: str, beside: list[Step]) -> None:
+    """Raises Conflict: it changed meanwhile."""
+    item = NumberedItem.of(raw)
+    entity = entity_of(raw)
+    mine = Condition()
+    mine.require_equal(NumberedItem.version, item.version)
+    gone = Step(Delete(entities.key_of(entity.kind, entity.id), mine))
+    external = steps.external_id(workspace, entity.of_kind, entity.id, entity.external_id, None)
+    steps.execute([gone, *beside, *external])

@@ -1,0 +1,367 @@
+"""Model versions as Kubeflow sees them: MLflow's item, under its number and with a name.
+
+A version that was born in MLflow is called by its version number, or ``mlflow-<number>`` where
+another version has that name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.attributes import ItemAttribute
+from mlcore.db.expression import Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.keys import Key
+from mlcore.db.table import Change, Operation, Put, TransactionFailed, table
+from mlcore.entities.registry import ModelVersion
+from mlcore.ids import new_ulid, now_ms
+from mlcore.kubeflow import properties
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
+from mlcore.kubeflow.kinds import REGISTERED_MODEL
+from mlcore.models.kubeflow import ContextChild, ContextRef
+from mlcore.models.registry import ModelVersion as ModelVersionItem
+from mlcore.repos import document
+from mlcore.repos.document import Document
+from mlcore.repos.kubeflow import models, numbers, steps, tags
+from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.registry import model_versions, stages
+from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, NO_STAGE, READY, AlsoFailed
+from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
+from mlcore.settle import Conflict, settle
+from mlcore.webhooks import announcement
+
+_OF_MLFLOW: Final = re.compile(r"(?:mlflow-)?([1-9][0-9]{0,17})")
+
+
+class Record(NamedTuple):
+    """A version as it was read, and where its model is."""
+
+    model: ContextRef
+    document: Document
+
+    @property
+    def item(self) -> ModelVersionItem:
+        return ModelVersionItem.of(self.document.item)
+
+    @property
+    def number(self) -> int:
+        return self.item.number or 0
+
+    @property
+    def archived(self) -> bool:
+        return self.item.current_stage == ARCHIVED
+
+
+def record(raw: Raw | None, model: ContextRef) -> Record | None:
+    if raw is None:
+        return None
+    item = ModelVersionItem.of(raw)
+    if item.incarnation != model.incarnation or item.current_stage == DELETED:
+        return None
+    owner = (model.home or "", str(item.model_version))
+    return Record(model, document.load(raw, owner, model_versions.MAPS))
+
+
+def entity_of(read: Record) -> Entity:
+    """A version that has its number."""
+    item = read.item
+    fields: dict[str, Any] = {
+        "registeredModelId": str(read.model.number),
+        "state": tags.ARCHIVED if read.archived else tags.LIVE,
+    }
+    if item.user_id:
+        fields["author"] = item.user_id
+    return Entity(
+        kind=KIND.name,
+        id=read.number,
+        name=item.kubeflow_name or str(item.model_version),
+        create_time=item.creation_time,
+        update_time=item.last_update_time,
+        description=item.description,
+        external_id=item.external_id,
+        properties=properties.of_tags(read.document.texts("tags"), item.property_types or {}),
+        fields=fields,
+    )
+
+
+def find(number: int, workspace: str) -> Record | None:
+    """Two consistent reads: the reference; the version, and whether its model is there."""
+    reference = numbers.of_kind(table.get(keys.context_ref(number)), KIND.name, workspace)
+    return None if reference is None else at(reference, workspace)
+
+
+def at(reference: ContextRef, workspace: str) -> Record | None:
+    """One BatchGetItem: the version, and its model's reference, which goes with the model."""
+    raw, owner = table.batch_get(
+        [numbers.place_of(reference), keys.context_ref(reference.parent or 0)]
+    )
+    model = numbers.of_kind(owner, REGISTERED_MODEL.name, workspace)
+    return None if model is None else record(raw, model)
+
+
+def get(number: int, workspace: str) -> Record:
+    """As :func:`find`. Raises ResourceDoesNotExist."""
+    found = find(number, workspace)
+    if found is None:
+        raise missing(KIND.words, number)
+    return found
+
+
+def find_by_name(parent: int, name: str, workspace: str) -> Record | None:
+    """Two consistent reads: the model and the name; the version. More for one that Kubeflow sees
+    for the first time."""
+    owner, child = table.batch_get(
+        [keys.context_ref(parent), keys.context_child(parent, KIND.name, name)]
+    )
+    model = numbers.of_kind(owner, REGISTERED_MODEL.name, workspace)
+    if model is None:
+        return None
+    if child is not None:
+        place = ContextChild.of(child)
+        return record(table.get(Key(place.item_pk or "", place.item_sk or "")), model)
+    seen = _see(model, name)
+    return seen if seen is not None and seen.item.kubeflow_name == name else None
+
+
+def _see(model: ContextRef, name: str) -> Record | None:
+    """The version of MLflow's that would have a name, with its number."""
+    named = _OF_MLFLOW.fullmatch(name)
+    if named is None:
+        return None
+    place = keys.model_version(model.home or "", int(named[1]))
+    read = record(table.get(place), model)
+    if read is None or read.item.number is not None:
+        return read
+    return next(iter(numbered([read])), None)
+
+
+def of_model(model: ContextRef) -> list[Record]:
+    """Every version, by its number in MLflow; one Query for each MB, which is consistent."""
+    found = []
+    pattern = ModelVersionItem.pattern.name
+    for item in table.query_all(model.home or "", prefix=keys.model_version_prefix()):
+        if ModelVersionItem.of(item).type == pattern:
+            read = record(item, model)
+            if read is not None:
+                found.append(read)
+    return numbered(found)
+
+
+def create(
+    entity: Entity, model: ModelRecord, reference: ContextRef, also: Sequence[Operation] = ()
+) -> Entity:
+    """One transaction. Raises ResourceConflict."""
+    if (other := _see(reference, entity.name)) is not None and (
+        other.item.kubeflow_name == entity.name
+    ):
+        raise taken(KIND.title, entity.name)
+    workspace = model.model.workspace
+    archived = entity.fields.get("state") == tags.ARCHIVED
+    draft = ModelVersion(
+        name=model.model.name,
+        version=0,
+        creation_timestamp=entity.create_time,
+        last_updated_timestamp=entity.update_time,
+        description=entity.description,
+        user_id=entity.fields.get("author"),
+        current_stage=ARCHIVED if archived else NO_STAGE,
+        source="",
+        storage_location="",
+        run_id=None,
+        run_link="",
+        status=READY,
+        status_message=None,
+        tags=tags.tags_of(entity, ()),
+    )
+    external = steps.external_id(workspace, KIND, entity.id, None, entity.external_id)
+    error = taken(KIND.title, entity.name)
+
+    def following(version: ModelVersion) -> list[Operation]:
+        place = keys.model_version(model.home, version.version)
+        child = steps.child(reference.number, KIND, entity.name, entity.id, place, error)
+        refer = _reference(entity.id, reference, place)
+        return [child.operation, refer, *(step.operation for step in external), *also]
+
+    try:
+        model_versions.create(model, draft, following, _attributes(entity, workspace))
+    except AlsoFailed as failed:
+        if failed.position == 0:
+            raise error from failed
+        position = failed.position - 2
+        told = external[position].error if 0 <= position < len(external) else None
+        raise told or Conflict() from failed
+    return entity
+
+
+def _reference(number: int, model: ContextRef, place: Key) -> Put:
+    return numbers.reference(
+        number,
+        KIND.name,
+        model.workspace,
+        place,
+        parent=model.number,
+        incarnation=model.incarnation,
+        home=model.home,
+    )
+
+
+def _attributes(entity: Entity, workspace: str) -> Raw:
+    gsi2pk, gsi2sk = keys.gsi2_number(workspace, KIND.name, entity.id)
+    values: list[tuple[ItemAttribute[Any], Any]] = [
+        (ModelVersionItem.number, entity.id),
+        (ModelVersionItem.kubeflow_name, entity.name),
+        (ModelVersionItem.gsi2pk, gsi2pk),
+        (ModelVersionItem.gsi2sk, gsi2sk),
+        (ModelVersionItem.property_types, properties.marks(entity.properties)),
+    ]
+    if entity.external_id is not None:
+        values.append((ModelVersionItem.external_id, entity.external_id))
+    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
+
+
+def numbered(reads: Sequence[Record]) -> list[Record]:
+    """The same versions, each with a number and a name; without those that are gone meanwhile."""
+    without = [read for read in reads if read.item.number is None]
+    given = dict(zip(map(id, without), numbers.take(numbers.CONTEXTS, len(without)), strict=True))
+    calls = [partial(_number, read, given.get(id(read))) for read in reads]
+    return [read for read in table.parallel(calls) if read is not None]
+
+
+def _number(read: Record, number: int | None) -> Record | None:
+    if number is None:
+        return read
+    version = str(read.item.model_version)
+    for name in (version, f"mlflow-{version}", f"mlflow-{version}-{number}"):
+        child = steps.child(
+            read.model.number, KIND, name, number, read.document.key, taken(KIND.title, name)
+        )
+        refer = _reference(number, read.model, read.document.key)
+        operations = [_claim(read, number, name), child.operation, refer]
+        try:
+            table.transact(operations, token=new_ulid())
+        except TransactionFailed as failed:
+            if 0 not in failed.items and 1 in failed.items:
+                continue  # the name is another's
+        break
+    found = record(table.get(read.document.key), read.model)
+    return found if found is not None and found.item.number is not None else None
+
+
+def _claim(read: Record, number: int, name: str) -> Change:
+    update = Update()
+    document.touch(update)
+    gsi2pk, gsi2sk = keys.gsi2_number(read.model.workspace, KIND.name, number)
+    update.set(ModelVersionItem.number, number)
+    update.set(ModelVersionItem.kubeflow_name, name)
+    update.set(ModelVersionItem.gsi2pk, gsi2pk)
+    update.set(ModelVersionItem.gsi2sk, gsi2sk)
+    update.require_absent(ModelVersionItem.number)
+    update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
+    return Change(read.document.key, update)
+
+
+def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
+    """Writes a version as ``alter`` makes it of what is there then; answers it as written. Its
+    stage moves by MLflow's own way, first.
+
+    Raises:
+        ResourceDoesNotExist: it is gone.
+        ResourceConflict: another has the external id.
+    """
+    current: Record | None = read
+    workspace = read.model.workspace
+
+    def attempt() -> Entity:
+        nonlocal current
+        if current is None:
+            current = get(read.number, workspace)
+        seen, current = current, None
+        before = entity_of(seen)
+        after = alter(before)
+        if after.fields["state"] != before.fields["state"]:
+            _move(seen, after.fields["state"])
+            seen = get(read.number, workspace)
+            before = entity_of(seen)
+            after = alter(before)
+        after = after._replace(update_time=max(now_ms(), before.update_time))
+        now = seen.document.texts("tags")
+        wanted = tags.changes(now, tags.tags_of(after, ()), ())
+        external = steps.external_id(
+            workspace, KIND, read.number, before.external_id, after.external_id
+        )
+        said = _said(seen, wanted) if wanted.any else None
+        try:
+            document.write(
+                seen.document,
+                wanted.sets,
+                wanted.removals,
+                partial(_complete, seen, after, said),
+                [step.operation for step in external],
+            )
+        except ConditionFailed as failed:
+            raise Conflict from failed
+        except TransactionFailed as failed:
+            raise steps.meaning([Step(external[0].operation), *external], failed) from failed
+        return after
+
+    return settle("model version", attempt)
+
+
+def _move(read: Record, state: str) -> None:
+    model = models.at(read.model)
+    if model is None:
+        raise missing(KIND.words, read.number)
+    record = model_versions.of_item(read.document.item, model)
+    stage = ARCHIVED if state == tags.ARCHIVED else NO_STAGE
+    stages.transition(record, stage, archive_existing=False)
+
+
+def _said(read: Record, wanted: tags.Changes) -> str | None:
+    """What webhooks hear: of the first tag that changes."""
+    model = models.at(read.model)
+    if model is None:
+        return None
+    version = read.item.model_version
+    for key in wanted.sets["tags"]:
+        return announcement.version_tag_set(model.model, version, key)
+    for _, key in wanted.removals:
+        return announcement.version_tag_deleted(model.model, version, key)
+    return None
+
+
+def _complete(read: Record, after: Entity, said: str | None, update: Update) -> None:
+    item = ModelVersionItem
+    update.set(item.last_update_time, after.update_time)
+    update.set(item.property_types, properties.marks(after.properties))
+    for attribute, value in (
+        (item.description, after.description),
+        (item.external_id, after.external_id),
+        (item.user_id, after.fields.get("author")),
+    ):
+        if value is None:
+            update.remove(attribute)
+        else:
+            update.set(attribute, value)
+    if said is not None:
+        update.set(item.event, said)
+    update.require_exists(item.lsi3sk)
+    update.require_equal(item.version, read.item.version)
+
+
+def delete(read: Record) -> None:
+    """As MLflow does it. Raises ResourceDoesNotExist."""
+    model = models.at(read.model)
+    if model is None:
+        raise missing(KIND.words, read.number)
+    stages.delete(model_versions.of_item(read.document.item, model))
+
+
+def reference_of(read: Record) -> ContextRef:
+    """The reference of a version that has its number, without a request."""
+    return ContextRef.of(_reference(read.number, read.model, read.document.key).item)

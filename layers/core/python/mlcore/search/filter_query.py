@@ -1,0 +1,272 @@
+"""Kubeflow's filter language: text in, a test of one entity out; owns what is accepted and what it
+means, and knows no entity.
+
+Conditions are joined by AND and OR, with parentheses. A name that the entity's kind does not know
+is a custom property; a condition holds only where the property is there. LIKE and the signs are
+those of MLflow's filters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from mlcore.errors import InvalidParameterValue
+from mlcore.search.like import ilike, like
+from mlcore.search.match import COMPARE
+from mlcore.search.tokens import MAX_TOKENS, check_length
+
+Value = str | int | float | bool
+Test = Callable[[Any], bool]
+
+TEXT: Final = "string_value"
+INT: Final = "int_value"
+DOUBLE: Final = "double_value"
+BOOL: Final = "bool_value"
+
+SUFFIXES: Final = (TEXT, DOUBLE, INT, BOOL)
+_MAX_DEPTH: Final = 100
+_MISMATCH: Final = "invalid filter query, type mismatch or invalid value in comparison"
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>\s+|--[^\r\n]*)
+    | (?P<text>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")
+    | (?P<escaped>`[^`]+`)
+    | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
+    | (?P<word>[A-Za-z_]\w*)
+    | (?P<sign>!=|<>|>=|<=|=|<|>)
+    | (?P<mark>[(),.])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS: Final = ("AND", "OR", "LIKE", "ILIKE", "IN")
+_SIGNS: Final = {"<>": "!="}
+
+
+class Source(NamedTuple):
+    """How the values of an entity are found."""
+
+    known: Mapping[str, str]
+    """The kind's own properties, and which of the types each has."""
+    attribute: Callable[[Any, str], Any]
+    """The value of such a property; None where the entity has none."""
+    custom: Callable[[Any, str], tuple[str, Any] | None]
+    """(type, value) of a custom property."""
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    at: int
+
+
+def parse(text: str, source: Source) -> Test:
+    """The test that a filter asks for; one that is always met for a blank filter.
+
+    Raises:
+        InvalidParameterValue: the text is no filter, or compares what cannot be compared.
+    """
+    if not text.strip():
+        return lambda _: True
+    check_length(text)
+    reader = _Reader(_tokens(text), source)
+    test = reader.either(0)
+    reader.end()
+    return test
+
+
+def _refused(why: str) -> InvalidParameterValue:
+    return InvalidParameterValue(
+        f"invalid filter query syntax: {why}. Hint: conditions such as name = 'x' are joined by "
+        "AND and OR in upper case; texts stand in quotes"
+    )
+
+
+def _tokens(text: str) -> list[_Token]:
+    found: list[_Token] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _refused(f"unexpected {text[position]!r} at {position + 1}")
+        if match.lastgroup != "space":
+            word = match.group()
+            kind = match.lastgroup or ""
+            found.append(_Token("keyword" if word in _WORDS else kind, word, position + 1))
+        position = match.end()
+        if len(found) > MAX_TOKENS:
+            raise _refused("it is too long")
+    found.append(_Token("end", "the end", len(text) + 1))
+    return found
+
+
+class _Reader:
+    def __init__(self, tokens: list[_Token], source: Source) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._source = source
+
+    def _next(self) -> _Token:
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def _takes(self, text: str) -> bool:
+        token = self._tokens[self._at]
+        if token.kind in ("keyword", "mark") and token.text == text:
+            self._at += 1
+            return True
+        return False
+
+    def end(self) -> None:
+        token = self._tokens[self._at]
+        if token.kind != "end":
+            raise _refused(f"unexpected {token.text!r} at {token.at}")
+
+    def either(self, depth: int) -> Test:
+        if depth > _MAX_DEPTH:
+            raise _refused("it is nested too deeply")
+        tests = [self._all(depth)]
+        while self._takes("OR"):
+            tests.append(self._all(depth))
+        return tests[0] if len(tests) == 1 else lambda item: any(test(item) for test in tests)
+
+    def _all(self, depth: int) -> Test:
+        tests = [self._term(depth)]
+        while self._takes("AND"):
+            tests.append(self._term(depth))
+        return tests[0] if len(tests) == 1 else lambda item: all(test(item) for test in tests)
+
+    def _term(self, depth: int) -> Test:
+        if self._takes("("):
+            test = self.either(depth + 1)
+            self._demand(")")
+            return test
+        name, kind = self._property()
+        operator = self._next()
+        if operator.text == "IN" and operator.kind == "keyword":
+            return _condition(name, kind, "IN", tuple(self._list()), self._source)
+        if operator.kind == "sign" or operator.text in ("LIKE", "ILIKE"):
+            sign = _SIGNS.get(operator.text, operator.text)
+            return _condition(name, kind, sign, self._value(), self._source)
+        raise _refused(f"unexpected {operator.text!r} at {operator.at}")
+
+    def _demand(self, text: str) -> None:
+        if not self._takes(text):
+            token = self._tokens[self._at]
+            raise _refused(f"expected {text!r} at {token.at}, found {token.text!r}")
+
+    def _property(self) -> tuple[str, str | None]:
+        """A name, and the type that its suffix demands."""
+        token = self._next()
+        if token.kind not in ("word", "escaped"):
+            raise _refused(f"unexpected {token.text!r} at {token.at}")
+        parts = [token.text.strip("`")]
+        while self._takes("."):
+            token = self._next()
+            if token.kind not in ("word", "escaped", "keyword"):
+                raise _refused(f"unexpected {token.text!r} at {token.at}")
+            parts.append(token.text.strip("`"))
+        if len(parts) > 1 and parts[-1] in SUFFIXES:
+            return ".".join(parts[:-1]), parts[-1]
+        return ".".join(parts), None
+
+    def _list(self) -> list[Value]:
+        self._demand("(")
+        values: list[Value] = []
+        if self._takes(")"):
+            return values
+        values.append(self._value())
+        while self._takes(","):
+            values.append(self._value())
+        self._demand(")")
+        return values
+
+    def _value(self) -> Value:
+        token = self._next()
+        if token.kind == "text":
+            return re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.DOTALL)
+        if token.kind == "number":
+            return _number(token)
+        if token.kind == "word" and token.text in ("true", "false"):
+            return token.text == "true"
+        raise _refused(f"unexpected {token.text!r} at {token.at}")
+
+
+def _number(token: _Token) -> int | float:
+    if re.fullmatch(r"[-+]?\d+", token.text):
+        if len(token.text) > 25:
+            raise InvalidParameterValue(_MISMATCH)
+        return int(token.text)
+    return float(token.text)
+
+
+def _condition(
+    name: str, kind: str | None, operator: str, operand: Value | tuple[Value, ...], source: Source
+) -> Test:
+    if name in source.known:
+        wanted = source.known[name]
+        holds = _test(operator, _converted(operand, wanted))
+        get = source.attribute
+        return lambda item: (value := get(item, name)) is not None and holds(value)
+    tests: dict[str, Callable[[Any], bool]] = {}
+    members = operand if isinstance(operand, tuple) else (operand,)
+    for wanted in (kind,) if kind else SUFFIXES:
+        if operator == "IN" and kind is None:
+            fitting = tuple(each for each in members if wanted in _types(each))
+            tests[wanted] = _test(operator, fitting)
+        elif kind is not None or all(wanted in _types(each) for each in members):
+            tests[wanted] = _test(operator, _converted(operand, wanted))
+    custom = source.custom
+
+    def meets(item: Any) -> bool:
+        found = custom(item, name)
+        return found is not None and found[0] in tests and tests[found[0]](found[1])
+
+    return meets
+
+
+def _types(value: Value) -> tuple[str, ...]:
+    """The types of custom properties that a literal without a suffix is compared with."""
+    if isinstance(value, bool):
+        return (BOOL,)
+    if isinstance(value, int):
+        return (INT, DOUBLE)
+    return (DOUBLE,) if isinstance(value, float) else (TEXT,)
+
+
+def _converted(operand: Value | tuple[Value, ...], wanted: str) -> Value | tuple[Value, ...]:
+    if isinstance(operand, tuple):
+        return tuple(_as(each, wanted) for each in operand)
+    return _as(operand, wanted)
+
+
+def _as(value: Value, wanted: str) -> Value:
+    if wanted == TEXT and isinstance(value, str):
+        return value
+    if wanted == BOOL and isinstance(value, bool):
+        return value
+    if wanted in (INT, DOUBLE) and not isinstance(value, bool):
+        if not isinstance(value, str):
+            return value
+        try:
+            return int(value) if wanted == INT else float(value)
+        except ValueError:
+            pass
+    raise InvalidParameterValue(_MISMATCH)
+
+
+def _test(operator: str, operand: Value | tuple[Value, ...]) -> Callable[[Any], bool]:
+    if isinstance(operand, tuple):
+        members = frozenset(operand)
+        return members.__contains__
+    if operator in ("LIKE", "ILIKE"):
+        if not isinstance(operand, str):
+            raise InvalidParameterValue(_MISMATCH)
+        return like(operand) if operator == "LIKE" else ilike(operand)
+    if isinstance(operand, bool) and operator not in ("=", "!="):
+        raise InvalidParameterValue(_MISMATCH)
+    compare = COMPARE[operator]
+    return lambda value: compare(value, operand)

@@ -1,0 +1,104 @@
+"""The shape of Kubeflow's answers: errors, what differs between the versions of its API, pages and
+filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contract.conftest import Store
+from tests.contract.kubeflow_api import OLD, V1, KubeflowApi, properties
+
+MISSING = {"code": "Not Found", "message": "no registered model found for id 77: not found"}
+
+
+@pytest.fixture
+def kubeflow(store: Store) -> KubeflowApi:
+    return KubeflowApi()
+
+
+def test_errors_have_kubeflows_shape(kubeflow: KubeflowApi) -> None:
+    assert kubeflow.ask("GET", "registered_models/77")[:2] == (404, MISSING)
+    cases: list[tuple[str, str, Any, int]] = [
+        ("POST", "registered_models", {}, 422),
+        ("POST", "registered_models", {"name": ""}, 422),
+        ("POST", "registered_models", {"name": "a", "x": 1}, 400),
+        ("POST", "registered_models", {"name": "a", "state": "X"}, 400),
+        ("POST", "registered_models", {"name": "a\0"}, 400),
+        ("POST", "registered_models", {"name": 5}, 400),
+        ("POST", "registered_models", "[", 400),
+        ("POST", "registered_models", {"name": "a" * 256}, 400),
+        ("GET", "registered_models/x", None, 400),
+        ("GET", "registered_models/99999999999", None, 400),
+        ("GET", "registered_model", None, 400),
+        ("GET", "model_version?name=a", None, 400),
+        ("POST", "model_versions", {"name": "v"}, 422),
+        ("POST", "model_versions", {"name": "v", "registeredModelId": "77"}, 404),
+        ("POST", "artifacts", {"artifactType": "nothing"}, 400),
+        ("POST", "artifacts", {"artifactType": "metric", "name": "m"}, 400),
+        ("POST", "model_versions/77/artifacts", {"artifactType": "doc-artifact"}, 404),
+        ("GET", "experiments/77/experiment_runs", None, 404),
+        ("GET", "experiment_runs/77/metric_history", None, 404),
+        ("PUT", "registered_models", {}, 405),
+        ("DELETE", "registered_models", None, 405),
+    ]
+    for method, place, body, status in cases:
+        path, _, asked = place.partition("?")
+        query = dict([asked.split("=")]) if asked else {}
+        answer = kubeflow.ask(method, path, body, **query)
+        assert answer.status == status, (method, place, body, answer)
+        if status != 405:
+            assert set(answer.body) == {"code", "message"}
+    missing = kubeflow.raw("GET", "/api/model_registry/v1/nothing")
+    assert (missing["statusCode"], missing["body"]) == (404, "404 page not found\n")
+
+
+def test_the_two_versions_differ_where_they_should(kubeflow: KubeflowApi) -> None:
+    new = KubeflowApi(V1)
+    version = kubeflow.version(kubeflow.model("m")["id"], "v")
+    metric = {"artifactType": "metric", "name": "x", "value": 1, "step": 3}
+    made = kubeflow.post(f"model_versions/{version['id']}/artifacts", **metric)
+    assert made["step"] == 3
+    assert new.get(f"artifacts/{made['id']}")["step"] == "3"
+    answer = kubeflow.raw("GET", f"artifacts/{made['id']}")
+    assert answer["headers"]["deprecation"] == "true"
+    assert "deprecation" not in new.raw("GET", f"artifacts/{made['id']}")["headers"]
+    assert new.raw("GET", "experiments")["statusCode"] == 404
+    assert OLD in str(kubeflow.event("GET", "x", None, {}))
+
+
+def test_lists_are_paged_with_stable_tokens(kubeflow: KubeflowApi) -> None:
+    for number in range(7):
+        kubeflow.model(f"m{number}", customProperties=properties(n=number, x=number / 2))
+    names = [f"m{number}" for number in range(7)]
+    for order in ("ID", "CREATE_TIME", "LAST_UPDATE_TIME"):
+        for direction, expected in (("ASC", names), ("DESC", names[::-1])):
+            query = {"pageSize": 3, "orderBy": order, "sortOrder": direction}
+            if order == "ID":
+                found = kubeflow.items("registered_models", **query)
+                assert [one["name"] for one in found] == expected
+            pages = {kubeflow.get("registered_models", **query)["nextPageToken"] for _ in range(3)}
+            assert len(pages) == 1
+            assert len(kubeflow.items("registered_models", **query)) == 7
+    whole = kubeflow.get("registered_models")
+    assert (whole["size"], whole["pageSize"], whole["nextPageToken"]) == (7, 0, "")
+    assert kubeflow.ask("GET", "registered_models", nextPageToken="%%").status == 400
+    assert kubeflow.ask("GET", "registered_models", pageSize="x").status == 400
+    filters = {
+        "n = 3": ["m3"],
+        "n > 4 AND n < 6": ["m5"],
+        "(n = 1 OR n = 2) AND x >= 1": ["m2"],
+        "x.double_value = 3": ["m6"],
+        "n.double_value = 3": [],
+        "name LIKE 'm%' AND n IN (0, 6)": ["m0", "m6"],
+        "name ILIKE 'M3'": ["m3"],
+        "state = 'ARCHIVED'": [],
+        "missing != 1": [],
+        "n IN ()": [],
+    }
+    for text, expected in filters.items():
+        found = kubeflow.items("registered_models", filterQuery=text)
+        assert [one["name"] for one in found] == expected, text
+    for text in ("name", "name = ", "n.string_value = 5", "id = 'x'", "a = 1 and b = 2", "'"):
+        assert kubeflow.ask("GET", "registered_models", filterQuery=text).status == 400, text

@@ -1,0 +1,31 @@
+"""``mlflow server`` in one process: python tests/stock_server.py ARGUMENTS
+
+The command imports MLflow, makes the database, and starts uvicorn as a child that imports MLflow
+again, which takes as long as all the rest of the start. Here it becomes that child instead.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from typing import Any
+
+# mlflow.server looks at this once, when it is imported; the command sets it for its child.
+os.environ["_MLFLOW_SERVER_SERVE_ARTIFACTS"] = "true"
+
+import mlflow.server
+from mlflow.cli import cli
+
+
+def _become(command: list[str], extra_env: dict[str, str], **_options: Any) -> None:
+    """Runs ``python -m uvicorn ARGUMENTS`` here, until it ends."""
+    assert command[1:3] == ["-m", "uvicorn"], command
+    os.environ.update(extra_env)
+    sys.argv = command[2:]
+    runpy.run_module("uvicorn", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    vars(mlflow.server)["_exec_cmd"] = _become
+    cli.main(["server", *sys.argv[1:]])
