@@ -117,6 +117,18 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             ("lsi5_run_prefix", "lsi5_run_range"),
             "Query, begins_with or BETWEEN",
         ),
+        Access(
+            "Runs that the indexer has not followed yet",
+            "lsi5_run_mark",
+            ("lsi5_run_mark_prefix",),
+            "Query, begins_with, before any index",
+        ),
+        Access(
+            "Experiments that may have such runs",
+            "marked_experiment",
+            ("marked_experiment",),
+            "Query, every few minutes",
+        ),
         Access("Create run", "run", ("run", "run_ref"), "TransactWriteItems"),
         Access("Update, delete, restore run", "run", ("run",), "UpdateItem"),
     ),

@@ -83,6 +83,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         COUNTER#<key>                                       counter
     CTR
         CTR                                                 id_counter
+    MARKED
+        MARKED#<experiment_id>                              marked_experiment
     CONFIG
         CFG#<key>                                           config
     LOCATIONS
@@ -133,6 +135,7 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         LM#<logged_model_name>#<time>#<inv_model_id>        lsi4_logged_model
     LSI5 EXP#<experiment_id>
         R#<key>#<double>#<inv_run_id>                       lsi5_run
+        PENDING#R#<run_id>#<version>                        lsi5_run_mark
         T#<session>#<time>#<inv_trace_id>                   lsi5_trace
         LM#<run_id>#<time>#<inv_model_id>                   lsi5_logged_model
     LSI2 EVALRECORDS#<evaluation_dataset_id>
