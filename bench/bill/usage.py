@@ -84,13 +84,14 @@ class _Sum:
         return self.calls * prices.INVOCATION + seconds * memory_gb * prices.GB_SECOND
 
 
-def step(metrics: int) -> dict[str, dict[str, float]]:
-    """A step with so many metrics, on the line through the two measured ones beside it."""
+def with_metrics(story: str, metrics: int) -> dict[str, dict[str, float]]:
+    """A ``step``, or the ``end`` of a run, with so many metrics: on the line through the two
+    measured ones beside it."""
     measured = capacity()
     upper = next((n for n in METRICS[1:] if n >= metrics), METRICS[-1])
     lower = METRICS[METRICS.index(upper) - 1]
     share = (metrics - lower) / (upper - lower)
-    few, many = measured[f"step of {lower}"], measured[f"step of {upper}"]
+    few, many = measured[f"{story} of {lower}"], measured[f"{story} of {upper}"]
     return {
         part: {
             name: few[part][name] + share * (many[part][name] - few[part][name])
@@ -108,14 +109,15 @@ def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
     api, index, login = _Sum(), _Sum(), _Sum()
     for times, story in (
         (team.runs, measured["run"]),
-        (team.runs * team.steps, step(team.metrics)),
+        (team.runs, with_metrics("end", team.metrics)),
+        (team.runs * team.steps, with_metrics("step", team.metrics)),
         (team.views / 2, measured["page of runs"]),
         (team.views / 2, measured["page of a run"]),
         (team.traces, measured["trace"]),
     ):
-        api.add(times * days, story["api"])
-        if "index" in story:
-            index.add(times * days, story["index"])
+        for part, total in (("api", api), ("index", index)):
+            if part in story:
+                total.add(times * days, story[part])
     uploads = team.runs * team.files * days
     file_call = {"calls": 1, "read_units": FILE_READS, "write_units": 0, "cpu_ms": 20}
     api.add(uploads, {**file_call, "round_trips": 2})

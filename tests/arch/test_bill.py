@@ -87,8 +87,8 @@ def test_a_bill_follows_what_is_done() -> None:
 
 def test_a_step_lies_between_the_measured_ones() -> None:
     measured = usage.capacity()
-    assert usage.step(10)["index"] == measured["step of 10"]["index"]
+    assert usage.with_metrics("step", 10)["index"] == measured["step of 10"]["index"]
     for figure in ("write_units", "cpu_ms"):
         few, many = (measured[f"step of {n}"]["index"][figure] for n in (10, 50))
-        assert usage.step(30)["index"][figure] == pytest.approx((few + many) / 2)
-        assert usage.step(90)["index"][figure] == pytest.approx(2 * many - few)
+        assert usage.with_metrics("step", 30)["index"][figure] == pytest.approx((few + many) / 2)
+        assert usage.with_metrics("step", 90)["index"][figure] == pytest.approx(2 * many - few)

@@ -32,6 +32,7 @@ from tests.contract.trace_story import story
 
 METRICS = (1, 10, 50)
 STEPS = 4
+ALL_STEPS = 200
 RUNS = 100
 Figures = dict[str, float]
 
@@ -153,6 +154,21 @@ def test_a_step(store: Store, stream: Stream, metrics: int) -> None:
         meter.call(store.api.post, "runs/log-batch", run_id=run_id, metrics=sent)
         meter.follow()
     holds(f"step of {metrics}", meter.figures(STEPS))
+
+
+@pytest.mark.parametrize("metrics", METRICS)
+def test_an_end(store: Store, stream: Stream, metrics: int) -> None:
+    """Of a run with two hundred steps: its metrics are ranked, its points packed."""
+    run_id = new_run(Meter(stream), store, "0")
+    for number in range(ALL_STEPS):
+        store.api.post("runs/log-batch", run_id=run_id, metrics=step(metrics, number))
+    before = Meter(stream)
+    before.follow()
+    meter = Meter(stream)
+    ended = {"run_id": run_id, "status": "FINISHED", "end_time": 1_700_000_100_000}
+    store.api.post("runs/update", **ended)
+    meter.follow()
+    holds(f"end of {metrics}", meter.figures())
 
 
 def test_pages(store: Store, stream: Stream) -> None:
