@@ -66,6 +66,9 @@ class Experiments:
     def _run(self, experiment: Entity, told: Entity) -> Item:
         start = told.fields.get("startTimeSinceEpoch") or str(told.create_time)
         one = told._replace(fields={**told.fields, "startTimeSinceEpoch": start})
+        said = dict(content(one))
+        if experiment.fields["state"] != "LIVE":
+            del said["state"]  # here all runs of an archived experiment are archived
         logged: dict[str, Entity] = {}
         points: dict[str, Metric] = {}
         wanted: dict[str, Any] = {}
@@ -75,7 +78,7 @@ class Experiments:
             logged.update(labelled(self._registry.artifacts(f"{path}/artifacts")))
             history = map(_point, self._registry.told(f"{path}/metric_history"))
             points.update((_name(point), point) for point in history)
-            wanted.update(content(one))
+            wanted.update(said)
             wanted["artifacts"] = contents(logged, of_run=True)
             wanted["history"] = dict.fromkeys(points, 1)
             return wanted
@@ -94,8 +97,10 @@ class Experiments:
                 read = _create(experiment.name, one)
             _log(read, logged, points)
             read = runs.get(read.number, SPACE)
-            if within(content(one), content(runs.entity_of(read))) != content(one):
-                runs.change(read, altering(one))
+            now = runs.entity_of(read)
+            if within(said, content(now)) != said:
+                fields = {**one.fields, "state": said.get("state", now.fields["state"])}
+                runs.change(read, altering(one._replace(fields=fields)))
 
         return Item("run", f"{experiment.name}/{one.name}", want, have, write)
 

@@ -119,7 +119,7 @@ def labelled(found: list[Entity]) -> dict[str, Entity]:
 
 def contents(found: Mapping[str, Entity], *, of_run: bool = False) -> dict[str, Content]:
     """Of artifacts; a run's metrics are compared by their history."""
-    told = {}
+    told: dict[str, Content] = {}
     for label, one in found.items():
         fields = dict(content(one))
         if of_run and one.kind == METRIC.name:
