@@ -10,7 +10,7 @@ from kubeflow import run_artifacts
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE as SPACE
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.kinds import EXPERIMENT, EXPERIMENT_RUN, METRIC, PARAMETER
+from mlcore.kubeflow.kinds import EXPERIMENT_RUN, METRIC, PARAMETER
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.repos.kubeflow import artifacts, experiments, numbers, run_values, runs
 from operate.transfer.item import Content, Item
@@ -33,7 +33,7 @@ class Experiments:
         self._registry = registry
 
     def listed(self) -> list[Entity]:
-        return self._registry.entities(EXPERIMENT, "experiments")
+        return self._registry.experiments()
 
     def item(self, one: Entity, *, last: bool) -> Item:
         """An experiment; its state only when its runs are there (``last``), because an archived one

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.kinds import METRIC, REFERENCE, Kind
+from mlcore.kubeflow.kinds import EXPERIMENT, METRIC, REFERENCE, Kind
 from operate.transfer.item import Content
 from operate.transfer.rest import Json, Server, SourceFailed
 
@@ -26,15 +26,18 @@ class Registry:
         self._server = server
 
     def entities(self, kind: Kind, path: str) -> list[Entity]:
-        """All of a list. One that the server does not know is empty: an old one has no
-        experiments."""
+        """All of a list."""
+        return sorted((entity(kind, told) for told in self.told(path)), key=lambda one: one.id)
+
+    def experiments(self) -> list[Entity]:
+        """All; an old registry, which has models, has no such list. Raises SourceFailed."""
         try:
-            found = [entity(kind, told) for told in self.told(path)]
+            return self.entities(EXPERIMENT, "experiments")
         except SourceFailed as failed:
-            if failed.unknown:
-                return []
-            raise
-        return sorted(found, key=lambda one: one.id)
+            if not failed.unknown:
+                raise
+        next(self.told("registered_models"), None)
+        return []
 
     def artifacts(self, path: str) -> list[Entity]:
         """Of all types."""

@@ -231,6 +231,17 @@ def test_what_changed_since_comes_too_and_what_is_the_tables_stays(
     assert transfer(write=False) == 0
 
 
+def test_an_old_registry_has_no_experiments_and_another_server_no_models(
+    target: tuple[Api, dict[str, Any]],
+) -> None:
+    _, lists = target
+    del lists["experiments"]
+    assert transfer() == 0
+    assert {one["name"] for one in KubeflowApi().items("registered_models")} == {"first", "second"}
+    lists.clear()
+    assert transfer() == 1
+
+
 def test_killed_at_any_write_it_goes_on(
     target: tuple[Api, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
