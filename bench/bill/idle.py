@@ -53,7 +53,7 @@ FREE: Final = {
 SCHEDULED_CALL: Final = (
     prices.INVOCATION + SCHEDULED_GB_SECONDS * prices.GB_SECOND + prices.READ_UNIT
 )
-_RATE: Final = re.compile(r"rate\((\d+) minutes?\)")
+_RATE: Final = re.compile(r"rate\((\d+) (minute|hour)s?\)")
 
 
 class Item(NamedTuple):
@@ -108,6 +108,14 @@ def items(parameters: Mapping[str, str], kept: int = KEPT) -> list[Item]:
     return [Item(what, number, each) for (what, each), number in found.items() if number]
 
 
+def _calls(name: str, schedule: str) -> float:
+    """How often a month; the calls of a schedule are free themselves."""
+    words = _RATE.fullmatch(schedule)
+    if words is None:
+        raise NotPriced(f"{name}: {schedule}")
+    return prices.SECONDS / (int(words[1]) * {"minute": 60, "hour": 3600}[words[2]])
+
+
 def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[Item]:
     match kind:
         case "AWS::CloudWatch::Alarm":
@@ -130,18 +138,11 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
             memory = int(properties["MemorySize"]) / 1024
             each = memory * prices.SNAPSHOT_GB_SECOND * prices.SECONDS
             return [Item(SNAPSHOTS, (1 + kept) * snapshot, each)]
-        case "AWS::Scheduler::Schedule":
-            # Free up to 14 million calls; each lists what landed, and ends.
-            words = re.fullmatch(r"rate\((\d+) (minute|hour)s\)", properties["ScheduleExpression"])
-            if words is None:
-                raise NotPriced(f"{name}: {properties['ScheduleExpression']}")
-            seconds = int(words[1]) * {"minute": 60, "hour": 3600}[words[2]]
-            return [Item(LOOKS, int(prices.SECONDS / seconds), prices.FILES_PUT)]
+        case "AWS::Scheduler::Schedule":  # each call lists what landed, and ends
+            calls = _calls(name, properties["ScheduleExpression"])
+            return [Item(LOOKS, int(calls), prices.FILES_PUT)]
         case "AWS::Events::Rule":
-            minutes = _RATE.fullmatch(properties["ScheduleExpression"])
-            if minutes is None:
-                raise NotPriced(f"{name}: a schedule by another unit than minutes")
-            calls = 60 * prices.HOURS / int(minutes[1])
+            calls = _calls(name, properties["ScheduleExpression"])
             return [Item(SCHEDULED, 1, calls * SCHEDULED_CALL)]
         case "AWS::DynamoDB::Table":
             if properties["BillingMode"] != "PAY_PER_REQUEST":
