@@ -143,7 +143,7 @@ def _transfer(arguments: argparse.Namespace) -> int:
             f"where are artifacts kept? Set {' or '.join(_STORES)}, or leave them out (--with)"
         )
     modules()
-    command = import_module("operate.transfer.command")
+    command = import_module("operate.transfer.kubeflow_command")
     journal = arguments.journal
     if journal is None:
         name = "".join(letter if letter.isalnum() else "-" for letter in arguments.source)

@@ -52,7 +52,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     for name, does in TRANSFERS.items():
         command = commands.add_parser(name, help=does, description=does)
         command.add_argument(
-            "--from", dest="source", metavar="URL", required=True, help="the other MLflow server"
+            "--from",
+            dest="source",
+            metavar="URL",
+            required=True,
+            help="the other MLflow server, or kubeflow:URL",
         )
         command.add_argument(
             "--experiment", action="append", default=[], metavar="NAME", help="only this one"

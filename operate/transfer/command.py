@@ -62,15 +62,17 @@ class _Outcome(NamedTuple):
 
 def run(wish: Wish) -> int:
     """0 if the table has all that the server has, 1 if something differs or failed."""
-    return _Transfer(wish).run()
+    return Transfer(wish).run()
 
 
-class _Transfer:
+class Transfer:
+    """Of an MLflow server; other sources override what is everything."""
+
     def __init__(self, wish: Wish) -> None:
-        self._wish = wish
+        self.wish = wish
         self._journal = Journal(wish.journal, write=wish.write)
         self._experiments = Experiments(self._journal, write=wish.write)
-        self._server = Server(wish.url)
+        self.server = Server(wish.url)
         self._progress = Progress()
         self._different: list[Difference | Surplus] = []
         self._own: list[Surplus] = []
@@ -84,7 +86,7 @@ class _Transfer:
         try:
             with ThreadPoolExecutor(WORKERS) as pool:
                 self._pool = pool
-                self._everything()
+                self.everything()
         except SourceFailed as failed:
             self._progress.end()
             print(f"local.admin: {failed}", file=sys.stderr)
@@ -92,37 +94,37 @@ class _Transfer:
         self._progress.end()
         return self._report()
 
-    def _everything(self) -> None:
-        told = spaces.listed(self._server)
-        self._each("workspaces", list(spaces.items(told)))
+    def everything(self) -> None:
+        told = spaces.listed(self.server)
+        self.each("workspaces", list(spaces.items(told)))
         if not told:
-            self._workspace(self._server)
+            self._workspace(self.server)
         for one in told:
-            self._workspace(self._server.within(one["name"]))
-        missing = set(self._wish.experiments) - self._named
+            self._workspace(self.server.within(one["name"]))
+        missing = set(self.wish.experiments) - self._named
         if missing:
             raise SourceFailed(404, f"The server has no experiment {sorted(missing)[0]!r}.")
-        if "users" in self._wish.parts and not self._wish.experiments:
+        if "users" in self.wish.parts and not self.wish.experiments:
             # Their grants name experiments, whose ids in the table are known by now.
-            found = accounts.read(self._server, self._experiments.target_of)
-            self._each("roles", found.roles)
-            self._each("users", found.users)
+            found = accounts.read(self.server, self._experiments.target_of)
+            self.each("roles", found.roles)
+            self.each("users", found.users)
             self._users = len(found.users)
 
     def _workspace(self, server: Server) -> None:
-        source, parts = Source(server, self._experiments.target_of), self._wish.parts
-        found = source.experiments(list(self._wish.experiments))
+        source, parts = Source(server, self._experiments.target_of), self.wish.parts
+        found = source.experiments(list(self.wish.experiments))
         self._named.update(experiment.name for experiment in found)
         for experiment in found:
             self._experiment(source, experiment)
-        if self._wish.experiments:
+        if self.wish.experiments:
             return
         space = server.workspace
         ids = [self._experiments.target_of(one.experiment_id) for one in found]
         self._surplus("experiment", ids, surplus.experiment_ids(space))
         if "models" in parts:
             names = registry.names(server)
-            self._each("models", [registry.item(server, name) for name in names])
+            self.each("models", [registry.item(server, name) for name in names])
             self._surplus(
                 "registered model",
                 [registry.identity(space, name) for name in names],
@@ -130,34 +132,34 @@ class _Transfer:
             )
         if "webhooks" in parts:
             items = list(webhooks.items(server))
-            self._each("webhooks", items)
+            self.each("webhooks", items)
             self._webhooks += len(items)
 
     def _experiment(self, source: Source, experiment: Experiment) -> None:
-        parts, name = self._wish.parts, experiment.name
-        self._each(name, [self._experiments.item(experiment)])
+        parts, name = self.wish.parts, experiment.name
+        self.each(name, [self._experiments.item(experiment)])
         target_id = self._experiments.target_of(experiment.experiment_id)
         if "runs" in parts:
             made = list(source.runs(experiment.experiment_id))
-            self._each(f"runs of {name}", [runs.item(source, run_id) for run_id, _ in made])
+            self.each(f"runs of {name}", [runs.item(source, run_id) for run_id, _ in made])
             self._surplus("run", (run_id for run_id, _ in made), surplus.run_ids(target_id))
             self._files(source, name, [location for _, location in made])
         if "models" in parts:
             logged = list(source.logged_models(experiment.experiment_id))
             items = [models.item(one, source.workspace) for one in logged]
-            self._each(f"logged models of {name}", items)
+            self.each(f"logged models of {name}", items)
             there = surplus.logged_model_ids(target_id)
             self._surplus("logged model", (one.model_id for one in logged), there)
             self._files(source, name, [one.artifact_location for one in logged])
         if "traces" in parts:
             found = list(traces.listed(source, experiment.experiment_id))
-            self._each(f"traces of {name}", [traces.item(source, one) for one in found])
+            self.each(f"traces of {name}", [traces.item(source, one) for one in found])
             self._surplus("trace", (one.trace_id for one in found), surplus.trace_ids(target_id))
             self._files(source, name, map(traces.location, found))
 
     def _surplus(self, kind: str, names: Iterable[str], there: Iterable[str]) -> None:
         """Notes, when comparing, what the table has alone."""
-        if self._wish.write:
+        if self.wish.write:
             return
         known = set(names)
         for identity in there:
@@ -168,7 +170,7 @@ class _Transfer:
                 )
 
     def _files(self, source: Source, name: str, locations: Iterable[str]) -> None:
-        if "artifacts" not in self._wish.parts:
+        if "artifacts" not in self.wish.parts:
             return
         items = []
         for location in filter(None, locations):
@@ -178,9 +180,9 @@ class _Transfer:
             elif path not in self._seen:
                 self._seen.add(path)
                 items.append(files.item(source.server, path))
-        self._each(f"files of {name}", items)
+        self.each(f"files of {name}", items)
 
-    def _each(self, place: str, items: Sequence[Item]) -> None:
+    def each(self, place: str, items: Sequence[Item]) -> None:
         self._progress.enter(place, len(items))
         for item, outcome in zip(items, self._pool.map(self._bring, items), strict=True):
             self._progress.step(item.kind, wrote=outcome.wrote)
@@ -193,17 +195,17 @@ class _Transfer:
         try:
             outline = item.outline or item.want
             name = item.known_as
-            known = self._wish.write and item.outline is not None
+            known = self.wish.write and item.outline is not None
             told = digest(outline()) if known else ""
             if known and self._journal.knows(name, told) and item.there():
                 return _Outcome(wrote=False)
             want, have = item.want(), item.have()
             different = differences(item, want, have)
-            if different and self._wish.write:
+            if different and self.wish.write:
                 wrote = True
                 item.write(want, have)
                 different = differences(item, want, item.have())
-            if self._wish.write and not different:
+            if self.wish.write and not different:
                 self._journal.add(name, told)
             return _Outcome(wrote, different)
         except (SourceFailed, errors.MlflowError) as error:
@@ -224,7 +226,7 @@ class _Transfer:
         self._report_own()
         told = []
         for kind, count in sorted(self._progress.counts.items()):
-            changed = f" ({self._progress.written[kind]} written)" if self._wish.write else ""
+            changed = f" ({self._progress.written[kind]} written)" if self.wish.write else ""
             told.append(f"{kind}: {count}{changed}")
         print(", ".join(told))
         print(f"{len(self._different)} differences, {len(self._failures)} failures")
@@ -236,9 +238,9 @@ class _Transfer:
             print(one, file=sys.stderr)
         if len(self._own) > SHOWN:
             print(f"and {len(self._own) - SHOWN} more only in the target", file=sys.stderr)
-        if self._webhooks and self._wish.write:
+        if self._webhooks and self.wish.write:
             print("webhooks have no secret and are disabled: set both anew", file=sys.stderr)
-        if self._users and self._wish.write:
+        if self._users and self.wish.write:
             print("users have no password: set each anew", file=sys.stderr)
 
 

@@ -1,0 +1,46 @@
+"""``import`` and ``compare`` of ``python -m local.admin`` for a Kubeflow model registry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from operate.transfer import command
+from operate.transfer.command import Transfer, Wish
+from operate.transfer.kubeflow_models import Models
+from operate.transfer.kubeflow_runs import Experiments
+from operate.transfer.kubeflow_source import Registry
+from operate.transfer.rest import SourceFailed
+
+SCHEME: Final = "kubeflow:"
+
+
+def run(wish: Wish) -> int:
+    """0 if the table has all that the server has, 1 if something differs or failed."""
+    if not wish.url.startswith(SCHEME):
+        return command.run(wish)
+    return _RegistryTransfer(wish._replace(url=wish.url.removeprefix(SCHEME), journal=None)).run()
+
+
+class _RegistryTransfer(Transfer):
+    """The table alone tells what has come over: names find it again."""
+
+    def everything(self) -> None:
+        registry = Registry(self.server)
+        if "runs" in self.wish.parts:
+            self._experiments_of(registry)
+        if "models" in self.wish.parts and not self.wish.experiments:
+            brought = Models(registry)
+            self.each("models", list(brought.models()))
+            self.each("serving environments", list(brought.environments()))
+            self.each("artifacts", list(brought.standalone()))
+
+    def _experiments_of(self, registry: Registry) -> None:
+        wanted = set(self.wish.experiments)
+        brought = Experiments(registry)
+        found = [one for one in brought.listed() if not wanted or one.name in wanted]
+        if missing := wanted - {one.name for one in found}:
+            raise SourceFailed(404, f"The server has no experiment {sorted(missing)[0]!r}.")
+        for one in found:
+            self.each(one.name, [brought.item(one, last=False)])
+            self.each(f"runs of {one.name}", list(brought.runs(one)))
+            self.each(one.name, [brought.item(one, last=True)])

@@ -1,0 +1,326 @@
+"""Models, versions, artifacts and what serves them, from a Kubeflow registry to the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from mlcore.db.expression import Raw
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE as SPACE
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.kinds import (
+    ARTIFACT_KINDS,
+    INFERENCE_SERVICE,
+    MODEL_ARTIFACT,
+    MODEL_VERSION,
+    REGISTERED_MODEL,
+    SERVE_MODEL,
+    SERVING_ENVIRONMENT,
+)
+from mlcore.models.kubeflow import Artifact, ContextRef
+from mlcore.repos.kubeflow import (
+    artifacts,
+    entities,
+    models,
+    numbers,
+    run_values,
+    serving,
+    steps,
+    versions,
+)
+from mlcore.settle import settle
+from operate.transfer.item import Content, Item
+from operate.transfer.kubeflow_source import (
+    Registry,
+    altering,
+    content,
+    contents,
+    labelled,
+    within,
+)
+from operate.transfer.rest import SourceFailed
+
+
+class Models:
+    """Brings models, then environments, then the artifacts of nothing.
+
+    What an entity is called in the table is known by name: a model's, or a child's within its
+    parent. Numbers are the table's own; services name their models by them.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._numbers: dict[int, int] = {}
+        """The table's numbers of models and versions, by the server's."""
+        self._artifacts: dict[int, int] = {}
+        """The same of artifacts, which several versions may have."""
+        self._seen: set[int] = set()
+        self._locks: dict[int, Lock] = {}
+
+    # -------------------------------------------------------------- models
+
+    def models(self) -> Iterator[Item]:
+        for model in self._registry.entities(REGISTERED_MODEL, "registered_models"):
+            yield self._model(model)
+
+    def _model(self, model: Entity) -> Item:
+        made: list[tuple[Entity, dict[str, Entity]]] = []
+        wanted: dict[str, Any] = {}
+
+        def want() -> Content:
+            path = f"registered_models/{model.id}/versions"
+            made[:] = [
+                (one, self._of_version(one)) for one in self._registry.entities(MODEL_VERSION, path)
+            ]
+            wanted.update(content(model))
+            wanted["versions"] = {
+                one.name: {**content(one), "artifacts": contents(found)} for one, found in made
+            }
+            return wanted
+
+        def have() -> Content | None:
+            read = models.find_by_name(SPACE, model.name)
+            if read is None:
+                return None
+            number = read.item.number or 0
+            self._numbers[model.id] = number
+            told = {one.name: self._version_content(number, one) for one, _ in made}
+            there = {name: one for name, one in told.items() if one is not None}
+            return within(wanted, {**content(models.entity_of(read)), "versions": there})
+
+        def write(_: Content, found: Content | None) -> None:
+            if found is None:
+                (number,) = numbers.take(numbers.CONTEXTS)
+                models.create(model._replace(id=number), SPACE)
+            read = models.find_by_name(SPACE, model.name)
+            if read is None:
+                raise SourceFailed(404, f"model {model.name!r} was deleted meanwhile")
+            if found is not None and _differs(model, models.entity_of(read)):
+                models.change(read, altering(model))
+            for version, beside in made:
+                self._write_version(read.item.number or 0, version, beside)
+
+        return Item("registered model", model.name, want, have, write)
+
+    def _of_version(self, version: Entity) -> dict[str, Entity]:
+        found = self._registry.artifacts(f"model_versions/{version.id}/artifacts")
+        self._seen.update(one.id for one in found)
+        return labelled(found)
+
+    def _version_content(self, model: int, version: Entity) -> Content | None:
+        read = versions.find_by_name(model, version.name, SPACE)
+        if read is None:
+            return None
+        self._numbers[version.id] = read.number
+        there = contents(_artifacts_of(versions.reference_of(read)))
+        return {**content(versions.entity_of(read)), "artifacts": there}
+
+    def _write_version(self, model: int, version: Entity, beside: dict[str, Entity]) -> None:
+        """Its state comes last, with all else that is said of it again."""
+        read = versions.find_by_name(model, version.name, SPACE)
+        if read is None:
+            reference = numbers.get(model, REGISTERED_MODEL.name, SPACE)
+            owner = models.at(reference)
+            if owner is None:
+                raise SourceFailed(404, f"version {version.name!r}: its model was deleted")
+            (number,) = numbers.take(numbers.CONTEXTS)
+            fields = {**version.fields, "registeredModelId": str(model)}
+            versions.create(version._replace(id=number, fields=fields), owner, reference)
+            read = versions.get(number, SPACE)
+        elif _differs(version, versions.entity_of(read)):
+            versions.change(read, altering(version))
+        self._numbers[version.id] = read.number
+        reference = versions.reference_of(read)
+        there = _artifacts_of(reference)
+        for label, one in beside.items():
+            with self._locks.setdefault(one.id, Lock()):
+                self._write_artifact(reference, one, there.get(label))
+
+    def _write_artifact(self, parent: ContextRef, one: Entity, there: Entity | None) -> None:
+        known = self._artifacts.get(one.id)
+        if there is not None:
+            self._artifacts[one.id] = there.id
+            if _differs(one, there):
+                artifacts.change(artifacts.get(there.id, SPACE), altering(one))
+        elif known is not None:
+            shared = entities.entity_of(artifacts.get(known, SPACE))
+            settle(artifacts.WORDS, partial(artifacts.attribute, shared, parent))
+        else:
+            (number,) = numbers.take(numbers.ARTIFACTS)
+            settle(artifacts.WORDS, partial(_create_artifact, one._replace(id=number), parent))
+            self._artifacts[one.id] = number
+
+    # -------------------------------------------------------------- serving
+
+    def environments(self) -> Iterator[Item]:
+        kind = SERVING_ENVIRONMENT
+        for environment in self._registry.entities(kind, "serving_environments"):
+            yield self._environment(environment)
+
+    def _environment(self, environment: Entity) -> Item:
+        made: list[tuple[Entity, list[Entity]]] = []
+        wanted: dict[str, Any] = {}
+
+        def want() -> Content:
+            path = f"serving_environments/{environment.id}/inference_services"
+            services = self._registry.entities(INFERENCE_SERVICE, path)
+            made[:] = [(self._translated(one), self._serves(one)) for one in services]
+            wanted.update(content(environment))
+            wanted["services"] = {
+                one.name: {
+                    **_with_references(one),
+                    "serves": {serve.name: _with_references(serve) for serve in serves},
+                }
+                for one, serves in made
+            }
+            return wanted
+
+        def have() -> Content | None:
+            raw = _environment_named(environment.name)
+            if raw is None:
+                return None
+            one = entities.entity_of(raw)
+            found = serving.children(one.id, INFERENCE_SERVICE, SPACE)
+            services = {each.name: each for each in map(entities.entity_of, found)}
+            told = {name: _service_content(each) for name, each in services.items()}
+            return within(wanted, {**content(one), "services": told})
+
+        def write(_: Content, found: Content | None) -> None:
+            if found is None:
+                (number,) = numbers.take(numbers.CONTEXTS)
+                serving.create_environment(environment._replace(id=number), SPACE, None)
+            raw = _environment_named(environment.name)
+            if raw is None:
+                raise SourceFailed(404, f"environment {environment.name!r} was deleted meanwhile")
+            one = entities.entity_of(raw)
+            if _differs(environment, one):
+                entities.change(raw, SPACE, altering(environment))
+            for service, serves in made:
+                _write_service(one.id, service, serves)
+
+        return Item("serving environment", environment.name, want, have, write)
+
+    def _serves(self, service: Entity) -> list[Entity]:
+        path = f"inference_services/{service.id}/serves"
+        return [self._translated(one) for one in self._registry.entities(SERVE_MODEL, path)]
+
+    def _translated(self, one: Entity) -> Entity:
+        """Names its model and version by the table's numbers; those that the table has not are
+        named by 0, which is nobody's."""
+        fields = dict(one.fields)
+        for name in ("registeredModelId", "modelVersionId"):
+            if fields.get(name):
+                fields[name] = str(self._numbers.get(int(fields[name]), 0))
+        return one._replace(fields=fields)
+
+    # -------------------------------------------------------------- artifacts of nothing
+
+    def standalone(self) -> Iterator[Item]:
+        """To be asked when models and runs have been brought."""
+        found = [one for one in self._registry.artifacts("artifacts") if one.id not in self._seen]
+        alone = [one for one in found if not one.fields.get("experimentRunId")]
+        if not alone:
+            return
+        there = {
+            (one.kind, one.name): one.id
+            for raw in entities.listed(SPACE, MODEL_ARTIFACT.name)
+            if Artifact.of(raw).parent is None
+            for one in (entities.entity_of(raw),)
+        }
+        for one in alone:
+            yield _standalone(one, there)
+
+
+def _standalone(one: Entity, there: dict[tuple[str, str], int]) -> Item:
+    wanted = content(one)
+
+    def find() -> Raw | None:
+        number = None
+        if one.external_id:
+            number = steps.find_external(SPACE, one.of_kind, one.external_id)
+        if number is None:
+            number = there.get((one.kind, one.name))
+        return None if number is None else artifacts.find(number, SPACE)
+
+    def have() -> Content | None:
+        raw = find()
+        return None if raw is None else within(wanted, content(entities.entity_of(raw)))
+
+    def write(_: Content, found: Content | None) -> None:
+        raw = find()
+        if found is None or raw is None:
+            (number,) = numbers.take(numbers.ARTIFACTS)
+            artifacts.create(one._replace(id=number), SPACE, None)
+            there[one.kind, one.name] = number
+        else:
+            artifacts.change(raw, altering(one))
+
+    return Item("artifact", one.name, lambda: wanted, have, write)
+
+
+def _differs(one: Entity, there: Entity) -> bool:
+    return within(content(one), content(there)) != content(one)
+
+
+def _artifacts_of(reference: ContextRef) -> dict[str, Entity]:
+    artifacts.see_source(reference)
+    return labelled(run_values.entities_of(artifacts.children(reference.number, ARTIFACT_KINDS)))
+
+
+def _create_artifact(entity: Entity, parent: ContextRef) -> None:
+    version = versions.at(parent, SPACE)
+    if version is None:
+        raise SourceFailed(404, f"artifact {entity.name!r}: its version was deleted meanwhile")
+    artifacts.create_of_version(entity, version, parent)
+
+
+def _environment_named(name: str) -> Raw | None:
+    number = serving.environment_named(SPACE, name)
+    return None if number is None else entities.find(SERVING_ENVIRONMENT.name, number, SPACE)
+
+
+def _with_references(one: Entity) -> Content:
+    names = ("registeredModelId", "modelVersionId")
+    return {**content(one), **{name: one.fields[name] for name in names if one.fields.get(name)}}
+
+
+def _service_content(service: Entity) -> Content:
+    serves = map(entities.entity_of, serving.children(service.id, SERVE_MODEL, SPACE))
+    told = {one.name: _with_references(one) for one in serves}
+    return {**_with_references(service), "serves": told}
+
+
+def _write_service(environment: int, service: Entity, serves: list[Entity]) -> None:
+    there = steps.find_child(environment, INFERENCE_SERVICE, service.name)
+    fields = {**service.fields, "servingEnvironmentId": str(environment)}
+    number = _write_served(service._replace(fields=fields), environment, there)
+    for one in serves:
+        _write_served(one, number, steps.find_child(number, SERVE_MODEL, one.name))
+
+
+def _write_served(one: Entity, parent: int, there: Any) -> int:
+    """A service of an environment, or a serve of a service; answers its number."""
+    missing = [name for name, value in one.fields.items() if name.endswith("Id") and value == "0"]
+    if missing:
+        raise SourceFailed(404, f"{one.of_kind.words} {one.name!r}: {missing[0]} was not imported")
+    serve = one.kind == SERVE_MODEL.name
+    if there is None:
+        (number,) = numbers.take(numbers.EXECUTIONS if serve else numbers.CONTEXTS)
+        made = one._replace(id=number)
+        (serving.create_serve if serve else serving.create_service)(made, parent, SPACE)
+        return number
+    raw = entities.get(one.kind, there.number, SPACE)
+    now = entities.entity_of(raw)
+    told = _with_references(one)
+    if within(told, _with_references(now)) != told:
+        version = {"modelVersionId": one.fields.get("modelVersionId")}
+        given = {} if serve or version["modelVersionId"] is None else version
+
+        def alter(before: Entity) -> Entity:
+            after = altering(one)(before)
+            return after._replace(fields={**after.fields, **given})
+
+        entities.change(raw, SPACE, alter)
+    return int(there.number)

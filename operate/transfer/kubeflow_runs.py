@@ -1,0 +1,183 @@
+"""Experiments and runs with what they logged, from a Kubeflow registry to the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from kubeflow import run_artifacts
+from mlcore.entities.metrics import Metric, stored_value
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE as SPACE
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.kinds import EXPERIMENT_RUN, METRIC, PARAMETER
+from mlcore.repos.experiments.experiments import StoredExperiment
+from mlcore.repos.kubeflow import artifacts, experiments, numbers, run_values, runs
+from operate.transfer.item import Content, Item
+from operate.transfer.kubeflow_source import (
+    Registry,
+    altering,
+    content,
+    contents,
+    labelled,
+    values,
+    within,
+)
+from operate.transfer.rest import SourceFailed
+
+
+class Experiments:
+    """Brings experiments, by name, and their runs, by name within the experiment."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def listed(self) -> list[Entity]:
+        return self._registry.experiments()
+
+    def item(self, one: Entity, *, last: bool) -> Item:
+        """An experiment; its state only when its runs are there (``last``), because an archived one
+        takes no runs."""
+        told = content(one)
+        wanted = {name: value for name, value in told.items() if (name == "state") == last}
+
+        def have() -> Content | None:
+            read = experiments.find_by_name(SPACE, one.name)
+            return None if read is None else within(wanted, content(experiments.entity_of(read)))
+
+        def write(_: Content, found: Content | None) -> None:
+            if found is None:
+                live = one._replace(fields={**one.fields, "state": "LIVE"})
+                experiments.create(live, SPACE, lambda _id: ())
+                return
+            read = _experiment(one.name)
+            state = one.fields["state"] if last else experiments.entity_of(read).fields["state"]
+            wish = one._replace(fields={**one.fields, "state": state})
+            experiments.change(read, altering(wish))
+
+        kind = "experiment's state" if last else "experiment"
+        return Item(kind, one.name, lambda: wanted, have, write)
+
+    def runs(self, experiment: Entity) -> Iterator[Item]:
+        path = f"experiments/{experiment.id}/experiment_runs"
+        for one in self._registry.entities(EXPERIMENT_RUN, path):
+            yield self._run(experiment, one)
+
+    def _run(self, experiment: Entity, told: Entity) -> Item:
+        start = told.fields.get("startTimeSinceEpoch") or str(told.create_time)
+        one = told._replace(fields={**told.fields, "startTimeSinceEpoch": start})
+        said = dict(content(one))
+        if experiment.fields["state"] != "LIVE":
+            del said["state"]  # here all runs of an archived experiment are archived
+        logged: dict[str, Entity] = {}
+        points: dict[str, Metric] = {}
+        wanted: dict[str, Any] = {}
+
+        def want() -> Content:
+            path = f"experiment_runs/{one.id}"
+            logged.update(labelled(self._registry.artifacts(f"{path}/artifacts")))
+            history = map(_point, self._registry.told(f"{path}/metric_history"))
+            points.update((_name(point), point) for point in history)
+            wanted.update(said)
+            wanted["artifacts"] = contents(logged, of_run=True)
+            wanted["history"] = dict.fromkeys(points, 1)
+            return wanted
+
+        def have() -> Content | None:
+            read = _find(experiment.name, one.name)
+            if read is None:
+                return None
+            there = contents(_logged(read), of_run=True)
+            found = {**content(runs.entity_of(read)), "artifacts": there, "history": _history(read)}
+            return within(wanted, found)
+
+        def write(_: Content, found: Content | None) -> None:
+            read = _find(experiment.name, one.name)
+            if found is None or read is None:
+                read = _create(experiment.name, one)
+            _log(read, logged, points)
+            read = runs.get(read.number, SPACE)
+            now = runs.entity_of(read)
+            if within(said, content(now)) != said:
+                fields = {**one.fields, "state": said.get("state", now.fields["state"])}
+                runs.change(read, altering(one._replace(fields=fields)))
+
+        return Item("run", f"{experiment.name}/{one.name}", want, have, write)
+
+
+def _experiment(name: str) -> StoredExperiment:
+    found = experiments.find_by_name(SPACE, name)
+    if found is None:
+        raise SourceFailed(404, f"experiment {name!r} was deleted meanwhile")
+    return found
+
+
+def _find(experiment: str, name: str) -> runs.Record | None:
+    """The one that came first, if MLflow's has the same name since."""
+    owner = experiments.find_by_name(SPACE, experiment)
+    if owner is None:
+        return None
+    return min(runs.named(owner, name), key=lambda read: read.number, default=None)
+
+
+def _create(experiment: str, one: Entity) -> runs.Record:
+    owner = _experiment(experiment)
+    entity = experiments.entity_of(owner)
+    if entity.fields["state"] != "LIVE":
+        live = entity._replace(fields={**entity.fields, "state": "LIVE"})
+        experiments.change(owner, altering(live))
+        owner = _experiment(experiment)
+    (number,) = numbers.take(numbers.CONTEXTS)
+    fields = {**one.fields, "experimentId": str(entity.id)}
+    return runs.get(runs.create(one._replace(id=number, fields=fields), owner).id, SPACE)
+
+
+def _logged(read: runs.Record) -> dict[str, Entity]:
+    reference = numbers.get(read.number, EXPERIMENT_RUN.name, SPACE)
+    return labelled(run_values.entities_of(run_values.see(reference)))
+
+
+def _log(read: runs.Record, logged: dict[str, Entity], points: dict[str, Metric]) -> None:
+    """History first: the latest of its points is what the metric's artifact shows."""
+    known = _history(read)
+    for name, point in points.items():
+        if name not in known:
+            run_values.log_metric(read, point)
+    reference = numbers.get(read.number, EXPERIMENT_RUN.name, SPACE)
+    there = _logged(read)
+    for label, one in logged.items():
+        found = there.get(label)
+        told = content(one)
+        if found is not None and _same(one, found):
+            continue
+        if found is None or one.kind in (METRIC.name, PARAMETER.name):
+            run_artifacts.upsert(reference, one.of_kind, values(one))
+        elif told:
+            artifacts.change(artifacts.get(found.id, SPACE), altering(one))
+
+
+def _same(one: Entity, found: Entity) -> bool:
+    want = contents({"": one}, of_run=True)
+    return within(want, contents({"": found}, of_run=True)) == want
+
+
+def _history(read: runs.Record) -> dict[str, int]:
+    return {
+        _name(Metric(point.name, *_fields(point.fields))): 1
+        for point in run_values.history_of(read, "", [])
+    }
+
+
+def _point(told: dict[str, Any]) -> Metric:
+    return Metric(told["name"], *_fields(told))
+
+
+def _fields(told: dict[str, Any]) -> tuple[float, int, int]:
+    """Value, time and step; a value that is not told is none that JSON has a word for."""
+    value = told.get("value")
+    number = math.nan if value is None else stored_value(float(value))
+    return number, int(told.get("timestamp") or 0), int(told.get("step") or 0)
+
+
+def _name(point: Metric) -> str:
+    return f"{point.key} at step {point.step}, {point.timestamp} ms: {point.value!r}"
