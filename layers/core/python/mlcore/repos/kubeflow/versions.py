@@ -323,16 +323,16 @@ def _move(read: Record, state: str) -> None:
 
 
 def _said(read: Record, wanted: tags.Changes) -> str | None:
-    """What webhooks hear: of the first tag that changes."""
+    """What webhooks hear: of each tag that changes."""
     model = models.at(read.model)
     if model is None:
         return None
     version = read.item.model_version
-    for key in wanted.sets["tags"]:
-        return announcement.version_tag_set(model.model, version, key)
-    for _, key in wanted.removals:
-        return announcement.version_tag_deleted(model.model, version, key)
-    return None
+    said = [announcement.version_tag_set(model.model, version, key) for key in wanted.sets["tags"]]
+    said += [
+        announcement.version_tag_deleted(model.model, version, key) for _, key in wanted.removals
+    ]
+    return announcement.together(said)
 
 
 def _complete(read: Record, after: Entity, said: str | None, update: Update) -> None:
