@@ -34,7 +34,7 @@ ARCHITECTURE ?= arm64
 
 BIN      := .venv/bin
 SYNC     := $(BIN)/uv sync --quiet --frozen --all-packages --compile-bytecode
-LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml layers/tokens/pyproject.toml
+LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml layers/tables/pyproject.toml layers/tokens/pyproject.toml
 PLATFORM  = $(shell uname -s | sed 's/Linux/linux/; s/Darwin/darwin/')-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
 ENGINES  := .tools/engines-$(DYNOXIDE_VERSION)-$(EXTENDDB_VERSION).stamp
 UI       := .tools/ui.stamp
@@ -132,6 +132,8 @@ lock: .venv/all.stamp ## Resolve dependencies again: uv.lock and the layer's req
 		--no-header --output-file layers/core/requirements.txt
 	$(BIN)/uv export --quiet --frozen --no-dev --package tokens --no-emit-workspace \
 		--no-header --output-file layers/tokens/requirements.txt
+	$(BIN)/uv export --quiet --frozen --no-dev --package mltables --no-emit-workspace \
+		--no-header --output-file layers/tables/requirements.txt
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .tools .aws-sam .cache .pytest_cache .hypothesis
@@ -143,9 +145,9 @@ clean: ## Remove what the other targets made
 	$(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 
 # Where Python is told to write no bytecode, every start would compile our own sources again.
-SOURCES := $(shell find layers/core/python functions local operate -name '*.py')
+SOURCES := $(shell find layers/core/python layers/tables/python functions local operate -name '*.py')
 .cache/compiled.stamp: $(SOURCES) | .venv/local.stamp
-	@$(BIN)/python -m compileall -q layers/core/python functions local operate
+	@$(BIN)/python -m compileall -q layers/core/python layers/tables/python functions local operate
 	@mkdir -p $(@D) && touch $@
 
 # The second environment contains the first, so its stamp renews both and `make local` never removes a test tool.

@@ -66,6 +66,14 @@ def keep_files(folder: Path, environ: MutableMapping[str, str] = os.environ) -> 
     return Path(environ.setdefault("ARTIFACT_FOLDER", str(folder)))
 
 
+def keep_tables(folder: Path, environ: MutableMapping[str, str] = os.environ) -> Path | None:
+    """Where the system tables are kept: in the folder, unless the user names another or a
+    bucket."""
+    if environ.get("SYSTEM_TABLES_BUCKET"):
+        return None
+    return Path(environ.setdefault("SYSTEM_TABLES_FOLDER", str(folder)))
+
+
 def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, str]:
     """Name and password that the first administrator gets."""
     return (

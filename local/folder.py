@@ -92,6 +92,11 @@ class DataFolder:
         return self.path / "checkpoints.json"
 
     @property
+    def system_tables(self) -> Path:
+        """The system tables, and what is to be published in them."""
+        return (self._on_disk if self.ephemeral else self.path) / "system-tables"
+
+    @property
     def dead_letters(self) -> Path:
         """Batches of the stream that were given up, one JSON object a line."""
         return self.path / "dead-letters.jsonl"

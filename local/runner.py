@@ -13,6 +13,7 @@ import logging
 import socket
 import sqlite3
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -31,6 +32,7 @@ from local.engine.file import EngineFile
 from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
 from local.events.completion import Completion
+from local.events.publishing import Publishing
 from local.events.queue_poller import QueuePoller
 from local.events.stream import StreamPoller, stream_client
 from local.folder import DataFolder
@@ -98,6 +100,7 @@ class Runner:
             place = self._folder(stack)
             endpoint = self._start_engine(stack, place, name)
             files = environment.keep_files(place.artifacts)
+            tables = environment.keep_tables(place.system_tables)
             environment.answer_to_own_names(options.host)
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
@@ -123,6 +126,8 @@ class Runner:
             self._work_off(stack, template, functions, queues)
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
+            if file and tables:
+                self._publish(stack, functions, file, tables)
             if file:
                 completion = self._complete(stack, functions, file)
                 self._keep_house(stack, dynamodb, file, name, template, storage, completion)
@@ -281,17 +286,33 @@ class Runner:
         self, stack: contextlib.ExitStack, functions: dict[str, Function], file: EngineFile
     ) -> Completion | None:
         """What an earlier run left unfinished is completed where the indexer runs."""
-        pollers = [
-            poller
-            for poller in self._pollers
-            if functions[poller.mapping.function].definition.handler.startswith("indexer.")
-        ]
+        pollers = self._driving(functions, "indexer.")
         if not pollers:
             return None
         completion = Completion(file, pollers)
         stack.callback(completion.stop)
         completion.start()
         return completion
+
+    def _publish(
+        self,
+        stack: contextlib.ExitStack,
+        functions: dict[str, Function],
+        file: EngineFile,
+        tables: Path,
+    ) -> None:
+        """The system tables are published where the lander runs."""
+        if pollers := self._driving(functions, "lander."):
+            publishing = Publishing(tables, pollers, file)
+            stack.callback(publishing.stop)
+            publishing.start()
+
+    def _driving(self, functions: dict[str, Function], module: str) -> list[StreamPoller]:
+        return [
+            poller
+            for poller in self._pollers
+            if functions[poller.mapping.function].definition.handler.startswith(module)
+        ]
 
     def _keep_house(
         self,

@@ -9,6 +9,9 @@
     python -m local.admin compare --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin config  list | get KEY | set KEY JSON | unset KEY [--data DIR]
     python -m local.admin gc      [--older-than 30d] [--experiment ID] [--data DIR]
+    python -m local.admin sql     SELECT [--parameter NAME=VALUE …] [--url URL | --data DIR]
+    python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
+    python -m local.admin system-tables backfill | publish | verify [--data DIR]
 
 Works on the engine that AWS_ENDPOINT_URL_DYNAMODB names, such as that of a running runner; else on
 a data folder that no runner uses; with TABLE_NAME and no folder, on that table in AWS, with the
@@ -21,7 +24,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -32,7 +35,15 @@ from local.engine.file import EngineFile
 from local.engine.table import client, ensure
 from local.folder import DataFolder, FolderInUse
 from local.template import read
-from operate import administrators, garbage, replay, settings, sizes, verification
+from operate import (
+    administrators,
+    garbage,
+    replay,
+    settings,
+    sizes,
+    system_tables,
+    verification,
+)
 from operate.arguments import PARTS, TRANSFERS, parse
 from operate.modules import CannotRun, modules
 
@@ -45,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 when all is as it should be, 1 when something was wrong or could not be done."""
     given = parse(arguments)
     try:
+        if given.command in {"sql", "alert"} and given.url:
+            return _sql(given)
         with _table(given.data, new=given.command == "import") as place:
             if given.command == "create-admin":
                 return administrators.create_admin(given.name, replace=given.replace)
@@ -58,6 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given.command == "gc":
                 modules()
                 return garbage.run(given.older_than, given.experiment)
+            if given.command in {"sql", "alert"}:
+                return _sql(given)
+            if given.command == "system-tables":
+                act: Callable[[], int] = getattr(system_tables, given.action)
+                return act()
             if given.command == "sizes":
                 return sizes.run(given.experiment)
             if given.command == "reindex":
@@ -97,12 +115,23 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
         engine.start()
         environment.prepare((), engine.endpoint, own_engine=True)
         environment.keep_files(place.artifacts)
+        environment.keep_tables(place.system_tables)
         if new:
             name = environment.table_name()
             declared = read(_TEMPLATE, name, environment.region(), {}).table
             ensure(client("dynamodb"), name, declared)
         EngineFile(place.database, environment.table_name()).index_stream()
         yield place
+
+
+def _sql(given: argparse.Namespace) -> int:
+    if given.command == "alert":
+        return system_tables.check(
+            given.statement, given.parameter, given.when, fresh=given.fresh, url=given.url
+        )
+    return system_tables.sql(
+        given.statement, given.parameter, given.format, fresh=given.fresh, url=given.url
+    )
 
 
 def _transfer(arguments: argparse.Namespace) -> int:

@@ -72,7 +72,37 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
     _add_config(commands)
     _add_gc(commands)
+    _add_sql(commands)
     return parser.parse_args(arguments)
+
+
+def _add_sql(commands: Any) -> None:
+    folder = f"data folder ({default_data_folder()})"
+    for name, does in (
+        ("sql", "ask SQL of MLflow's system tables"),
+        ("alert", "ask SQL, and exit with 2 when its answer meets a condition"),
+    ):
+        command = commands.add_parser(name, help=does, description=does)
+        command.add_argument("statement", metavar="SELECT", help="or @FILE")
+        command.add_argument(
+            "--parameter", action="append", default=[], metavar="NAME=VALUE", help="for :NAME"
+        )
+        if name == "sql":
+            command.add_argument("--format", choices=("text", "csv", "json"), default="text")
+        else:
+            command.add_argument(
+                "--when", required=True, metavar="CONDITION", help="MIN(success_ratio) < 0.9"
+            )
+        command.add_argument("--fresh", action="store_true", help="publish first what has landed")
+        command.add_argument("--url", help="a running server, whose tables are asked")
+        command.add_argument("--data", type=Path, metavar="DIR", help=folder)
+    does = "fill the system tables from the table, publish what has landed, or compare the two"
+    actions = commands.add_parser("system-tables", help=does, description=does).add_subparsers(
+        dest="action", required=True
+    )
+    for action in ("backfill", "publish", "verify"):
+        one = actions.add_parser(action)
+        one.add_argument("--data", type=Path, metavar="DIR", help=folder)
 
 
 def _add_config(commands: Any) -> None:

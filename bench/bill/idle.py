@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,6 +34,8 @@ FREE: Final = {
     "AWS::CloudFront::Function": "by call",
     "AWS::CloudFront::OriginAccessControl": "nothing",
     "AWS::CloudFront::ResponseHeadersPolicy": "nothing",
+    "AWS::Glue::Database": "nothing",
+    "AWS::Glue::Table": "nothing, up to a million",
     "AWS::IAM::Role": "nothing",
     "AWS::Lambda::Permission": "nothing",
     "AWS::Logs::LogGroup": "by byte",
@@ -58,6 +61,7 @@ class Item(NamedTuple):
 
 ALARMS: Final = "metrics that alarms watch"
 QUEUES: Final = "queues that Lambda asks for messages"
+LOOKS: Final = "looks for what has landed for the system tables"
 KEYS: Final = "key of secrets (KMS)"
 RENEWALS: Final = "renewals of the key, after two years"
 DASHBOARDS: Final = "dashboard"
@@ -116,6 +120,13 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
             memory = int(properties["MemorySize"]) / 1024
             each = memory * prices.SNAPSHOT_GB_SECOND * prices.SECONDS
             return [Item(SNAPSHOTS, (1 + kept) * snapshot, each)]
+        case "AWS::Scheduler::Schedule":
+            # Free up to 14 million calls; each lists what landed, and ends.
+            words = re.fullmatch(r"rate\((\d+) (minute|hour)s\)", properties["ScheduleExpression"])
+            if words is None:
+                raise NotPriced(f"{name}: {properties['ScheduleExpression']}")
+            seconds = int(words[1]) * {"minute": 60, "hour": 3600}[words[2]]
+            return [Item(LOOKS, int(prices.SECONDS / seconds), prices.FILES_PUT)]
         case "AWS::DynamoDB::Table":
             if properties["BillingMode"] != "PAY_PER_REQUEST":
                 raise NotPriced(f"{name}: capacity that is provisioned")

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
-from mlcore.entities.users import Profile
+from mlcore.entities.users import Role
 from mlcore.http import Request
-from mlcore.policies.access import administrated, grants_of
+from mlcore.policies.access import grants_of
 from mlcore.policies.resources import workspace_of
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.users.grants import GrantExists, GrantMissing
-from mlcore.responses import users as responses
 from mlcore.wire.parameters import text
 from users import messages as m
+from users import visible_roles
 
 
 def grant_user_permission(message: m.UserPermission, request: Request) -> dict[str, Any]:
@@ -70,27 +71,22 @@ def get_user_permission(message: m.UserPermission, request: Request) -> dict[str
 
 def list_current_user_permissions(message: m.Nothing, request: Request) -> dict[str, Any]:
     access = request.caller()
-    rows = _rows(access.profile())
-    return {"is_admin": access.profile().user.is_admin, "permissions": rows}
+    found = access.profile()
+    rows = _rows(visible_roles.of_profile(found))
+    return {"is_admin": found.user.is_admin, "permissions": rows}
 
 
 def list_user_permissions(message: m.UserName, request: Request) -> dict[str, Any]:
     """Every permission of a user, as far as the caller may know of them."""
-    username = text(message, "username")
-    found = users.get_profile(username)
-    rows = _rows(found)
-    access = request.caller()
-    if not (access.is_admin or access.username == username):
-        visible = administrated(access.profile(), access.roles())
-        rows = [row for row in rows if row["workspace"] in visible]
-    return {"is_admin": found.user.is_admin, "permissions": rows}
+    found, listed = visible_roles.of_user(text(message, "username"), request)
+    return {"is_admin": found.user.is_admin, "permissions": _rows(listed)}
 
 
 def _named(message: m.UserPermission) -> tuple[str, str, str]:
     return text(message, "username"), text(message, "resource_type"), text(message, "resource_id")
 
 
-def _rows(profile: Profile) -> list[dict[str, Any]]:
+def _rows(listed: Iterable[Role]) -> list[dict[str, Any]]:
     return [
         {
             "role_id": role.role_id,
@@ -100,6 +96,6 @@ def _rows(profile: Profile) -> list[dict[str, Any]]:
             "resource_pattern": held.grant.resource_pattern,
             "permission": held.grant.permission,
         }
-        for role in (*responses.own_roles(profile), *roles.find_many(profile.role_ids))
+        for role in listed
         for held in role.permissions
     ]

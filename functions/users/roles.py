@@ -9,12 +9,12 @@ from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import Role
 from mlcore.http import Request
-from mlcore.policies.access import administrated
 from mlcore.repos.users import roles, users
 from mlcore.repos.users.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
 from mlcore.responses import users as responses
 from mlcore.wire.parameters import integer, required, text
 from users import messages as m
+from users import visible_roles
 
 RESERVED_PREFIX = "__user_"
 
@@ -143,13 +143,7 @@ def unassign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]
 
 def list_user_roles(message: m.UserName, request: Request) -> dict[str, Any]:
     """The roles of a user, as far as the caller may know of them."""
-    username = text(message, "username")
-    found = users.get_profile(username)
-    listed = [*responses.own_roles(found), *roles.find_many(found.role_ids)]
-    access = request.caller()
-    if not (access.is_admin or access.username == username):
-        visible = administrated(access.profile(), access.roles())
-        listed = [role for role in listed if role.workspace in visible]
+    _, listed = visible_roles.of_user(text(message, "username"), request)
     return {"roles": [responses.role(role) for role in listed]}
 
 

@@ -34,6 +34,9 @@ GATHER_SECONDS = 0.03
 It stands for the batching window.
 """
 
+LONG_GATHER_SECONDS = 1.0
+"""The same where the window is longer than a second: few large batches are wanted there."""
+
 HINTED_SECONDS = 0.02
 """Pause where somebody else tells that nothing was written."""
 
@@ -253,7 +256,9 @@ class StreamPoller:
         count = shard.read()
         if shard.queue or count == READ_AT_ONCE:
             return 0.0
-        return GATHER_SECONDS if count else IDLE_SECONDS
+        if not count:
+            return IDLE_SECONDS
+        return LONG_GATHER_SECONDS if self.mapping.batching_window_seconds > 1 else GATHER_SECONDS
 
     def _is_quiet(self, shard: _Shard) -> bool:
         """Whether nothing was written since the shard's last read began, as far as is known."""

@@ -67,6 +67,20 @@ INTERNAL_FILES = (
 )
 """Modules that read and write below ``.internal`` alone."""
 
+TABLES = "SystemTablesBucket"
+_LANDING, _SYSTEM = f"{TABLES}/landing/*", f"{TABLES}/system/*"
+ENGINES = {
+    "publisher": {
+        *(("dynamodb:BatchGetItem", TABLE), ("dynamodb:Query", TABLE)),
+        *((action, _SYSTEM) for action in (_READ, _WRITE, _REMOVE)),
+        *((action, _LANDING) for action in (_READ, _REMOVE)),
+        (_LIST, TABLES),
+    },
+    "sql": {(_READ, _SYSTEM), (_LIST, TABLES)},
+}
+"""What is done by the layer of the system tables, whose engines speak to S3 themselves: read from
+its documentation, not from code."""
+
 SERVICES = {
     Name("mlcore.secrets", "seal"): ("kms:Encrypt", "SecretsKey"),
     Name("mlcore.secrets", "open_sealed"): ("kms:Decrypt", "SecretsKey"),
@@ -75,7 +89,10 @@ SERVICES = {
     Name("mlcore.queues", "postpone"): ("sqs:ChangeMessageVisibility", "WebhookQueue"),
 }
 
+LANDED = Name("mlcore.system_tables.location", "store")
+
 BOUNDARY = (
+    LANDED,
     "mlcore.db.table",
     "mlcore.db.client",
     "mlcore.artifacts.s3",
@@ -102,7 +119,7 @@ def of(domain: str, *closed: str) -> frozenset[Right]:
     """The rights of a function; without what only ``closed`` modules do."""
     roots = [Name(f"{domain}.app", "handler"), *_policies(domain)]
     found = reached(roots, closed=(*BOUNDARY, *closed))
-    rights: set[Right] = set()
+    rights: set[Right] = set(ENGINES.get(domain, ()))
     for user, use in found.uses:
         rights |= set(_rights(user, use))
     if any(action == "dynamodb:Query" for action, _ in rights):
@@ -128,6 +145,9 @@ def _rights(user: Name, use: Use) -> Iterator[Right]:
             raise Unclear(f"{user}: table.{use.attribute}")
     elif target.module == "mlcore.db.table" and target.name in OPERATIONS:
         yield f"dynamodb:{OPERATIONS[target.name]}", TABLE
+    elif target == LANDED and use.attribute:
+        for action in STORE_ACTIONS[use.attribute.removeprefix("().")]:
+            yield action, TABLES if action == _LIST else _LANDING
     elif target == Name("mlcore.artifacts", "store") and use.attribute:
         where = INTERNAL if user.module in INTERNAL_FILES else FILES
         for action in STORE_ACTIONS[use.attribute.removeprefix("().")]:

@@ -224,6 +224,8 @@ LENGTHS = {
     ("AWS::CloudFront::ResponseHeadersPolicy", "Name"): 128,
     ("AWS::CloudWatch::Alarm", "AlarmDescription"): 1024,
     ("AWS::CloudWatch::Dashboard", "DashboardName"): 255,
+    ("AWS::Glue::Database", "Name"): 255,
+    ("AWS::Glue::Table", "Name"): 255,
     ("AWS::KMS::Key", "Description"): 8192,
     ("AWS::Logs::LogGroup", "LogGroupName"): 512,
     ("AWS::Serverless::LayerVersion", "LayerName"): 140,

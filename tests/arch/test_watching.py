@@ -10,7 +10,7 @@ from mlcore import observability
 from tests.arch import project
 
 TABLE = project.resources("AWS::DynamoDB::Table")["Table"]
-CONSUMERS = ("Indexer", "WebhookSender", "FileRemover")
+CONSUMERS = ("Indexer", "WebhookSender", "FileRemover", "Lander", "Publisher")
 
 
 def test_alarms_watch_what_no_caller_sees() -> None:

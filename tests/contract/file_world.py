@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import indexer.app
 from file_remover import app as remover
 from mlcore.artifacts.folder import Folder
+from mlcore.artifacts.paths import covers
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.ids import new_ulid
@@ -30,7 +31,8 @@ class Entity(NamedTuple):
 
 
 class World:
-    """``files`` maps each file to the entity that it is of."""
+    """``files`` maps each file to the entity that it is of. ``left`` are those that a model version
+    kept until it was the last to have them: where no experiment is around nobody takes them."""
 
     def __init__(self, store: Store, folder: Folder, stream: Stream) -> None:
         self.store, self.folder, self.stream = store, folder, stream
@@ -39,6 +41,7 @@ class World:
         self.versions: list[Entity] = []
         self.gone: set[str] = set()
         self.files: dict[str, Entity] = {}
+        self.left: set[str] = set()
         self.announced: list[str] = []
         self.team = f"team{next(NUMBERS)}"
 
@@ -121,6 +124,15 @@ class World:
         else:
             assert api.ask("DELETE", "registered-models/delete", name=entity.item_id).status == 200
             self.versions.remove(entity)
+            there, alive = self.alive()
+            places = [one.folder for one in self.experiments if one.item_id in there]
+            self.left |= {
+                file
+                for file, owner in self.files.items()
+                if covers(entity.folder, file)
+                and owner.item_id not in there | alive
+                and not any(covers(place, file) for place in places)
+            }
 
     def collect(self) -> None:
         """As ``gc`` does."""
@@ -133,10 +145,7 @@ class World:
     def expire(self, entity: Entity) -> None:
         """DynamoDB deletes the item, the indexer sees it go, the remover is told."""
         self.follow()
-        prefix = {"experiment": "E#META", "run": "R#", "logged_model": "LM#"}[entity.kind]
-        sort = prefix if entity.kind == "experiment" else prefix + entity.item_id
-        key = {"PK": {"S": f"EXP#{entity.experiment_id}"}, "SK": {"S": sort}}
-        self.store.direct.delete_item(TableName=self.store.table, Key=key)
+        self.store.direct.delete_item(TableName=self.store.table, Key=_key_of(entity))
         self.follow()
 
     def follow(self) -> None:
@@ -152,16 +161,26 @@ class World:
 
     def alive(self) -> tuple[set[str], set[str]]:
         """Ids of experiments that are there, and of what is there in them."""
-        items = {(item["PK"]["S"], item["SK"]["S"]) for item in self.store.items()}
-        there = {e.item_id for e in self.experiments if (f"EXP#{e.item_id}", "E#META") in items}
-        sorts = {"run": "R#", "logged_model": "LM#"}
-        parts = {
-            part.item_id
-            for part in self.parts
-            if part.experiment_id in there
-            and (f"EXP#{part.experiment_id}", sorts[part.kind] + part.item_id) in items
-        }
+        there = self._found({e.item_id: _key_of(e) for e in self.experiments})
+        parts = self._found({p.item_id: _key_of(p) for p in self.parts if p.experiment_id in there})
         return there, parts
+
+    def _found(self, wanted: dict[str, dict[str, Any]]) -> set[str]:
+        """Ids whose items are there, past the product."""
+        places, found = list(wanted.values()), []
+        for first in range(0, len(places), 100):
+            asked = {"Keys": places[first : first + 100], "ConsistentRead": True}
+            answer = self.store.direct.batch_get_item(RequestItems={self.store.table: asked})
+            assert not answer.get("UnprocessedKeys")
+            found += answer["Responses"][self.store.table]
+        keys = [{name: item[name] for name in ("PK", "SK")} for item in found]
+        return {item_id for item_id, place in wanted.items() if place in keys}
+
+
+def _key_of(entity: Entity) -> dict[str, Any]:
+    prefix = {"experiment": "E#META", "run": "R#", "logged_model": "LM#"}[entity.kind]
+    sort = prefix if entity.kind == "experiment" else prefix + entity.item_id
+    return {"PK": {"S": f"EXP#{entity.experiment_id}"}, "SK": {"S": sort}}
 
 
 def deliver(_queue: str, messages: list[Any]) -> None:

@@ -15,9 +15,10 @@ Record = dict[str, Any]
 
 
 class Stream:
-    """``fresh`` gives the records written since it was asked last."""
+    """``fresh`` gives the records written since it was asked last, at first all that were, or
+    with ``latest`` those from now on."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, latest: bool = False) -> None:
         self._client = boto3.client(
             "dynamodbstreams", endpoint_url=store.endpoint, region_name=REGION
         )
@@ -25,7 +26,9 @@ class Stream:
         shards = self._client.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
         self._iterators = [
             self._client.get_shard_iterator(
-                StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+                StreamArn=arn,
+                ShardId=shard["ShardId"],
+                ShardIteratorType="LATEST" if latest else "TRIM_HORIZON",
             )["ShardIterator"]
             for shard in shards
         ]
@@ -48,8 +51,8 @@ class Stream:
 
 
 @contextlib.contextmanager
-def following(store: Store) -> Iterator[Stream]:
-    stream = Stream(store)
+def following(store: Store, *, latest: bool = False) -> Iterator[Stream]:
+    stream = Stream(store, latest=latest)
     try:
         yield stream
     finally:

@@ -221,7 +221,7 @@ def test_what_expires_is_what_is_deleted(shared_store: Store, steps: list[str]) 
     """Whatever was deleted and restored: a run has an end just when it looks deleted."""
     store = shared_store
     config.put("ttl_policy", POLICY)
-    with following(store) as stream:
+    with following(store, latest=True) as stream:
         experiment_id = store.api.new_experiment(f"e-{time.time_ns()}")
         run_id = furnish(store, experiment_id)
         calls = {
@@ -231,6 +231,7 @@ def test_what_expires_is_what_is_deleted(shared_store: Store, steps: list[str]) 
             "all back": ("experiments/restore", {"experiment_id": experiment_id}),
         }
         records = stream.fresh()
+        assert records
         for step in steps:
             path, fields = calls[step]
             store.api.ask("POST", path, **fields)

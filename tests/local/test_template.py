@@ -49,7 +49,10 @@ def test_product() -> None:
         match = router.match("GET", path)
         assert match is not None
         assert match.function in template.functions
-    assert [mapping.function for mapping in template.mappings] == ["IndexerFunction"]
+    assert [mapping.function for mapping in template.mappings] == [
+        "IndexerFunction",
+        "LanderFunction",
+    ]
     assert len(template.table["GlobalSecondaryIndexes"]) == 5
 
 

@@ -89,6 +89,7 @@ ANSWERS = {
     "health": Expected("OK"),
     "list_artifacts": Expected({"files": [{"path": FILE, "is_dir": False, "file_size": 2}]}),
     "log_batch": Expected({}),
+    "query_system_tables": Expected({"columns": ["runs"], "types": ["bigint"], "rows": list}),
     "search_runs": Expected({"runs": [{"info": {"run_id": RUN}}]}),
     "start_trace": Expected(
         {"trace": {"trace_info": {"trace_id": "tr-0af7651916cd43dd8448eb211c80319c"}}}

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, BinaryIO, Final, NoReturn
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -69,6 +69,19 @@ class Bucket:
         with _translated():
             found = self._found(key)
             return None if found is None else found["Body"].read()
+
+    def fetch(self, key: str, file: BinaryIO) -> None:
+        """Copies a file piece by piece.
+
+        Raises:
+            ResourceDoesNotExist: there is none.
+        """
+        with _translated():
+            found = self._found(key)
+            if found is None:
+                raise errors.ResourceDoesNotExist(f"No such file: {key}")
+            for piece in found["Body"].iter_chunks(1 << 20):
+                file.write(piece)
 
     def read(self, key: str, begin: int, length: int) -> bytes | None:
         with _translated():

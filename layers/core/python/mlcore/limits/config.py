@@ -126,7 +126,20 @@ def _is_price(value: Any) -> bool:
     )
 
 
+def _check_readers(value: Any) -> None:
+    """Of each user the workspaces whose rows the system tables show, or ``["*"]``."""
+    lists = value.values() if isinstance(value, dict) else [None]
+    if not all(
+        isinstance(one, list) and all(isinstance(name, str) for name in one) for one in lists
+    ):
+        raise InvalidParameterValue(
+            "The setting 'system_tables_readers' is an object of lists: for each user the names "
+            'of the workspaces whose rows they may read, or "*".'
+        )
+
+
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
+    "system_tables_readers": _check_readers,
     "ttl_policy": _check_ttl_policy,
     text_fields.SETTING: _check_fts_fields,
     prices.SETTING: _check_llm_prices,

@@ -163,24 +163,39 @@ def points_of_pack(item: Raw, key: str) -> list[Metric]:
 
 def of_run(experiment_id: str, run_id: str) -> Iterator[Metric]:
     """All points of a run in no order, some of them twice, page by page."""
+    for point, _ in with_times(experiment_id, run_id):
+        yield point
+
+
+def with_times(experiment_id: str, run_id: str) -> Iterator[tuple[Metric, int]]:
+    """As :func:`of_run`, each with the time at which the item that holds it, or tells of its file,
+    was written, in milliseconds since 1970."""
     pk = keys.run(experiment_id, run_id).pk
     files = []
     for item in table.query_all(
-        pk, between=keys.run_metric_batches(run_id), attributes=BATCH_ATTRIBUTES
+        pk,
+        between=keys.run_metric_batches(run_id),
+        attributes=[*BATCH_ATTRIBUTES, Item.updated_at],
     ):
         if is_file(item):
             files.append(item)
         else:
+            written = Item.of(item).updated_at or 0
             for series in batch_points(item).values():
-                yield from series
+                for point in series:
+                    yield point, written
     for item in table.query_all(
         pk,
         prefix=keys.run_child_prefix(run_id, "MHIST"),
-        attributes=[RunMetricHistory.key, *PACK_ATTRIBUTES],
+        attributes=[RunMetricHistory.key, *PACK_ATTRIBUTES, Item.updated_at],
     ):
-        yield from points_of_pack(item, RunMetricHistory.of(item).key)
+        written = Item.of(item).updated_at or 0
+        for point in points_of_pack(item, RunMetricHistory.of(item).key):
+            yield point, written
     for item in files:
-        yield from history_files.read(history_files.every(item))
+        written = Item.of(item).updated_at or 0
+        for point in history_files.read(history_files.every(item)):
+            yield point, written
 
 
 def distinct(found: Iterable[Metric]) -> list[Metric]:

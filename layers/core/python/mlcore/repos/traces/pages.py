@@ -223,5 +223,5 @@ def _keys(
 
 
 def _place(trace: StoredTrace) -> tuple[int, str]:
-    item = TraceItem.of(trace.document.item)
+    item = trace.item
     return -item.request_time, item.trace_id

@@ -67,6 +67,8 @@ class StoredTrace(NamedTuple):
 
     experiment: Experiment
     document: Document
+    item: TraceItem
+    """The document's item, as the model declares it."""
 
     @property
     def trace_id(self) -> str:
@@ -74,7 +76,7 @@ class StoredTrace(NamedTuple):
 
     @property
     def info(self) -> Info:
-        item = TraceItem.of(self.document.item)
+        item = self.item
         return Info(
             item.request_time,
             item.execution_duration,
@@ -145,8 +147,9 @@ def find_or_place(
 
 
 def of_item(item: Raw, experiment: Experiment) -> StoredTrace:
-    owner = (experiment.experiment_id, TraceItem.of(item).trace_id)
-    return StoredTrace(experiment, document.load(item, owner, trace_children.MAPS))
+    view = TraceItem.of(item)
+    owner = (experiment.experiment_id, view.trace_id)
+    return StoredTrace(experiment, document.load(item, owner, trace_children.MAPS), view)
 
 
 def create(
@@ -313,7 +316,7 @@ def _send(trace: StoredTrace, change: Change) -> None:
                 update.set(attribute, value)
         if mark is not None:
             update.set(TraceItem.lsi1sk, mark)
-        update.require_equal(TraceItem.version, TraceItem.of(item).version)
+        update.require_equal(TraceItem.version, trace.item.version)
 
     document.write(trace.document, change.sets, change.removals, complete)
 

@@ -1,0 +1,78 @@
+"""Landing objects: what one batch of the stream brought, as compressed lines of JSON; decides
+nothing.
+
+A line is a point (``PointRow`` under short names), or names what changed: ``{"x": experiment}`` or
+``{"x": experiment, "r": run}``. How that is now is read from the table when it is published, so a
+line that comes twice, late or out of order changes nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from mlcore.system_tables.location import store
+from mlcore.system_tables.rows import PointRow
+
+FOLDER: Final = "landing"
+_SUFFIX: Final = ".ndjson.gz"
+_LEVEL: Final = 6
+
+NAMES: Final = ("x", "r", "k", "s", "t", "v", "i", "d")
+"""Names of a line's fields, in the order of ``PointRow``."""
+
+
+class Changed(NamedTuple):
+    """What is to be read again: experiments, and runs as (experiment id, run id)."""
+
+    experiments: Collection[str]
+    runs: Collection[tuple[str, str]]
+
+
+def name_of(shard: str, first: str, last: str) -> str:
+    """The name of a batch's object. Numbers of one shard sort as they came; a batch that is
+    delivered again has the same name and replaces its object."""
+    return f"{shard}/{first.zfill(40)}-{last.zfill(40)}"
+
+
+def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
+    """Equal contents give equal bytes."""
+    lines = [json.dumps({"x": one}) for one in sorted(changed.experiments)]
+    lines += [json.dumps({"x": one, "r": run}) for one, run in sorted(changed.runs)]
+    lines += [json.dumps(dict(zip(NAMES, point, strict=True))) for point in points]
+    return gzip.compress("\n".join([*lines, ""]).encode(), _LEVEL, mtime=0)
+
+
+def put(name: str, content: bytes) -> None:
+    store().put(f"{FOLDER}/{name}{_SUFFIX}", content)
+
+
+def waiting(most_bytes: int) -> Iterator[tuple[str, int]]:
+    """Keys and sizes of objects that nobody has taken away, oldest of each shard first, until they
+    have so many bytes together (but always one)."""
+    total = 0
+    for shard in store().list(FOLDER):
+        if shard.size is not None:
+            continue
+        for entry in store().list(f"{FOLDER}/{shard.name}"):
+            if entry.size is None or not entry.name.endswith(_SUFFIX):
+                continue
+            total += entry.size
+            yield f"{FOLDER}/{shard.name}/{entry.name}", entry.size
+            if total >= most_bytes:
+                return
+
+
+def read(keys: Sequence[str]) -> Iterator[bytes]:
+    """The contents of objects, unpacked; one that somebody else has taken away is left out."""
+    for key in keys:
+        content = store().get(key)
+        if content is not None:
+            yield gzip.decompress(content)
+
+
+def remove(keys: Iterable[str]) -> None:
+    for key in keys:
+        store().delete(key)

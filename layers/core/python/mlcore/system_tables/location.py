@@ -1,0 +1,51 @@
+"""Where the system tables are: a bucket of their own in AWS, a folder on a laptop.
+
+Below it lie ``landing/`` (what the stream brought and nobody has published yet) and
+``system/mlflow/<table>`` (the tables, each in the Delta format).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Final
+
+from mlcore.artifacts.port import Store
+
+FOLDER: Final = "SYSTEM_TABLES_FOLDER"
+"""Environment: a folder of this machine; the local runner sets it."""
+BUCKET: Final = "SYSTEM_TABLES_BUCKET"
+"""Environment: else, an S3 bucket."""
+ACCOUNT: Final = "ACCOUNT_ID"
+"""Environment: what the column ``account_id`` says."""
+LOCAL_ACCOUNT: Final = "000000000000"
+
+_TABLES: Final = "system/mlflow"
+
+
+@functools.cache
+def store() -> Store:
+    """
+    Raises:
+        KeyError: neither a folder nor a bucket is named.
+    """
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        from mlcore.artifacts.s3 import Bucket  # noqa: PLC0415 -- queries of a folder start without
+
+        return Bucket(os.environ[BUCKET])
+    from mlcore.artifacts.folder import Folder  # noqa: PLC0415 -- no function in AWS needs it
+
+    return Folder(folder)
+
+
+def table_uri(table: str) -> str:
+    """What readers of Delta tables take: ``s3://…`` or a path."""
+    folder = os.environ.get(FOLDER)
+    if folder:
+        return f"{os.path.realpath(folder)}/files/{_TABLES}/{table}"
+    return f"s3://{os.environ[BUCKET]}/{_TABLES}/{table}"
+
+
+def account_id() -> str:
+    return os.environ.get(ACCOUNT) or LOCAL_ACCOUNT

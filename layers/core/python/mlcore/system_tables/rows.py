@@ -1,0 +1,158 @@
+"""Rows of ``experiments_latest``, ``runs_latest`` and ``run_metrics_history``: pure functions from
+stored experiments, runs and points. The columns are those of Databricks' system tables.
+
+Times are milliseconds since 1970 here, and microseconds in the tables.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64encode
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.metrics import Metric
+from mlcore.entities.stages import DELETED
+from mlcore.repos.runs import runs
+from mlcore.repos.runs.runs import StoredRun
+
+EARLIEST_MS: Final = -62_135_596_800_000
+LATEST_MS: Final = 253_402_300_799_999
+"""The years 1 to 9999, which every reader of the tables can show; MLflow takes any 64-bit number
+for a time, and what lies outside is the nearest of these."""
+
+
+class ExperimentRow(NamedTuple):
+    """A row of ``experiments_latest``, less the account."""
+
+    experiment_id: str
+    workspace_id: str
+    name: str
+    create_time: int
+    update_time: int
+    delete_time: int | None
+
+
+class RunRow(NamedTuple):
+    """A row of ``runs_latest``, less the account and what only the history tells of a metric.
+
+    ``latest`` holds the latest value of each metric, as text (:func:`double_text`).
+    """
+
+    run_id: str
+    experiment_id: str
+    workspace_id: str
+    run_name: str
+    created_by: str | None
+    status: str
+    start_time: int
+    end_time: int | None
+    update_time: int
+    delete_time: int | None
+    params: dict[str, str]
+    tags: dict[str, str]
+    latest: dict[str, str]
+
+
+class PointRow(NamedTuple):
+    """A row of ``run_metrics_history``, less what its experiment tells: account and workspace."""
+
+    experiment_id: str
+    run_id: str
+    metric_name: str
+    metric_step: int
+    metric_time: int
+    metric_value: str
+    insert_time: int
+    record_id: str
+
+
+def experiment_row(experiment: Experiment, updated_ms: int) -> ExperimentRow:
+    """
+    Args:
+        updated_ms: when the experiment's item was last written.
+    """
+    return ExperimentRow(
+        experiment_id=experiment.experiment_id,
+        workspace_id=experiment.workspace,
+        name=experiment.name,
+        create_time=within(experiment.creation_time),
+        update_time=within(updated_ms),
+        delete_time=deleted_ms(experiment),
+    )
+
+
+def deleted_ms(experiment: Experiment) -> int | None:
+    """When an experiment was deleted; None while it is not. Nothing but its restoration writes the
+    time of its last update afterwards."""
+    if experiment.lifecycle_stage != DELETED:
+        return None
+    return within(experiment.last_update_time)
+
+
+def run_row(stored: StoredRun) -> RunRow:
+    """A run as it is. One that was deleted with its experiment was deleted when that was."""
+    item, experiment = stored.item, stored.experiment
+    updated = within(item.updated_at or 0)
+    deleted = None
+    if stored.stage == DELETED:
+        own = item.deleted_time if item.stage == DELETED else None
+        with_experiment = deleted_ms(experiment) if item.epoch < experiment.epoch else None
+        deleted = with_experiment if own is None else within(own)
+        if with_experiment is not None:
+            updated = max(updated, with_experiment)
+        deleted = updated if deleted is None else deleted
+    return RunRow(
+        run_id=item.run_id,
+        experiment_id=item.experiment_id,
+        workspace_id=experiment.workspace,
+        run_name=item.run_name or "",
+        created_by=item.user_id or None,
+        status=item.status,
+        start_time=within(item.start_time or 0),
+        end_time=None if item.end_time is None else within(item.end_time),
+        update_time=updated,
+        delete_time=deleted,
+        params=stored.document.texts("params"),
+        tags=stored.document.texts("tags"),
+        latest={
+            key: double_text(metric.value) for key, metric in runs.metrics(stored.document).items()
+        },
+    )
+
+
+def point_row(experiment_id: str, run_id: str, point: Metric, inserted_ms: int) -> PointRow:
+    """
+    Args:
+        inserted_ms: when the item was written that first had the point.
+    """
+    return PointRow(
+        experiment_id=experiment_id,
+        run_id=run_id,
+        metric_name=point.key,
+        metric_step=point.step,
+        metric_time=within(point.timestamp),
+        metric_value=double_text(point.value),
+        insert_time=within(inserted_ms),
+        record_id=record_id(run_id, point),
+    )
+
+
+def record_id(run_id: str, point: Metric) -> str:
+    """What tells a point from others: MLflow's own identity of a point, which is run, metric, step,
+    timestamp and value. 24 characters of Base64."""
+    identity = json.dumps(
+        [run_id, point.key, point.step, point.timestamp, double_text(point.value)]
+    )
+    return b64encode(blake2b(identity.encode(), digest_size=16).digest()).decode()
+
+
+def double_text(value: float) -> str:
+    """The shortest text that is exactly this double; one for all NaN, one for both zeros."""
+    return "nan" if math.isnan(value) else repr(value + 0.0)
+
+
+def within(ms: int) -> int:
+    return min(max(ms, EARLIEST_MS), LATEST_MS)

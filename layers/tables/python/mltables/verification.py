@@ -1,0 +1,144 @@
+"""Compares the published tables with what the table in DynamoDB says; writes nothing.
+
+What landed or is in the stream still and was not published yet shows as a difference, too.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import duckdb
+
+from mlcore.system_tables import source
+from mltables import staging
+from mltables.database import connected
+from mltables.lake import Lake
+from mltables.snapshot import Snapshot, quoted
+from mltables.tables import EXPERIMENTS, HISTORY, RUNS, opened
+
+TOGETHER: Final = 200
+_TOLD: Final = (
+    "account_id, update_time, delete_time, workspace_id, run_id, experiment_id, created_by, "
+    "start_time, end_time, run_name, status, params, tags"
+)
+
+
+class Difference(NamedTuple):
+    """``missing`` from the tables, ``surplus`` there, or ``different``."""
+
+    problem: str
+    table: str
+    name: str
+
+
+def verify() -> Iterator[Difference]:
+    lake = Lake()
+    with (
+        tempfile.TemporaryDirectory(dir=lake.scratch) as folder,
+        connected(Path(folder)) as connection,
+    ):
+        for table in (EXPERIMENTS, RUNS, HISTORY):
+            connection.execute(
+                f"CREATE VIEW {table.name} AS SELECT {table.names} FROM "
+                + Snapshot(lake, table, opened(lake, table)).source(connection)
+            )
+        yield from _Comparison(connection, Path(folder)).run()
+
+
+class _Comparison:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+        self._connection, self._folder = connection, folder
+
+    def run(self) -> Iterator[Difference]:
+        stored = source.find_experiments(list(source.experiment_ids()))
+        staging.load_experiments(
+            self._connection, (one.row for one in stored.values()), self._folder
+        )
+        yield from self._compared(
+            EXPERIMENTS.name, "experiment_id", "new_experiments", EXPERIMENTS.name
+        )
+        seen = "CREATE TEMP TABLE seen (run_id VARCHAR)"
+        self._connection.execute(seen)
+        for experiment_id, one in stored.items():
+            runs = list(source.run_ids(one.experiment))
+            for at in range(0, len(runs), TOGETHER):
+                yield from self._runs(stored, experiment_id, runs[at : at + TOGETHER])
+        for table in (RUNS.name, HISTORY.name):
+            for (run_id,) in self._connection.execute(
+                f"SELECT DISTINCT run_id FROM {table} ANTI JOIN seen USING (run_id)"
+            ).fetchall():
+                yield Difference("surplus", table, run_id)
+
+    def _runs(
+        self, stored: dict[str, source.Stored], experiment_id: str, run_ids: list[str]
+    ) -> Iterator[Difference]:
+        places = [(experiment_id, run_id) for run_id in run_ids]
+        staging.load_runs(self._connection, source.find_runs(places, stored), self._folder)
+        self._connection.execute("INSERT INTO seen SELECT run_id FROM new_runs")
+        listed = ", ".join(map(quoted, run_ids))
+        self._connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE published AS
+            SELECT * FROM {RUNS.name} WHERE run_id IN ({listed})
+            """
+        )
+        yield from self._compared(RUNS.name, "run_id", "new_runs", "published", _TOLD)
+        yield from self._metrics(listed)
+        for run_id in run_ids:
+            yield from self._points(experiment_id, run_id)
+
+    def _compared(
+        self, table: str, key: str, new: str, published: str, columns: str = ""
+    ) -> Iterator[Difference]:
+        columns = columns or EXPERIMENTS.names
+        found = self._connection.execute(
+            f"""
+            SELECT {key}, n.{key} IS NULL, p.{key} IS NULL
+            FROM (SELECT {columns} FROM {new}) n
+            FULL JOIN (SELECT {columns} FROM {published}) p USING ({key})
+            WHERE n IS DISTINCT FROM p
+            """
+        ).fetchall()
+        for name, surplus, missing in found:
+            problem = "surplus" if surplus else "missing" if missing else "different"
+            yield Difference(problem, table, name)
+
+    def _metrics(self, listed: str) -> Iterator[Difference]:
+        """What is told of metrics, against the runs' latest values and the history."""
+        found = self._connection.execute(
+            f"""
+            WITH told AS (
+                SELECT run_id, unnest(aggregated_metrics, recursive := true) FROM published
+            ), reach AS (
+                SELECT run_id, metric_name,
+                       CASE WHEN bool_or(isnan(metric_value)) THEN 'nan'::DOUBLE
+                            ELSE min(metric_value) END AS low,
+                       CASE WHEN bool_or(isnan(metric_value)) THEN 'nan'::DOUBLE
+                            ELSE max(metric_value) END AS high
+                FROM {HISTORY.name} WHERE run_id IN ({listed}) GROUP BY ALL
+            )
+            SELECT DISTINCT run_id || ' ' || metric_name FROM latest
+            FULL JOIN told USING (run_id, metric_name) LEFT JOIN reach USING (run_id, metric_name)
+            WHERE latest.latest_value IS DISTINCT FROM told.latest_value
+               OR told.min_value IS DISTINCT FROM reach.low
+               OR told.max_value IS DISTINCT FROM reach.high
+            """
+        ).fetchall()
+        for (name,) in found:
+            yield Difference("different", "aggregated_metrics", name)
+
+    def _points(self, experiment_id: str, run_id: str) -> Iterator[Difference]:
+        """Points that are missing, or there more than once. The history keeps those that DynamoDB
+        no longer has, for its retention does not reach the tables."""
+        published = self._connection.execute(
+            f"SELECT record_id FROM {HISTORY.name} WHERE run_id = ?", [run_id]
+        ).fetchall()
+        known = {one for (one,) in published}
+        if len(known) != len(published):
+            yield Difference("surplus", HISTORY.name, run_id)
+        missing = {one.record_id for one in source.points_of(experiment_id, run_id)} - known
+        if missing:
+            yield Difference("missing", HISTORY.name, f"{run_id}: {len(missing)} points")

@@ -1,0 +1,102 @@
+"""Publishes the system tables: every minute in which something landed, and at once when asked.
+
+The engines run in a process of their own, which ends: this one never loads them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from local.engine.file import EngineFile
+from local.events.stream import StreamPoller
+from local.log import report
+
+EVERY_SECONDS = 60.0
+UPKEEP_EVERY = 60
+"""So many publications later small files are merged, and old ones removed."""
+FOLLOW_SECONDS = 10.0
+LOOK_SECONDS = 0.05
+
+
+class Publishing:
+    """A background thread."""
+
+    def __init__(self, folder: Path, pollers: Sequence[StreamPoller], file: EngineFile) -> None:
+        """``folder`` is that of the system tables, ``pollers`` drive the lander."""
+        self._landing = folder / "files/landing"
+        self._pollers, self._file = pollers, file
+        self._stop = threading.Event()
+        self._turn = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._run, name="publishing", daemon=True)
+        self._published = 0
+        self._freshness: Any = None
+
+    def start(self) -> None:
+        """Starts the thread, where the engines are installed, and answers to whoever asks for fresh
+        tables."""
+        # The layer's modules read the environment, which is complete by now.
+        self._freshness = import_module("mlcore.system_tables.freshness")
+        if find_spec("mltables") is not None and find_spec("duckdb") is not None:
+            self._freshness.provide(self.refresh)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread and its process. What that did not finish is done again."""
+        self._stop.set()
+        self._freshness.provide(None)
+        child = self._child
+        if child is not None:
+            child.terminate()
+        if self._thread.is_alive():
+            self._thread.join(5)
+
+    def refresh(self) -> None:
+        """Lands and publishes what was written until now."""
+        end = self._file.last_record()
+        deadline = time.monotonic() + FOLLOW_SECONDS
+        while not self._followed(end) and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        self._publish()
+
+    def _followed(self, end: int) -> bool:
+        positions = [poller.processed() for poller in self._pollers]
+        return not end or all(one is not None and one >= end for one in positions)
+
+    def _run(self) -> None:
+        while not self._stop.wait(EVERY_SECONDS):
+            try:
+                self._publish()
+            except Exception as error:
+                report("the system tables cannot be published, trying again", error)
+
+    def _publish(self) -> None:
+        with self._turn:
+            if self._stop.is_set() or not any(self._landing.glob("*/*")):
+                return
+            self._published += 1
+            command = [sys.executable, "-m", "mltables.publish"]
+            if self._published % UPKEEP_EVERY == 0:
+                command.append("--upkeep")
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment,
+            )
+            _, said = self._child.communicate()
+            code, self._child = self._child.returncode, None
+            if code and not self._stop.is_set():
+                last = said.decode(errors="replace").strip().splitlines()[-1:]
+                report(f"the system tables cannot be published, trying again: {''.join(last)}")

@@ -1,0 +1,147 @@
+"""``python -m local.admin sql`` and ``system-tables``: the system tables from outside."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from operate import alert
+from operate.modules import CannotRun, modules
+
+
+def _engines() -> None:
+    modules()
+    if find_spec("mltables") is None or find_spec("duckdb") is None:
+        raise CannotRun("the engine for SQL is not installed: run `make setup`")
+
+
+def ask(
+    sql: str, parameters: dict[str, Any], *, fresh: bool = False, url: str | None = None
+) -> dict[str, Any]:
+    """Columns and rows of a query: of a running server, or of the tables that the environment
+    names.
+
+    Raises:
+        CannotRun: the statement is refused, or nobody answers.
+    """
+    if url:
+        return _asked(url, {"sql": sql, "parameters": parameters, "fresh": fresh})
+    _engines()
+    if fresh:
+        import_module("mltables.publisher").publish()
+    errors = import_module("mlcore.errors")
+    try:
+        answer: dict[str, Any] = import_module("sql.child").ask(
+            {"sql": sql, "parameters": parameters}
+        )
+    except errors.MlflowError as error:
+        raise CannotRun(error.message) from error
+    return answer
+
+
+def _asked(url: str, body: dict[str, Any]) -> dict[str, Any]:
+    if not url.startswith(("http://", "https://")):
+        raise CannotRun(f"--url {url}: an address of http or https is needed")
+    request = urllib.request.Request(  # noqa: S310 -- checked above
+        f"{url.rstrip('/')}/api/3.0/mlflow-serverless/sql",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
+            answer: dict[str, Any] = json.load(response)
+            return answer
+    except urllib.error.HTTPError as error:
+        raise CannotRun(json.loads(error.read()).get("message", str(error))) from error
+    except OSError as error:
+        raise CannotRun(f"{url} does not answer: {error}") from error
+
+
+def given_parameters(pairs: Sequence[str]) -> dict[str, Any]:
+    """Of ``name=value``, as texts."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise CannotRun(f"--parameter {pair}: name=value is needed")
+        found[name] = value
+    return found
+
+
+def sql(
+    statement: str,
+    pairs: Sequence[str],
+    form: str,
+    *,
+    fresh: bool = False,
+    url: str | None = None,
+) -> int:
+    """Prints the answer; a statement ``@file.sql`` is the file's."""
+    answer = ask(text_of(statement), given_parameters(pairs), fresh=fresh, url=url)
+    if form == "json":
+        print(json.dumps(answer))
+        return 0
+    lines = csv.writer(sys.stdout, delimiter="," if form == "csv" else "\t", lineterminator="\n")
+    lines.writerow(answer["columns"])
+    for row in answer["rows"]:
+        lines.writerow([json.dumps(one) if isinstance(one, list | dict) else one for one in row])
+    if answer.get("truncated"):
+        print("there are more rows: add a LIMIT", file=sys.stderr)
+    return 0
+
+
+def text_of(statement: str) -> str:
+    """A statement; of ``@file.sql`` the file's."""
+    if not statement.startswith("@"):
+        return statement
+    try:
+        return Path(statement[1:]).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CannotRun(f"{statement[1:]} cannot be read: {error.strerror}") from error
+
+
+def check(
+    statement: str,
+    pairs: Sequence[str],
+    when: str,
+    *,
+    fresh: bool = False,
+    url: str | None = None,
+) -> int:
+    """The exit code of an alert: 2 when its condition is met."""
+    return alert.run(
+        lambda: ask(text_of(statement), given_parameters(pairs), fresh=fresh, url=url), when
+    )
+
+
+def backfill() -> int:
+    _engines()
+    done = import_module("mltables.backfill").backfill(print)
+    print(f"{done.experiments} experiments, {done.runs} runs, {done.points} points published")
+    return 0
+
+
+def publish() -> int:
+    _engines()
+    done = import_module("mltables.publisher").publish()
+    print(f"{done.experiments} experiments, {done.runs} runs, {done.points} points published")
+    return 0
+
+
+def verify() -> int:
+    """1 when the tables and DynamoDB differ."""
+    _engines()
+    count = 0
+    for difference in import_module("mltables.verification").verify():
+        count += 1
+        print("  ".join(difference))
+    print(f"{count} differences")
+    return 1 if count else 0

@@ -1,0 +1,121 @@
+"""Statements that want more than rows: each is refused or ended, and nothing is touched."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from mlcore import errors
+from tests.contract.conftest import Store
+from tests.contract.lake import Tables, tables
+
+__all__ = ["tables"]
+
+RUNS = "system.mlflow.runs_latest"
+
+REFUSED = {
+    "COPY (SELECT 1) TO '{folder}/x.csv'": "Only SELECT",
+    f"COPY {RUNS} TO '{{folder}}/x.parquet'": "Only SELECT",
+    "ATTACH '{folder}/x.db'": "",
+    "DETACH x": "Only SELECT",
+    "INSTALL httpfs": "",
+    "LOAD httpfs": "",
+    "PRAGMA database_list": "",
+    "SET memory_limit = '100GB'": "Only SELECT",
+    "RESET memory_limit": "",
+    "EXPORT DATABASE '{folder}'": "",
+    "CREATE TABLE x AS SELECT 1": "Only SELECT",
+    f"DROP VIEW {RUNS}": "Only SELECT",
+    f"DELETE FROM {RUNS}": "Only SELECT",
+    f"UPDATE {RUNS} SET run_name = 'x'": "Only SELECT",
+    f"INSERT INTO {RUNS} SELECT * FROM {RUNS}": "Only SELECT",
+    f"SELECT 1 INTO x FROM {RUNS}": "",
+    "CALL pragma_version()": "",
+    "EXPLAIN SELECT 1": "Only SELECT",
+    "VACUUM": "",
+    "CHECKPOINT": "",
+    f"SELECT 1; DROP TABLE {RUNS}": "One SELECT",
+    f"SELECT run_id FROM {RUNS}; SELECT 2": "One SELECT",
+    "": "One SELECT",
+    "-- nothing but a comment": "One SELECT",
+    "SELECT * FROM read_csv('/etc/passwd')": "",
+    "SELECT * FROM read_text('/etc/passwd')": "",
+    "SELECT * FROM read_parquet('{folder}/**')": "",
+    "SELECT * FROM parquet_metadata('{folder}/**')": "",
+    "SELECT * FROM glob('/**')": "",
+    "SELECT * FROM '/etc/passwd'": "",
+    "SELECT * FROM `/etc/passwd`": "There is no table",
+    'SELECT * FROM "/etc/passwd"': "",
+    "SELECT * FROM csv.`/etc/passwd`": "There is no table",
+    "SELECT * FROM delta.`{folder}`": "There is no table",
+    "SELECT * FROM duckdb_settings()": "",
+    "SELECT * FROM sqlite_master": "There is no table",
+    "SELECT * FROM information_schema.tables": "There is no table",
+    "SELECT * FROM mlflow.main.runs_latest": "There is no table",
+    "WITH x AS (SELECT * FROM read_csv('/etc/passwd')) SELECT * FROM x": "",
+    "SELECT (SELECT max(c) FROM (WITH sqlite_master AS (SELECT 1 AS c) SELECT c FROM "
+    "sqlite_master)), (SELECT count(*) FROM sqlite_master)": "",
+    "SELECT getenv('PATH')": "does not exist",
+    "SELECT current_setting('memory_limit')": "does not exist",
+    "SELECT query('SELECT 1')": "",
+    "SELECT shell('id')": "does not exist",
+    f"SELECT inline(aggregated_metrics) FROM {RUNS}": "inline()",
+    f"SELECT explode(params) FROM {RUNS}": "explode() of a map",
+    f"SELECT * FROM {RUNS} WHERE run_id = :missing": "has no value",
+    f"SELECT ｒun_id FROM {RUNS}": "",
+    "SELECT * FROM ｓystem.mlflow.runs_latest": "There is no table",
+    "SELECT " + "(" * 5000 + "1" + ")" * 5000: "",
+    "SELECT 1" + " + 1" * 30_000: "",
+    "SELECT 'x" * 40_000: "",
+}  # fmt: skip
+BOMBS = [
+    "WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM x) SELECT count(*) FROM x",
+    "SELECT sum(length(repeat('x', 1000000000))) FROM (SELECT explode(sequence(1, 1000)))",
+    "SELECT length(repeat(repeat('x', 1000000), 100000))",
+    "SELECT explode(sequence(1, 100000000)) AS n ORDER BY md5(string(n)) LIMIT 5",
+    "WITH n AS (SELECT explode(sequence(1, 1000000)) AS n) "
+    "SELECT count(*) FROM n a, n b WHERE md5(string(a.n)) < md5(string(b.n))",
+    "SELECT array_agg(n) FROM (SELECT explode(sequence(1, 200000000)) AS n)",
+]
+
+
+def test_the_hostile_are_many() -> None:
+    assert len(REFUSED) + len(BOMBS) >= 50
+
+
+def test_what_is_no_query_of_the_tables_is_refused(tables: Tables) -> None:
+    """By the gate, in its words, or by the engine; the gate's own answer takes no process."""
+    gate = pytest.importorskip("mltables.gate")
+    passed = {}
+    for sql, words in REFUSED.items():
+        try:
+            passed[sql] = gate.prepare(sql.replace("{folder}", str(tables.folder))).sql
+            said = "has no value"
+        except gate.Refused as refused:
+            said = str(refused)
+        assert words in said, sql[:100]
+    for sql in passed:
+        with pytest.raises(errors.InvalidParameterValue):
+            tables.ask(sql.replace("{folder}", str(tables.folder)))
+    assert not list(Path(tables.folder).rglob("x.*"))
+
+
+@pytest.mark.parametrize("sql", BOMBS)
+def test_what_would_never_end_or_fit_is_ended(
+    store: Store, tables: Tables, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the kernel's timer, which no thread can hold up, or by the end of its memory."""
+    monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "1.5")
+    try:
+        tables.ask(sql)
+        said = "memory"
+    except errors.InvalidParameterValue as error:
+        said = error.message
+    assert any(word in said for word in ("memory", "1.5 seconds", "maximum")), said
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert peak < 1_000_000, f"{peak} KiB"
+    # The next one is answered as if nothing had been.
+    monkeypatch.delenv("SYSTEM_TABLES_SECONDS")
+    assert tables.ask("SELECT 1 AS one")["rows"] == [[1]]

@@ -1,0 +1,231 @@
+"""A random history of writes, landed and published under every kind of accident, ends in tables
+that say what was done: each row once."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from typing import Any
+
+import polars
+import pytest
+from deltalake import DeltaTable
+
+from lander import app as lander
+from mlcore.system_tables import landing, location
+from tests.contract.conftest import Store
+from tests.contract.index_state import deliver
+from tests.contract.lake import Tables, tables
+from tests.contract.tables_world import World
+
+__all__ = ["tables"]
+
+OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "120"))
+
+
+def found(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    experiments = {
+        row["experiment_id"]: (row["name"], row["delete_time"] is not None)
+        for row in tables.rows("experiments_latest")
+    }
+    assert len(experiments) == len(tables.rows("experiments_latest"))
+    points = sorted(
+        (
+            row["run_id"],
+            row["metric_name"],
+            row["metric_step"],
+            int(row["metric_time"].timestamp() * 1000),
+            repr(row["metric_value"]),
+        )
+        for row in tables.rows("run_metrics_history")
+    )
+    runs = {}
+    rows = tables.rows("runs_latest")
+    for row in rows:
+        expected = expected_runs.get(row["run_id"], (None,) * 5)[4] or {}
+        runs[row["run_id"]] = (
+            row["experiment_id"],
+            row["status"],
+            row["delete_time"] is not None,
+            {one["key"]: one["value"] for one in row["params"]},
+            {
+                one["metric_name"]: (
+                    "either"
+                    if expected.get(one["metric_name"], ("",))[0] == "either"
+                    else repr(one["latest_value"]),
+                    repr(one["min_value"]),
+                    repr(one["max_value"]),
+                )
+                for one in row["aggregated_metrics"]
+            },
+        )
+    assert len(runs) == len(rows)
+    return experiments, runs, points
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+@pytest.fixture
+def kill(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Set ``[n]`` and the n-th request to the store, or the n-th commit, is the last."""
+    left: list[int] = []
+
+    def count() -> None:
+        if left:
+            left[0] -= 1
+            if left[0] == 0:
+                left.clear()
+                raise Killed
+
+    class Dying:
+        def __init__(self, store: Any) -> None:
+            self._store = store
+
+        def __getattr__(self, name: str) -> Any:
+            def call(*args: Any) -> Any:
+                count()
+                result = getattr(self._store, name)(*args)
+                count()
+                return result
+
+            return call
+
+    whole = location.store()
+    monkeypatch.setattr(landing, "store", lambda: Dying(whole))
+    step = pytest.importorskip("mltables.step")
+    commit, merge = step.next_commit, step.Step._merge
+    write, remove = step.Step._write, step.Step._remove
+
+    def dying(act: Any) -> Any:
+        def call(*args: Any) -> Any:
+            result = act(*args)
+            count()
+            return result
+
+        return call
+
+    monkeypatch.setattr(step, "next_commit", dying(commit))
+    for name, act in (("_merge", merge), ("_write", write), ("_remove", remove)):
+        monkeypatch.setattr(step.Step, name, dying(act))
+    return left
+
+
+def test_a_random_history_is_published_once(store: Store, tables: Tables, kill: list[int]) -> None:
+    publisher = pytest.importorskip("mltables.publisher")
+    upkeep = pytest.importorskip("mltables.upkeep")
+    seed = int(os.environ.get("TABLES_SEED", "1"))
+    world = World(store, seed)
+    rng = random.Random(seed + 1)
+    waiting: list[Any] = []
+    done: list[Any] = []
+
+    def accident(act: Any) -> None:
+        if rng.random() < 0.5:
+            kill[:] = [rng.randrange(1, 14)]
+        try:
+            act()
+        except Killed:
+            pass
+        finally:
+            kill.clear()
+
+    def land(batch: list[Any]) -> None:
+        """Again after each death, as Lambda does, in other pieces."""
+        while batch:
+            some = batch[: rng.choice((1, 4, 30))]
+            try:
+                lander.handler({"Records": some}, None)
+            except Killed:
+                continue
+            batch = batch[len(some) :]
+
+    for number in range(OPERATIONS):
+        world.step()
+        if rng.random() < 0.15:
+            fresh = tables.stream.fresh()
+            waiting += fresh
+            if rng.random() < 0.5 and fresh:
+                deliver(fresh, None)  # the indexer packs batches, whose packs are records too
+        if rng.random() < 0.1 and waiting:
+            due, waiting = waiting[: len(waiting) // 2 + 1], waiting[len(waiting) // 2 + 1 :]
+            again = rng.sample(done, min(3, len(done)))
+            accident(lambda due=due, again=again: land(again + due))
+            done += due
+        if rng.random() < 0.06:
+            accident(publisher.publish)
+        if number % 60 == 59:
+            upkeep.keep_up(today="2000-01-01" if rng.random() < 0.5 else "9999-12-31")
+    waiting += tables.stream.fresh()
+    land(waiting)
+    two = [threading.Thread(target=publisher.publish) for _ in range(2)]
+    for one in two:
+        one.start()
+    for one in two:
+        one.join()
+    publisher.publish()
+    expected = world.expected()
+    assert found(tables, expected[1]) == expected
+    upkeep.keep_up()
+    assert found(tables, expected[1]) == expected
+    differences = list(pytest.importorskip("mltables.verification").verify())
+    assert differences == []
+
+
+def test_backfill_brings_what_no_stream_tells(store: Store, tables: Tables) -> None:
+    backfill = pytest.importorskip("mltables.backfill")
+    world = World(store, 7)
+    world.purge = world.log
+    for _ in range(60):
+        world.step()
+    backfill.backfill()
+    expected = world.expected()
+    assert found(tables, expected[1]) == expected
+    again = backfill.backfill()
+    assert again[1:] == (0, 0, 0)
+    tables.follow()
+    assert found(tables, expected[1]) == expected
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_no_statistics_hide_a_value(
+    store: Store, tables: Tables, compacted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NaN is the greatest value, for DuckDB and for polars, however files are written."""
+    upkeep = pytest.importorskip("mltables.upkeep")
+    experiment = store.api.post("experiments/create", name="nan")["experiment_id"]
+    run = store.api.post("runs/create", experiment_id=experiment)["run"]["info"]["run_id"]
+    monkeypatch.setattr(upkeep, "SMALL_FILES", 3)
+    values = (1, "NaN", 200, -5, 3, "NaN", -0.5, 8, 9, 10)
+    for at in range(0, len(values), 4):
+        for step, value in enumerate(values[at : at + 4], at):
+            store.api.post(
+                "runs/log-metric", run_id=run, key="m", value=value, step=step, timestamp=step
+            )
+        tables.follow()
+
+    def files() -> list[str]:
+        return DeltaTable(location.table_uri("run_metrics_history")).file_uris()
+
+    if compacted:
+        assert len(files()) == 3
+        upkeep.keep_up(today="9999-12-31")
+        assert len(files()) < 3
+    above = "SELECT metric_step FROM system.mlflow.run_metrics_history WHERE metric_value > 100"
+    assert sorted(row[0] for row in tables.ask(above)["rows"]) == [1, 2, 5]
+    below = "SELECT metric_step FROM system.mlflow.run_metrics_history WHERE metric_value < -1"
+    assert tables.ask(below)["rows"] == [[3]]
+    lazy = polars.scan_delta(location.table_uri("run_metrics_history"))
+    column = polars.col("metric_value")
+    assert sorted(lazy.filter(column > 100).collect()["metric_step"]) == [1, 2, 5]
+    assert lazy.filter(column < -1).collect()["metric_step"].to_list() == [3]
+    told = "SELECT aggregated_metrics FROM system.mlflow.runs_latest"
+    [[[one]]] = tables.ask(told)["rows"]
+    assert one == {
+        "metric_name": "m",
+        "latest_value": 10.0,
+        "min_value": "NaN",
+        "max_value": "NaN",
+    }
