@@ -55,7 +55,8 @@ def _moved(old: Raw | None, new: Raw) -> bool:
 def _state(image: Raw) -> bool:
     if image["type"]["S"] == ModelVersion.pattern.name:
         return ModelVersion.of(image).current_stage == ARCHIVED
-    return image.get("tags", {}).get("M", {}).get(_STATE) == string(tags.ARCHIVED)
+    state: Raw | None = image.get("tags", {}).get("M", {}).get(_STATE)
+    return state == string(tags.ARCHIVED)
 
 
 def _follow(place: Place, since: int) -> None:
@@ -64,7 +65,7 @@ def _follow(place: Place, since: int) -> None:
         since: when it was written so, in seconds since the epoch.
     """
     kept = ttl_policy.kept(archive.kind(place))
-    if archive.find(place) is None:
+    if not archive.is_archived(place):
         archive.forget(place)
     elif kept is not None:
         archive.end_at(place, since + kept)

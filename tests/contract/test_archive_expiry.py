@@ -59,8 +59,8 @@ def test_an_archived_version_expires_and_a_restored_one_does_not(
             api.post("registered-models/alias", name="m", alias=f"a{number}", version=str(number))
         kubeflow.patch(f"model_versions/{version['id']}", state="ARCHIVED")
         stage = {"stage": "Archived", "archive_existing_versions": False}
-        for number in "12":
-            api.post("model-versions/transition-stage", name="m", version=number, **stage)
+        for text in "12":
+            api.post("model-versions/transition-stage", name="m", version=text, **stage)
         records = stream.fresh()
         for again in (records, records[::-1], records[len(records) // 2 :]):
             assert indexer.app.index(again) is None

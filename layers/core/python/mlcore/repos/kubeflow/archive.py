@@ -36,8 +36,7 @@ def kind(place: Place) -> str:
     return VERSIONS if place.version else MODELS
 
 
-def find(place: Place) -> StoredRegisteredModel | StoredModelVersion | None:
-    """The model or version if it is there and archived; up to three consistent GetItem."""
+def _archived(place: Place) -> StoredRegisteredModel | StoredModelVersion | None:
     entry = table.get(keys.model_home(place.home))
     if entry is None:
         return None
@@ -54,6 +53,11 @@ def find(place: Place) -> StoredRegisteredModel | StoredModelVersion | None:
     except errors.ResourceDoesNotExist:
         return None
     return version if version.version.current_stage == ARCHIVED else None
+
+
+def is_archived(place: Place) -> bool:
+    """Whether it is there, and archived; up to three consistent GetItem."""
+    return _archived(place) is not None
 
 
 def end_at(place: Place, end: int) -> None:
@@ -82,7 +86,7 @@ def expire(place: Place) -> bool:
     """Deletes it as MLflow does, if it is archived still; False if a deployed service names it."""
 
     def attempt() -> None:
-        found = find(place)
+        found = _archived(place)
         if isinstance(found, StoredRegisteredModel):
             if found.item.number is not None:
                 serving.check_unserved(found.item.number, found.model.workspace)
