@@ -107,11 +107,8 @@ def load(api: Api, made: Sequence[Row]) -> str:
     first = api.new_run(experiment_id)
     pattern = table.get(keys.run(experiment_id, first))
     assert pattern is not None
-    pending = list(table.query_all(pattern["PK"]["S"], prefix=keys.pending_prefix("run")))
-    table.batch_write(
-        deletes=[keys.Key(item["PK"]["S"], item["SK"]["S"]) for item in pending]
-        + [keys.run(experiment_id, first)]
-    )
+    del pattern["lsi5sk"]  # the mark of a run that is to be followed
+    table.batch_write(deletes=[keys.run(experiment_id, first)])
     indexed = experiments.get(experiment_id, "default").experiment.indexed
     written = (item for row in made for item in items(pattern, experiment_id, row, indexed))
     while chunk := list(islice(written, WRITTEN_TOGETHER)):

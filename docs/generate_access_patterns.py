@@ -117,6 +117,18 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             ("lsi5_run_prefix", "lsi5_run_range"),
             "Query, begins_with or BETWEEN",
         ),
+        Access(
+            "Runs that the indexer has not followed yet",
+            "lsi5_run_mark",
+            ("lsi5_run_mark_prefix",),
+            "Query, begins_with, before any index",
+        ),
+        Access(
+            "Experiments that may have such runs",
+            "marked_experiment",
+            ("marked_experiment",),
+            "Query, every few minutes",
+        ),
         Access("Create run", "run", ("run", "run_ref"), "TransactWriteItems"),
         Access("Update, delete, restore run", "run", ("run",), "UpdateItem"),
     ),
@@ -540,6 +552,32 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "entity_ref",
             ("entity_ref",),
             "GetItem of the place, then of the entity",
+        ),
+    ),
+    "MCP registry": (
+        Access(
+            "Create, get, change, delete MCP server",
+            "mcp_server",
+            ("mcp_server",),
+            "one item each, its version as the condition",
+        ),
+        Access(
+            "Search MCP servers, their versions and access endpoints",
+            "mcp_server",
+            ("mcp_server_prefix",),
+            "Query of the workspace's partition",
+        ),
+        Access(
+            "Get versions of an MCP server",
+            "mcp_server_version",
+            ("mcp_server_version",),
+            "BatchGetItem, beside the server",
+        ),
+        Access(
+            "Delete what the versions of an MCP server say",
+            "mcp_server_version",
+            ("mcp_server_version_prefix",),
+            "Query, begins_with",
         ),
     ),
     "Kubeflow's model registry": (

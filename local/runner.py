@@ -34,6 +34,7 @@ from local.events.checkpoints import Checkpoints
 from local.events.completion import Completion
 from local.events.publishing import Publishing
 from local.events.queue_poller import QueuePoller
+from local.events.schedule import Schedule
 from local.events.stream import StreamPoller, stream_client
 from local.folder import DataFolder
 from local.function import Function, ImportFailed
@@ -281,6 +282,9 @@ class Runner:
             self._pollers.append(poller)
             stack.callback(poller.stop)
             poller.start()
+        schedule = Schedule(template.schedules, lambda name, event: functions[name].invoke(event))
+        stack.callback(schedule.stop)
+        schedule.start()
 
     def _complete(
         self, stack: contextlib.ExitStack, functions: dict[str, Function], file: EngineFile

@@ -5,6 +5,7 @@ Functions, routes, stream mappings and the table; it starts nothing.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,10 @@ _FUNCTION = "AWS::Serverless::Function"
 _TABLE = "AWS::DynamoDB::Table"
 _QUEUE = "AWS::SQS::Queue"
 _MAPPING = "AWS::Lambda::EventSourceMapping"
+_RULE = "AWS::Events::Rule"
 _DEFAULT_TIMEOUT_SECONDS = 3
+_RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
+_UNIT_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 
 
 class FunctionDefinition(NamedTuple):
@@ -85,6 +89,15 @@ class QueueMapping(NamedTuple):
     report_batch_item_failures: bool
 
 
+class ScheduleDefinition(NamedTuple):
+    """A rule that calls a function again and again. ``event`` is what the function gets."""
+
+    name: str
+    function: str
+    seconds: float
+    event: Any
+
+
 class Template(NamedTuple):
     """The parts of the template that the runner serves. ``table`` holds the table's properties."""
 
@@ -94,6 +107,7 @@ class Template(NamedTuple):
     table: dict[str, Any]
     queues: tuple[QueueDefinition, ...] = ()
     queue_mappings: tuple[QueueMapping, ...] = ()
+    schedules: tuple[ScheduleDefinition, ...] = ()
     parameters: frozenset[str] = frozenset()
 
 
@@ -142,6 +156,7 @@ def read(
             _queue(name, properties[name]) for name, kind in kinds.items() if kind == _QUEUE
         ),
         queue_mappings=tuple(_queue_mappings(properties, kinds, functions)),
+        schedules=tuple(_schedules(properties, kinds, functions)),
     )
 
 
@@ -154,6 +169,7 @@ _SERVED = frozenset(
         "AWS::ApiGatewayV2::Authorizer",
         _MAPPING,
         _QUEUE,
+        _RULE,
     }
 )
 
@@ -325,3 +341,26 @@ def _queue_mappings(
             report_batch_item_failures="ReportBatchItemFailures"
             in own.get("FunctionResponseTypes", ()),
         )
+
+
+def _schedules(
+    properties: dict[str, Any], kinds: dict[str, str], functions: dict[str, FunctionDefinition]
+) -> Iterator[ScheduleDefinition]:
+    """Of rules with ``rate(5 minutes)`` and the like; other expressions need a calendar."""
+    for name, kind in kinds.items():
+        own = properties[name]
+        if kind != _RULE or own.get("State", "ENABLED") != "ENABLED":
+            continue
+        rate = _RATE.fullmatch(str(own.get("ScheduleExpression", "")))
+        if rate is None:
+            raise TemplateError(f"{name}: ScheduleExpression is no rate")
+        for target in own.get("Targets", ()):
+            function = _named_function(str(target.get("Arn", "")), functions)
+            if function is None:
+                raise TemplateError(f"{name}: a target names no function of this template")
+            yield ScheduleDefinition(
+                name=name,
+                function=function,
+                seconds=int(rate[1]) * _UNIT_SECONDS[rate[2]],
+                event=json.loads(target.get("Input", "{}")),
+            )

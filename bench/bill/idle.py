@@ -18,6 +18,9 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 POLLS: Final = 5 * 3 * 60 * prices.HOURS
 """Requests of Lambda to an empty queue: five pollers, each asks three times a minute."""
 
+SCHEDULED_GB_SECONDS: Final = 0.2
+"""Of a scheduled call that finds nothing to do, at most: a tenth of a second at 1,769 MiB."""
+
 FREE: Final = {
     "AWS::ApiGatewayV2::Api": "by request",
     "AWS::ApiGatewayV2::ApiMapping": "nothing",
@@ -47,6 +50,12 @@ FREE: Final = {
 """Types that cost nothing while nobody works, and by what they cost else."""
 
 
+SCHEDULED_CALL: Final = (
+    prices.INVOCATION + SCHEDULED_GB_SECONDS * prices.GB_SECOND + prices.READ_UNIT
+)
+_RATE: Final = re.compile(r"rate\((\d+) minutes?\)")
+
+
 class Item(NamedTuple):
     """So many of one thing; ``each`` is dollars a month."""
 
@@ -65,6 +74,7 @@ LOOKS: Final = "looks for what has landed for the system tables"
 KEYS: Final = "key of secrets (KMS)"
 RENEWALS: Final = "renewals of the key, after two years"
 DASHBOARDS: Final = "dashboard"
+SCHEDULED: Final = "schedules that look whether there is something to do"
 SNAPSHOTS: Final = "snapshots of versions (SnapStart)"
 
 
@@ -127,6 +137,12 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
                 raise NotPriced(f"{name}: {properties['ScheduleExpression']}")
             seconds = int(words[1]) * {"minute": 60, "hour": 3600}[words[2]]
             return [Item(LOOKS, int(prices.SECONDS / seconds), prices.FILES_PUT)]
+        case "AWS::Events::Rule":
+            minutes = _RATE.fullmatch(properties["ScheduleExpression"])
+            if minutes is None:
+                raise NotPriced(f"{name}: a schedule by another unit than minutes")
+            calls = 60 * prices.HOURS / int(minutes[1])
+            return [Item(SCHEDULED, 1, calls * SCHEDULED_CALL)]
         case "AWS::DynamoDB::Table":
             if properties["BillingMode"] != "PAY_PER_REQUEST":
                 raise NotPriced(f"{name}: capacity that is provisioned")

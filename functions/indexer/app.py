@@ -18,8 +18,10 @@ from indexer import (
     expiry,
     file_removals,
     history_items,
+    quiet_runs,
     run_items,
     trace_items,
+    unfinished,
     webhook_events,
 )
 from mlcore.db.expression import Raw
@@ -28,16 +30,16 @@ from mlcore.observability import logger
 Record = Mapping[str, Any]
 Projector = Callable[[Sequence[Record]], None]
 
-_PROJECTORS: Mapping[str, Projector] = {
-    "run": run_items.project,
-    "run_metric": run_items.project,
-    "run_param": run_items.project,
-    "run_input": run_items.project,
-    "run_metric_batch": history_items.project,
-    "experiment": experiment_items.project,
-    "trace": trace_items.project,
-    "trace_spans": trace_items.project,
-    "trace_spans_pack": trace_items.project,
+_PROJECTORS: Mapping[str, tuple[Projector, ...]] = {
+    "run": (unfinished.project, run_items.project),
+    "run_metric": (run_items.project,),
+    "run_param": (run_items.project,),
+    "run_input": (run_items.project,),
+    "run_metric_batch": (unfinished.project, history_items.project),
+    "experiment": (experiment_items.project,),
+    "trace": (trace_items.project,),
+    "trace_spans": (trace_items.project,),
+    "trace_spans_pack": (trace_items.project,),
 }
 
 EXPIRING = ("run", "run_metric_file", "experiment", "trace", "logged_model")
@@ -56,12 +58,15 @@ class NothingIndexed(Exception):
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """A DynamoDB stream event in; the sequence number of the first record that failed out, if one
-    did.
+    did. A scheduled event tells of no record: quiet runs are looked for then.
 
     Raises:
         NothingIndexed: it is the first of all. Lambda halves the batch, so that one record that
             always fails takes no other with it.
     """
+    if "Records" not in event:
+        quiet_runs.sweep()
+        return {}
     records: Sequence[Record] = event["Records"]
     failure = index(records)
     if failure is not None and failure == records[0]["dynamodb"]["SequenceNumber"]:
@@ -74,8 +79,7 @@ def index(records: Sequence[Record]) -> str | None:
     handled_by: dict[Projector, list[int]] = {}
     expiring: list[int] = []
     for position, record in enumerate(records):
-        projector = _PROJECTORS.get(_type(record))
-        if projector is not None:
+        for projector in _PROJECTORS.get(_type(record), ()):
             handled_by.setdefault(projector, []).append(position)
         if _type(record) in EXPIRING:
             expiring.append(position)

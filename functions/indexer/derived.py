@@ -16,9 +16,11 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.models.index import Pending
+from mlcore.models.runs import Run
 from mlcore.repos.document import Maps, Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import markers
 from mlcore.repos.runs.markers import INDEXED_MAPS, OVERFLOW_WRITE_ID
 from mlcore.search.text_fields import Indexed
 
@@ -72,7 +74,8 @@ def of_run(
     outside: Mapping[tuple[str, str], str],
     indexed: Indexed | None,
 ) -> Items:
-    """Child items, index items and, where values are outside, the marker that search needs.
+    """Child items, index items and, where values are outside and an earlier version wrote them, the
+    marker that search needs.
 
     Args:
         item: the run item, None if there is no such run.
@@ -93,7 +96,7 @@ def of_run(
     for (attribute, key), text in outside.items():
         if attribute in overflowed and attribute in INDEXES:
             made.append(INDEXES[attribute].item(run, key, text, None))
-    if overflowed & INDEXED_MAPS:
+    if overflowed & INDEXED_MAPS and markers.since(Run.of(item)) is None:
         made.append(_marker(run))
     return {key_of(one): one for one in made}
 

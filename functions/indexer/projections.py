@@ -46,6 +46,11 @@ class Writes(NamedTuple):
     """Index items that only ever repeat a source, to be taken away when the puts are done."""
     left: Sequence[tuple[Entity, Posting]] = ()
     """What the removals leave, so that the dictionary may have no use for it."""
+    before: Sequence[Key] = ()
+    """Index items to be taken away before anything is put."""
+    after: Sequence[Raw] = ()
+    """What is put when all of ``puts`` are there, because it says that they are, or because one of
+    them says where it is."""
 
 
 def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:

@@ -72,7 +72,8 @@ class Report(NamedTuple):
     batches: int
     """``MBATCH`` items that are not packed (yet), which is no fault."""
     pending: int
-    """Writes that may still be on their way through the stream, which is no fault."""
+    """Runs, traces and writes of earlier versions that the indexer has not followed, which is no
+    fault."""
     findings: list[Finding]
     """What is wrong; after a rebuild, what was."""
     behind: Sequence[Finding] = ()
@@ -265,9 +266,12 @@ class _Awaited:
         self._experiment_id = partition.experiment_id
         self._unread = unread
         self._runs = {one["entity_id"]["S"] for one in _single(partition.markers)}
+        if findings:
+            self._runs |= partition.running | survey.marked_runs(self._experiment_id)
         named = {_source(finding)[0] for finding in findings} - self._runs - {None}
-        prefixes = [keys.pending_prefix("run", run_id) for run_id in named if run_id]
-        for found in table.parallel([partial(_markers, partition.pk, one) for one in prefixes]):
+        for run_id in filter(None, named):
+            prefix = keys.pending_prefix("run", run_id)
+            found = table.query_all(partition.pk, prefix=prefix)
             self._runs.update(one["entity_id"]["S"] for one in _single(found))
         marked = trace_index.every(trace_index.marked(self._experiment_id)) if findings else []
         self._traces = {keys.trace_of(derived.key_of(one)) for one in marked}
@@ -281,10 +285,6 @@ class _Awaited:
         if run_id is None:
             return keys.experiment(self._experiment_id) in self._unread
         return run_id in self._runs or keys.run(self._experiment_id, run_id) in self._unread
-
-
-def _markers(pk: str, prefix: str) -> list[Raw]:
-    return list(table.query_all(pk, prefix=prefix))
 
 
 def _single(found: Iterable[Raw]) -> list[Raw]:
@@ -394,6 +394,9 @@ def _report(partition: Partition, findings: list[Finding]) -> Report:
         partition.runs,
         partition.items,
         len(partition.batches),
-        len(_single(partition.markers)) - len(_abandoned(partition)) + partition.marked,
+        len(_single(partition.markers))
+        - len(_abandoned(partition))
+        + len(partition.running)
+        + partition.marked,
         _sorted(findings),
     )

@@ -30,6 +30,7 @@ def with_end(writes: Writes, source: Raw | None) -> Writes:
     return writes._replace(
         puts=[ttl_policy.marked(item, end) for item in writes.puts],
         careful_puts=[ttl_policy.marked(item, end) for item in writes.careful_puts],
+        after=[ttl_policy.marked(item, end) for item in writes.after],
     )
 
 

@@ -1,14 +1,19 @@
 """Keeps what is derived from runs: METRIC, PARAM, TAG, INPUT and LM items, RANK, DLINK and FTS
-items, and takes the pending markers of the writes away that are followed.
+items, and takes the marks of runs away that are followed.
+
+Params, tags, inputs and models change rarely, and are followed at once. What a running run keeps
+changing, its metrics, is followed when the run is settled (:mod:`indexer.settled`). If the records
+of a batch do not tell of every version since the run was marked, all that is there is compared
+with the run then: an earlier record may have been given up.
 
 A value that its run item has no room for lives in a child item alone. Such a value never moves, so
 it is indexed from the records of the child item, and the others from those of the run item. It has
-no FTS items: its run is pending for good.
+no FTS items: its run is marked for good.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,102 +22,145 @@ from indexer import (
     index_items,
     markers,
     projections,
+    quiet_runs,
     retention,
+    settled,
     text_items,
-    unfinished,
     writes,
 )
 from indexer.index_items import INDEXES
 from indexer.projections import Changes, Entity, Posting, Writes
+from indexer.settled import Found
 from mlcore.db import keys
-from mlcore.db.attributes import text_of
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
-from mlcore.entities.stages import ACTIVE
+from mlcore.models.runs import Run, RunParam
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import marked_experiments
+from mlcore.repos.runs import markers as run_markers
+from mlcore.search import text_fields
 
 OUTSIDE_MAPS = {"run_metric": "metrics", "run_param": "params", "run_input": "inputs"}
 """The indexed maps by the type of the child items that hold their values outside."""
-
-
-_TEXT_MAPS = ("tags", "params")
-_GOING_ON = ("RUNNING", "SCHEDULED")
+_FIELD = {"tags": text_fields.tag_field, "params": text_fields.param_field}
+"""Of the maps whose texts may be in the full-text index: what a key's text is called there."""
+_METRICS = "metrics"
+FEW_PLACES = 2
 
 
 class _Seen:
     """What the records of a batch tell of one run."""
 
     __slots__ = (
+        "became_marked",
         "changed",
+        "found",
         "gone",
         "indexed",
         "inside",
+        "is_told_of",
+        "metrics",
         "outside",
-        "rests",
         "reverse",
-        "settled",
-        "suspicion",
+        "surplus",
         "texts",
+        "unmarked",
+        "versions",
+        "writes",
     )
 
     def __init__(self) -> None:
         self.changed: Changes = set()
-        """Entries of the run item that differ."""
+        """Entries of the run item that differ, but for metrics."""
+        self.metrics: dict[str, set[Key]] = {}
+        """Metrics that differ, and places of RANK items that they may have."""
         self.inside: dict[tuple[str, str], set[Key]] = {}
         """Places of index items that came or went, by the entry of the run item they are of."""
         self.outside: dict[tuple[str, str], set[Key]] = {}
         """The same for entries that are child items of their own."""
-        self.rests = False
-        """Whether the run has ended or is deleted."""
         self.texts: list[tuple[str, str, str]] = []
         """Changes of texts that may be in the full-text index."""
+        self.versions: set[int] = set()
+        """The versions of the run that were seen."""
+        self.is_told_of = False
+        """Whether the run itself has a record here."""
+        self.became_marked = False
+        """The run was not marked before."""
+        self.unmarked = False
+        """Whether an earlier version of the product wrote, which left no mark."""
+        self.writes: set[str] = set()
+        """The ids of writes that have a marker beside the run, as earlier versions put it."""
+        self.found: Found | None = None
+        """What is there, where the whole run is compared."""
         self.indexed: set[Posting] = set()
-        """Postings that are there, where the whole run is looked at, or is gone."""
+        """Postings that are there, where the whole run is compared, or is gone."""
         self.reverse: list[Key] = []
         """The FTS_REV items that told them."""
         self.gone = False
         """The run was removed."""
-        self.settled: set[Key] = set()
-        """The markers of the writes."""
-        self.suspicion: int | None = None
-        """Markers from before this time (ms) are of no write that is still to be followed."""
+        self.surplus: list[Key] = []
+        """Child items of entries that are gone, where the whole run is compared."""
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """One BatchGetItem for the runs of the records, then the writes for all of them; the markers
+    """One BatchGetItem for the runs of the records, then the writes for all of them; the marks
     last."""
     seen: dict[Owner, _Seen] = {}
     for record in records:
         image: Raw = record.get("NewImage") or record.get("OldImage") or {}
         if image["type"]["S"] == "run":
-            run = (image["experiment_id"]["S"], image["run_id"]["S"])
+            run: Owner = (image["experiment_id"]["S"], image["run_id"]["S"])
             _read_run(seen.setdefault(run, _Seen()), run, record)
         elif "outside" in image:
             run = _owner_of(image)
             _read_outside(seen.setdefault(run, _Seen()), run, record, image)
-    suspicious = [run for run, one in seen.items() if one.suspicion is not None]
-    abandoned = table.parallel(
-        [partial(markers.abandoned, run, seen[run].suspicion or 0) for run in suspicious]
-    )
-    derive_whole = {run for run, found in zip(suspicious, abandoned, strict=True) if found}
-    table.parallel([partial(unfinished.complete, run) for run in sorted(derive_whole)])
-    looked_at = derive_whole | {run for run, one in seen.items() if one.gone}
-    table.parallel([partial(_read_postings, seen[run], run) for run in sorted(looked_at)])
-    writes.apply(_derive(seen, derive_whole, looked_at))
-    gone = {key for one in seen.values() for key in one.settled}
-    gone.update(key for found in abandoned for key in found)
-    table.batch_write(deletes=sorted(gone))
-    history_items.pack_runs([run for run, one in seen.items() if one.rests])
+    runs, experiments, outside = _read(seen)
+    settling = {run for run, item in runs.items() if item and settled.is_settled(Run.of(item))}
+    settling |= _many(seen, runs, experiments, settling)
+    _compare(seen, runs, settling)
+    made: list[Writes] = []
+    for run, item in runs.items():
+        made += _derive(run, seen[run], item, experiments.get(run[0]), run in settling)
+    made += [
+        _index(run, one.outside, outside.get(run, {}), None)
+        for run, one in seen.items()
+        if one.outside
+    ]
+    writes.apply(_sparing(made))
+    history_items.pack_runs(sorted(settling))
+    table.parallel([partial(settled.clear, Run.of(runs[run] or {})) for run in sorted(settling)])
+    table.batch_write(deletes=sorted(_markers(seen)))
 
 
-def _derive(
-    seen: Mapping[Owner, _Seen], derive_whole: set[Owner], looked_at: set[Owner]
-) -> list[Writes]:
-    wanted = [run for run, one in seen.items() if one.changed or run in looked_at]
-    searched = sorted({run[0] for run in wanted if seen[run].texts or run in looked_at})
+def _many(
+    seen: dict[Owner, _Seen],
+    runs: dict[Owner, Raw | None],
+    experiments: dict[str, Raw | None],
+    settling: set[Owner],
+) -> set[Owner]:
+    """The runs that are to be settled because their experiments have too many that go on."""
+    left = [run for run, one in seen.items() if one.became_marked and run not in settling]
+    for experiment_id in dict.fromkeys(experiment_id for experiment_id, _ in left):
+        marked_experiments.note(experiment_id)
+    found = dict(quiet_runs.too_many([run[0] for run in seen], left))
+    for run, item in found.items():
+        seen[run], runs[run] = seen.get(run) or _Seen(), item
+    missing = sorted({experiment_id for experiment_id, _ in found} - experiments.keys())
+    read = table.batch_get([keys.experiment(experiment_id) for experiment_id in missing])
+    experiments.update(zip(missing, read, strict=True))
+    return set(found)
+
+
+def _read(
+    seen: Mapping[Owner, _Seen],
+) -> tuple[dict[Owner, Raw | None], dict[str, Raw | None], dict[Owner, dict[tuple[str, str], str]]]:
+    """The runs that there is something to do for, their experiments where texts are looked at, and
+    the texts that live outside."""
+    wanted = [run for run, one in seen.items() if _concerns(one)]
+    searched = sorted({run[0] for run in wanted})
     places = {
         (run, entry): run_children.MAPS[entry[0]].place(run, entry[1])
         for run, one in seen.items()
@@ -129,58 +177,127 @@ def _derive(
     )
     items = dict(zip(wanted, read, strict=False))
     experiments = dict(zip(searched, read, strict=False))
-    made = []
-    for run, item in items.items():
-        one = seen[run]
-        if item is not None and run in derive_whole:
-            _suspect_everything(one, item)
-        children = projections.children(item, run, run_children.MAPS, one.changed)
-        made.append(retention.with_end(children, item))
-        made.append(_index(run, one.inside, _texts(item), _version(item)))
-        if run[0] in experiments:
-            made.append(_full_text(run, one, item, experiments[run[0]]))
     outside: dict[Owner, dict[tuple[str, str], str]] = {}
     for (run, entry), item in zip(places, read, strict=True):
         if item is not None and "outside" in item:
             outside.setdefault(run, {})[entry] = item["text"]["S"]
-    made += [
-        _index(run, one.outside, outside.get(run, {}), None)
-        for run, one in seen.items()
-        if one.outside
-    ]
+    return items, experiments, outside
+
+
+def _concerns(seen: _Seen) -> bool:
+    return bool(seen.changed or seen.texts or seen.is_told_of or seen.unmarked)
+
+
+def _compare(
+    seen: Mapping[Owner, _Seen], runs: Mapping[Owner, Raw | None], settling: set[Owner]
+) -> None:
+    """Looks at what is there of runs whose records do not tell all."""
+    wanted = []
+    for run, item in runs.items():
+        if item is None:
+            _read_postings(seen[run], settled.postings(run))
+            continue
+        one, since = seen[run], run_markers.since(Run.of(item))
+        whole = run in settling and since and _has_all(one, since, Run.of(item).version)
+        if one.unmarked or (run in settling and not whole):
+            wanted.append((run, item))
+    read = table.parallel([partial(settled.read, run) for run, _ in wanted])
+    for (run, item), found in zip(wanted, read, strict=True):
+        seen[run].found = found
+        _read_postings(seen[run], found.postings)
+        _suspect(seen[run], run, item, found)
+
+
+def _read_postings(seen: _Seen, items: Iterable[Raw]) -> None:
+    for item in items:
+        seen.indexed |= text_items.postings_of(item)
+        seen.reverse.append(key_in(item))
+
+
+def _has_all(seen: _Seen, since: int, version: int) -> bool:
+    """Whether records tell of every version since a run was marked. Where its metrics had many
+    values meanwhile, which most often were never ranked, what is there tells it for less."""
+    places = sum(map(len, seen.metrics.values()))
+    few = places <= FEW_PLACES * len(seen.metrics)
+    return few and seen.versions.issuperset(range(since, version + 1))
+
+
+def _derive(
+    run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None, is_settling: bool
+) -> list[Writes]:
+    children = projections.children(item, run, run_children.MAPS, seen.changed)
+    children = children._replace(deletes=[*children.deletes, *seen.surplus])
+    # What a child item says is indexed when it is there.
+    last = children._replace(puts=[], after=children.puts)
+    made = [retention.with_end(last, item)]
+    version = None if item is None else Run.of(item).version
+    made.append(_index(run, seen.inside, _texts(item), version))
+    made.append(_full_text(run, seen, item, experiment))
+    if item is None:
+        return made
+    if seen.found is not None:
+        made.append(retention.with_end(settled.metrics(run, Run.of(item), seen.found), item))
+    if is_settling or seen.unmarked:
+        moved = settled.metrics_that_moved(run, Run.of(item), seen.metrics)
+        if seen.found is None:
+            made.append(retention.with_end(moved, item))
+        elif seen.unmarked:  # an earlier version may have left RANK items of values in between
+            made.append(Writes([], [], [], before=moved.before))
     return made
+
+
+def _sparing(made: Sequence[Writes]) -> list[Writes]:
+    """Nothing is taken away that is put."""
+    puts = {key_in(item) for each in made for item in (*each.puts, *each.after)}
+    return [
+        each._replace(
+            before=[key for key in each.before if key not in puts],
+            removals=[key for key in each.removals if key not in puts],
+        )
+        for each in made
+    ]
 
 
 def _full_text(run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None) -> Writes:
     """The FTS items that the changes of texts, and those found, are about."""
     indexed = None if experiment is None else text_index.maintained(experiment)
-    touched = text_items.touched(seen.texts, indexed) | seen.indexed
     current = text_items.postings(text_items.texts_of_run(item), indexed)
+    touched = text_items.touched(seen.texts, indexed) | (seen.indexed - current)
     entity = Entity(run[0], text_items.RUN, run[1])
-    made = text_items.writes(entity, touched, current, _version(item))
+    version = None if item is None else Run.of(item).version
+    made = text_items.writes(entity, touched, current, version)
     if item is None:
         # Also those that nobody follows, or that an earlier version put.
         return made._replace(removals=list(dict.fromkeys([*made.removals, *seen.reverse])))
     return made
 
 
-def _read_postings(seen: _Seen, run: Owner) -> None:
-    prefix = keys.fts_rev_prefix(text_items.RUN, run[1])
-    for item in table.query_all(keys.run(*run).pk, prefix=prefix):
-        seen.indexed |= text_items.postings_of(item)
-        seen.reverse.append(key_in(item))
-
-
-def _suspect_everything(seen: _Seen, item: Raw) -> None:
-    """As if every entry of the run item had changed."""
-    seen.changed |= {
-        (attribute, key)
-        for attribute in run_children.MAPS
-        for key in projections.content(item, attribute)
-    }
-    for entry in _texts(item):
-        seen.inside.setdefault(entry, set())
-    seen.texts += text_items.changed({}, text_items.texts_of_run(item))
+def _suspect(seen: _Seen, run: Owner, item: Raw, found: Found) -> None:
+    """As if every entry had changed whose child item is not what it must be."""
+    places: set[Key] = set()
+    current = text_items.texts_of_run(item)
+    for attribute, entry in run_children.MAPS.items():
+        for key, value in projections.content(item, attribute).items():
+            place = entry.place(run, key)
+            places.add(place)
+            there = found.children.get(place)
+            if attribute == _METRICS or (there is not None and "outside" in there):
+                continue
+            if there is None or not settled.same(there, entry.child(place, key, value["S"])):
+                seen.changed.add((attribute, key))
+                if attribute in INDEXES:
+                    places_of_entry = seen.inside.setdefault((attribute, key), set())
+                    if there is not None and attribute == "params":  # Kubeflow's may change
+                        places_of_entry.add(
+                            INDEXES[attribute].place(run, key, RunParam.of(there).value)
+                        )
+                if attribute in _FIELD:
+                    seen.texts.append((_FIELD[attribute](key), "", value["S"]))
+    gone = [place for place in found.children if place not in places]
+    seen.surplus += [place for place in gone if "outside" not in found.children[place]]
+    if any(attribute == "tags" for attribute, _ in seen.changed):
+        # Attributes that are indexed never change; they were followed with the first tags.
+        seen.texts += [(field, "", text) for field, text in current.items()]
 
 
 def _index(
@@ -206,21 +323,34 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     old, new = record.get("OldImage"), record.get("NewImage")
     seen.gone = seen.gone or new is None
     changed = projections.changes(old, new, run_children.MAPS)
-    seen.changed |= changed
+    metrics = {entry for entry in changed if entry[0] == _METRICS}
+    seen.changed |= changed - metrics
     before, after = _texts(old), _texts(new)
     for entry in changed:
-        if entry[0] in INDEXES:
+        if entry in metrics:
+            places = (index_items.place_of(run, *entry, one.get(entry)) for one in (before, after))
+            moved = {place for place in places if place is not None}
+            known = seen.metrics.setdefault(entry[1], set())
+            # One that stays where it is (a later point of the same value) has its item.
+            if len(moved) > 1 or entry not in before or entry not in after:
+                known |= moved
+        elif entry[0] in INDEXES:
             _touch(seen.inside, run, entry, before.get(entry), after.get(entry))
     # The name is a tag, and attributes that are indexed never change but with the run.
-    if old is None or new is None or any(entry[0] in _TEXT_MAPS for entry in changed):
+    if old is None or new is None or any(entry[0] in _FIELD for entry in changed):
         seen.texts += text_items.changed(text_items.texts_of_run(old), text_items.texts_of_run(new))
-    settled = markers.settled(run, record)
-    if settled is not None:
-        seen.settled.add(settled)
-    seen.suspicion = markers.worth_a_look(record) or seen.suspicion
-    seen.rests = new is not None and (
-        text_of(new, "status") not in _GOING_ON or text_of(new, "stage") != ACTIVE
-    )
+    if new is None:
+        seen.is_told_of = True
+        return
+    item = Run.of(new)
+    seen.versions.add(item.version)
+    seen.is_told_of = seen.is_told_of or settled.is_settled(item)
+    if run_markers.since(item) and (old is None or not run_markers.since(Run.of(old))):
+        seen.became_marked = True
+    write = markers.followed_write(record)
+    seen.writes |= {write} if write else set()
+    if run_markers.since(item) is None:
+        seen.unmarked = seen.unmarked or write is not None or bool(changed)
 
 
 def _read_outside(seen: _Seen, run: Owner, record: Mapping[str, Any], image: Raw) -> None:
@@ -250,6 +380,11 @@ def _touch(
         touched.setdefault(entry, set()).update(place for place in places if place is not None)
 
 
+def _markers(seen: Mapping[Owner, _Seen]) -> set[Key]:
+    """The markers that earlier versions put beside runs which have been followed by now."""
+    return {keys.pending(run[0], "run", run[1], one) for run in seen for one in seen[run].writes}
+
+
 def _texts(image: Raw | None) -> dict[tuple[str, str], str]:
     """The entries of the indexed maps."""
     return {
@@ -257,10 +392,6 @@ def _texts(image: Raw | None) -> dict[tuple[str, str], str]:
         for attribute in INDEXES
         for key, value in projections.content(image, attribute).items()
     }
-
-
-def _version(item: Raw | None) -> int | None:
-    return None if item is None else int(item["version"]["N"])
 
 
 def _owner_of(child: Raw) -> tuple[str, str]:

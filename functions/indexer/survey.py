@@ -19,8 +19,10 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST, Key
 from mlcore.db.table import table
+from mlcore.models.runs import Run
 from mlcore.repos import document
 from mlcore.repos.runs import children as run_children
+from mlcore.repos.runs import markers as run_markers
 from mlcore.repos.traces import index as trace_index
 from mlcore.search.text_fields import CONTENT, Indexed
 
@@ -62,7 +64,9 @@ class Partition:
         self.listed = listed(experiment_id)
         """Texts that need no items of the dictionary."""
         self.markers = list(table.query_all(self.pk, prefix=keys.pending_prefix("run")))
-        """Pending markers as they were before any run was read."""
+        """Pending markers of earlier versions, as they were before any run was read."""
+        self.running = marked_runs(experiment_id)
+        """The ids of the runs that the indexer has not followed."""
         self.marked = len(trace_index.every(trace_index.marked(experiment_id)))
         """Traces and packs of spans that the indexer has not followed."""
         self.batches: list[Key] = []
@@ -84,6 +88,18 @@ class Partition:
             expected.add(hash(item["SK"]["S"]))
             if item["type"]["S"] == "fts_rev":
                 self.reverse.add(_hash(item))
+
+
+def marked_runs(experiment_id: str) -> set[str]:
+    """The ids of the runs with a mark that is to be taken away."""
+    listed = table.query_all(
+        keys.experiment(experiment_id).pk,
+        index="LSI5",
+        prefix=keys.lsi5_run_mark_prefix(),
+        attributes=[Run.SK, Run.lsi5sk, Run.PK],
+    )
+    marked = [entry for entry in map(Run.of, listed) if run_markers.since(entry)]
+    return {keys.parse(entry.PK, entry.SK).fields["run_id"] for entry in marked}
 
 
 class _RunItems(NamedTuple):

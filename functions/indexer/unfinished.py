@@ -5,23 +5,25 @@ answers when both are there. If it dies in between, the latest value of a metric
 history, or the history has points that the latest value does not know. Both sides say enough to
 complete the other; see ``docs/adr/0025``.
 
-Whoever calls decides for which runs that is worth reading their whole history: those that writes
-have left markers of, and all of an experiment that is verified or rebuilt. Reading and completing
-may happen at any time, beside writers, more than once; a write that is under way looks like one
-that was cut short, and completing it changes nothing of what it will write.
+The records of points tell of the latter: points that their run does not know when the records come
+are completed then. The former is completed for whoever reads the history. Whoever verifies or
+rebuilds an experiment reads the whole history of its runs. All of that may happen at any time,
+beside writers, more than once; a write that is under way looks like one that was cut short, and
+completing it changes nothing of what it will write.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition
-from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.table import Check, Operation, Put, TransactionFailed, key_in, table
 from mlcore.entities.metrics import Metric, recency
 from mlcore.ids import new_ulid
+from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, points, runs
@@ -43,6 +45,45 @@ class Left(NamedTuple):
 
 
 NOTHING = Left({}, [])
+
+
+def project(records: Sequence[Mapping[str, Any]]) -> None:
+    """Of records of runs and of their points: raises the latest values that points have overtaken.
+    Runs that have no record beside their points, or none that is new enough, are read in one
+    BatchGetItem."""
+    logged: dict[tuple[str, str], list[Metric]] = {}
+    known: dict[tuple[str, str], Raw] = {}
+    for record in records:
+        image: Raw | None = record.get("NewImage")
+        if image is None:
+            continue
+        if image["type"]["S"] == keys.RUN.name:
+            item = Run.of(image)
+            known[item.experiment_id, item.run_id] = image
+        else:
+            fields = keys.parse(*key_in(image)).fields
+            series = history.batch_points(image).values()
+            points_of_run = logged.setdefault((fields["experiment_id"], fields["run_id"]), [])
+            points_of_run += [point for one in series for point in one]
+    greatest = {run: points.latest_of(found) for run, found in logged.items()}
+    behind = [run for run, found in greatest.items() if _overtaken(known.get(run), found)]
+    read = table.batch_get([keys.run(*run) for run in behind])
+    for run, now in zip(behind, read, strict=True):
+        if now is not None and _overtaken(now, greatest[run]):
+            _raise_latest(run, greatest[run])
+
+
+def _overtaken(item: Raw | None, greatest: Mapping[str, Metric]) -> bool:
+    """Whether points are later than what a run item says. What it has no room for is not known."""
+    if item is None:
+        return True
+    run = Run.of(item)
+    texts = run.metrics or {}
+    known = {key: points.parse_latest(key, texts[key]) for key in greatest if key in texts}
+    overtaking = later(greatest, known)
+    if "metrics" in (run.overflow or "").split():
+        return any(key in known for key in overtaking)
+    return bool(overtaking)
 
 
 def left(run: Owner) -> Left:

@@ -18,7 +18,7 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
     """Links datasets and models to the run. What is linked already stays as it is, its tags
     included."""
     inputs = check_log_inputs(message.run_id, message.datasets)
-    run = runs.load_to_log(message.run_id, request.workspace)
+    run = runs.load(message.run_id, request.workspace)
     runs.check_active(run)
     named = {
         run_children.input_key(entry.dataset.name, entry.dataset.digest): (

@@ -29,7 +29,7 @@ def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
     metric = limits.check_metric(message)
     model_metrics.check_dataset(message)
     models = Models([message], request.workspace)
-    run = runs.load_to_log(message.run_id or message.run_uuid, request.workspace, models.reading)
+    run = runs.load(message.run_id or message.run_uuid, request.workspace, models.reading)
     writes = models.writes(run)
     _log(run, [metric._replace(value=stored_value(metric.value))], {}, {}, writes)
     return {}
@@ -37,7 +37,7 @@ def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
 
 def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
     param = limits.check_param(message)
-    run = runs.load_to_log(message.run_id or message.run_uuid, request.workspace)
+    run = runs.load(message.run_id or message.run_uuid, request.workspace)
 
     def decide(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         known = run.document.texts("params").get(param.key)
@@ -61,10 +61,7 @@ def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
     for metric in message.metrics:
         model_metrics.check_dataset(metric)
     models = Models(message.metrics, request.workspace)
-    if batch.metrics or batch.params or batch.tags:
-        run = runs.load_to_log(message.run_id, request.workspace, models.reading)
-    else:
-        run = runs.load(message.run_id, request.workspace)
+    run = runs.load(message.run_id, request.workspace, models.reading)
     writes = models.writes(run)
     points = [metric._replace(value=stored_value(metric.value)) for metric in batch.metrics]
     _log(run, points, dict(batch.params), dict(batch.tags), writes)

@@ -52,17 +52,13 @@ class Models:
         """
         if self._metrics:
             runs.check_active(run)
-        try:
-            writes: list[Callable[[], None]] = []
-            for (model_id, metrics), item in zip(self._metrics.items(), self._items, strict=True):
-                if item is None:
-                    raise errors.BadRequest(f"Logged model with ID '{model_id}' not found.")
-                points = _new_points(model_id, item, metrics, run.run_id)
-                writes.append(partial(logged_model_points.write, item, points))
-            return writes
-        except errors.BadRequest:
-            runs.forget(run)
-            raise
+        writes: list[Callable[[], None]] = []
+        for (model_id, metrics), item in zip(self._metrics.items(), self._items, strict=True):
+            if item is None:
+                raise errors.BadRequest(f"Logged model with ID '{model_id}' not found.")
+            points = _new_points(model_id, item, metrics, run.run_id)
+            writes.append(partial(logged_model_points.write, item, points))
+        return writes
 
     def _read(self, experiment_id: str) -> None:
         self._items = logged_models.find(list(self._metrics), self._workspace, experiment_id)

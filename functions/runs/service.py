@@ -65,9 +65,7 @@ def get_run(message: m.GetRun, request: Request) -> dict[str, Any]:
 
 
 def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
-    # A name is indexed; nothing else here is.
-    load = runs.load_to_log if message.run_name else runs.load
-    run = load(message.run_id or message.run_uuid, request.workspace)
+    run = runs.load(message.run_id or message.run_uuid, request.workspace)
     status = message.status if message.has("status") else None
     end_time = message.end_time if message.has("end_time") else None
     name = message.run_name if message.has("run_name") else None
@@ -106,7 +104,7 @@ def restore_run(message: m.RestoreRun, request: Request) -> dict[str, Any]:
 
 def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
     tag = limits.check_tag(message)
-    run = runs.load_to_log(message.run_id or message.run_uuid, request.workspace)
+    run = runs.load(message.run_id or message.run_uuid, request.workspace)
     set_tags(run, {tag.key: tag.value})
     return {}
 
@@ -118,10 +116,9 @@ def set_tags(run: StoredRun, tags: dict[str, str]) -> None:
 
 
 def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
-    run = runs.load_to_log(message.run_id, request.workspace)
+    run = runs.load(message.run_id, request.workspace)
     runs.check_active(run)
     if message.key not in run.document.texts("tags"):
-        runs.forget(run)
         raise errors.ResourceDoesNotExist(
             f"No tag with name: {message.key} in run with id {run.run_id}"
         )
@@ -140,5 +137,5 @@ def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
             return {}, ()
         return {"tags": {LOGGED_MODELS_TAG: json.dumps([*history, entry])}}, ()
 
-    runs.write(runs.load_to_log(message.run_id, request.workspace), append, exclusive=True)
+    runs.write(runs.load(message.run_id, request.workspace), append, exclusive=True)
     return {}

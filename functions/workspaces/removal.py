@@ -23,7 +23,7 @@ from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.models.experiments import Experiment
-from mlcore.repos import webhooks
+from mlcore.repos import mcp_servers, webhooks
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
@@ -100,6 +100,7 @@ def _check_empty(name: str) -> None:
         ("experiments", _experiments(name)),
         ("webhooks", webhooks.of_workspace(name)),
         ("evaluation_datasets", evaluation_datasets.of_workspace(name)),
+        ("mcp_servers", mcp_servers.of_workspace(name)),
     ):
         count = len(found)
         if count:
@@ -123,6 +124,11 @@ def _check_conflicts(name: str) -> None:
         for webhook in webhooks.of_workspace(name)
         if webhook.name in here
     ]
+    taken += [
+        f"  - mcp_servers: {server.name!r}"
+        for server in mcp_servers.of_workspace(name)
+        if mcp_servers.find(DEFAULT_WORKSPACE, server.name) is not None
+    ]
     if taken:
         raise _conflicts(name, taken)
 
@@ -141,6 +147,9 @@ def _move(name: str, deadline: float) -> None:
         moving.webhook(webhook, DEFAULT_WORKSPACE)
     for dataset in evaluation_datasets.of_workspace(name):
         evaluation_datasets.move(dataset, DEFAULT_WORKSPACE)
+    for server in mcp_servers.of_workspace(name):
+        mcp_servers.move(server, DEFAULT_WORKSPACE)
+        remains.check(deadline)
 
 
 def _purge(name: str, deadline: float) -> None:
@@ -156,6 +165,9 @@ def _purge(name: str, deadline: float) -> None:
     for dataset in evaluation_datasets.of_workspace(name):
         evaluation_records.delete_all(dataset)
         evaluation_datasets.delete(dataset)
+        remains.check(deadline)
+    for server in mcp_servers.of_workspace(name):
+        mcp_servers.delete(server)
         remains.check(deadline)
     purging.workspace_files(name)
 

@@ -26,9 +26,9 @@ ABANDONED_SECONDS = 600.0
 class Completion:
     """A background thread, from the start of the runner until what it found then is completed.
 
-    First the stream is followed up to its end as it was at the start: that takes most of the
-    markers away. Those that are left are of requests that died before they wrote their run; those
-    that died after it wrote one of the last records.
+    First the stream is followed up to its end as it was at the start: points whose run does not
+    know them are completed then. Whoever died wrote one of the last records. Markers beside runs
+    are of earlier versions, of requests that died before they wrote their run.
     """
 
     def __init__(self, file: EngineFile, pollers: list[StreamPoller]) -> None:
@@ -79,7 +79,7 @@ class Completion:
         for key in lately:
             with contextlib.suppress(ValueError):
                 pattern, fields = keys.parse(*key)
-                if pattern is keys.RUN:
+                if pattern in (keys.RUN, keys.RUN_METRIC_BATCH, keys.RUN_METRIC_HISTORY):
                     runs.setdefault(fields["experiment_id"], set()).add(fields["run_id"])
         count = 0
         for experiment_id, run_ids in sorted(runs.items()):

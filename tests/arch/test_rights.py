@@ -102,4 +102,4 @@ def test_what_is_read_of_code_is_what_python_runs() -> None:
     assert ("dynamodb:PutItem", "Table") not in rights.of("authorizer", "authorizer.oidc")
     assert rights.of("server_info", rights.SIGNERS) == {("dynamodb:GetItem", "Table")}
     assert ("dynamodb:Query", "Table/index/LSI5") in rights.of("logged_models")
-    assert ("dynamodb:Query", "Table/index/LSI5") not in rights.of("runs")
+    assert ("dynamodb:Query", "Table/index/LSI5") not in rights.of("experiments")

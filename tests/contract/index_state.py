@@ -12,8 +12,9 @@ import pytest
 import indexer.app
 from mlcore.db import keys
 from mlcore.db.table import Table
+from mlcore.models.runs import Run
 from mlcore.observability import logger
-from mlcore.repos.runs import runs
+from mlcore.repos.runs import markers, runs
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.streams import Record
@@ -108,9 +109,24 @@ def pending(store: Store, run_ids: list[str]) -> list[dict[str, Any]]:
     ]
 
 
+def marked(store: Store) -> set[str]:
+    """The ids of the runs whose marks are to be taken away."""
+    return {
+        item["run_id"]["S"]
+        for item in store.items()
+        if item["type"]["S"] == "run" and markers.since(Run.of(item))
+    }
+
+
+def is_marked(item: dict[str, Any]) -> bool:
+    """Whether a search looks at a run itself, whatever the indexes say."""
+    return markers.since(Run.of(item)) is not None
+
+
 def marked_or_ranked(store: Store, api: Api, run_ids: list[str]) -> None:
-    """What a search relies on: a run without a marker has all its ranks, perhaps old ones too."""
-    marked = {item["entity_id"]["S"] for item in pending(store, run_ids)}
-    relied = [run_id for run_id in run_ids if run_id not in marked]
+    """What a search relies on: a run without a mark has all its ranks, perhaps old ones too."""
+    items = [item for item in items_of(store, run_ids) if item["type"]["S"] == "run"]
+    found = {item["run_id"]["S"] for item in items if is_marked(item)}
+    relied = [run_id for run_id in run_ids if run_id not in found]
     missing = ranks_wanted(api, relied) - ranks_found(store, relied)
     assert not {entry for entry in missing if entry[0] != "dataset_link"}

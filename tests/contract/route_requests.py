@@ -38,6 +38,8 @@ _TRACES: Final = "/3.0/mlflow/traces"
 _DATASETS: Final = "/3.0/mlflow/datasets"
 _DATASET: Final = f"{_DATASETS}/{{dataset_id}}"
 _SCORERS: Final = "/3.0/mlflow/scorers"
+_MCP_SERVERS: Final = "/3.0/mlflow/mcp-servers"
+_MCP_SERVER: Final = f"{_MCP_SERVERS}/{{name+}}"
 _SCHEMAS: Final = "/3.0/mlflow/label-schemas"
 _QUEUES: Final = "/3.0/mlflow/review-queues"
 _ISSUES: Final = "/3.0/mlflow/issues"
@@ -164,6 +166,15 @@ REQUESTS: Final[dict[str, Fields]] = {
     "POST /v1/traces": trace_calls.resource_spans([trace_calls.span("f" * 32, 1)]),
     "GET /ajax-api/2.0/mlflow/get-trace-artifact": {"request_id": "{spanned_trace}"},
     "GET /ajax-api/3.0/mlflow/get-trace-artifact": {"request_id": "{spanned_trace}"},
+    # MCP servers.
+    f"GET {_MCP_SERVERS}": {},
+    f"GET {_MCP_SERVERS}/endpoints": {},
+    f"GET {_MCP_SERVER}/versions/{{version+}}": {},
+    f"GET {_MCP_SERVER}/versions": {},
+    f"GET {_MCP_SERVER}/endpoints/{{endpoint_id}}": {},
+    f"GET {_MCP_SERVER}/endpoints": {},
+    f"GET {_MCP_SERVER}/aliases/{{alias+}}": {},
+    f"GET {_MCP_SERVER}": {},
     # Evaluation.
     f"POST {_DATASETS}/create": {"name": "d", "experiment_ids": ["{experiment}"]},
     f"POST {_DATASETS}/search": {"experiment_ids": ["{experiment}"]},

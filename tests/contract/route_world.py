@@ -24,8 +24,8 @@ from tests.contract.trace_calls import resource_spans, span
 Fields = dict[str, Any]
 
 DOMAINS: Final = (
-    *("artifacts", "evaluation", "experiments", "logged_models", "registry", "runs", "server_info"),
-    *("traces", "ui", "users", "webhooks", "workspaces"),
+    *("artifacts", "evaluation", "experiments", "logged_models", "mcp_servers", "registry", "runs"),
+    *("server_info", "traces", "ui", "users", "webhooks", "workspaces"),
 )
 KEY: Final = {"key": "k"}
 TAG: Final = {**KEY, "value": "v"}
@@ -127,11 +127,12 @@ class World:
         run = self.made("POST", "/2.0/mlflow/runs/create", experiment_id="{experiment}")
         self.names["run"] = run["run"]["info"]["run_id"]
         parts: dict[str, tuple[Callable[[], None], ...]] = {
-            "": (self._model, self._trace, self._webhook),
+            "": (self._model, self._trace, self._webhook, self._mcp_server),
             "artifacts": (self._logged_model, self._files),
             "evaluation": (self._trace, self._evaluation),
             "experiments": (self._deleted_experiment,),
             "logged_models": (self._logged_model,),
+            "mcp_servers": (self._mcp_server,),
             "registry": (self._model,),
             "runs": (self._logged_model, self._logged, self._deleted_run),
             "traces": (self._trace,),
@@ -213,6 +214,19 @@ class World:
         scorer = {"experiment_id": "{experiment}", "name": "quality", "serialized_scorer": "{}"}
         made = self.made("POST", "/3.0/mlflow/scorers/register", **scorer)
         self.names["scorer"] = made["scorer_id"]
+
+    def _mcp_server(self) -> None:
+        server = f"com.example/{self.names['name']}"
+        self.names.update({"name+": server, "version+": "1.0.0", "key+": "k", "alias+": "champion"})
+        path = "/3.0/mlflow/mcp-servers/{name+}"
+        for number in ("1.0.0", "2.0.0"):
+            said = {"name": server, "version": number}
+            self.made("POST", f"{path}/versions", server_json=said)
+        self.made("POST", f"{path}/tags", **TAG)
+        self.made("POST", f"{path}/versions/{{version+}}/tags", **TAG)
+        self.made("POST", f"{path}/aliases", alias="champion", version="1.0.0")
+        endpoint = {"url": "https://a", "server_alias": "champion"}
+        self.names["endpoint_id"] = self.made("POST", f"{path}/endpoints", **endpoint)["id"]
 
     def _evaluation(self) -> None:
         self._scorer()

@@ -8,10 +8,11 @@ from typing import Any
 import indexer.app
 from mlcore.db import capacity
 from mlcore.http import Rpc
+from mlcore.repos.runs import marked_experiments
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, forget
 from tests.contract.route_world import routes_of
-from tests.contract.streams import following
+from tests.contract.streams import Stream, following
 
 
 def cost(api: Api) -> tuple[int, float, float]:
@@ -160,6 +161,7 @@ def test_indexer_works_in_batches(store: Store) -> None:
             api.post("runs/log-batch", run_id=run_id, metrics=thousand(10, n * 1000)[:100])
         records = stream.fresh()
         assert len(json.dumps(records, default=str)) > 100_000
+        marked_experiments.note("0")  # one write in a while
         with capacity.measure() as measured:
             assert indexer.app.index(records) is None
     assert measured.round_trips <= 10
@@ -191,3 +193,49 @@ def test_version_of_a_logged_model(store: Store) -> None:
         found = api.get(f"logged-models/{made['model_id']}")["model"]["info"]["tags"]
         (tag,) = (one["value"] for one in found if one["key"] == "mlflow.modelVersions")
         assert [entry["version"] for entry in json.loads(tag)] == list(range(1, version + 1))
+
+
+def test_a_run_of_two_hundred_steps_of_fifty_metrics(store: Store) -> None:
+    """One call a step; the API and what the indexer makes of the run."""
+    api = store.api
+    written = 0.0
+    with following(store) as stream:
+        stream.fresh()
+        run_id = api.new_run()
+        written += cost(api)[2]
+        for step in range(200):
+            metrics = [
+                {"key": f"metric {n}", "value": n / (step + 1), "timestamp": step, "step": step}
+                for n in range(50)
+            ]
+            api.post("runs/log-batch", run_id=run_id, metrics=metrics)
+            written += cost(api)[2]
+            if step % 20 == 0:
+                written += _followed(stream)
+        api.end(run_id)
+        written += cost(api)[2] + _followed(stream)
+    assert written <= 2_200
+
+
+def test_single_points_of_a_metric(store: Store) -> None:
+    """Of the API and the indexer together."""
+    api = store.api
+    written = 0.0
+    with following(store) as stream:
+        stream.fresh()
+        run_id = api.new_run()
+        for step in range(100):
+            api.post("runs/log-metric", run_id=run_id, key="m", value=step, timestamp=1, step=step)
+            written += cost(api)[2]
+        api.end(run_id)
+        written += cost(api)[2] + _followed(stream)
+    assert written <= 100 * 4.5
+
+
+def _followed(stream: Stream) -> float:
+    """The write units of the indexer."""
+    records = stream.fresh()
+    with capacity.measure() as measured:
+        assert indexer.app.index(records) is None
+
+    return measured.write_units

@@ -1,4 +1,4 @@
-"""What the indexer writes: its amount, its order, and the markers that it takes away."""
+"""What the indexer writes: its amount, its order, and the marks that it takes away."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 import indexer.app
+from indexer import rebuild, settled
+from mlcore.db import keys
 from mlcore.db.table import Table, table
+from mlcore.repos.runs import marked_experiments
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
+from tests.contract.index_state import marked, ranks_found, ranks_wanted
 from tests.contract.streams import Record, Stream, following
 
 
@@ -32,20 +36,30 @@ def of_type(store: Store, *kinds: str) -> list[dict[str, Any]]:
     return [item for item in store.items() if item["type"]["S"] in kinds]
 
 
-def test_a_typical_batch_costs_what_the_architecture_says(store: Store) -> None:
+def of_runs(records: list[Record]) -> list[Record]:
+    """Without those of points, whose packing costs what it costs."""
+    kinds = [
+        (record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"])["type"]["S"]
+        for record in records
+    ]
+    return [record for record, kind in zip(records, kinds, strict=True) if kind == "run"]
+
+
+def test_a_typical_run_costs_what_the_architecture_says(store: Store) -> None:
     """A run with a name of MLflow's length; 20 metrics, 20 params, 5 tags; then the same metrics
-    with other values."""
+    with other values, which cost nothing while the run goes on; its end."""
     with following(store) as stream:
         store.api.get("experiments/get", experiment_id="0")
         stream.fresh()
+        marked_experiments.note("0")
         run_id = store.api.new_run(run_name="bright-shrike-123")
         with table.measure() as cost:
-            deliver(stream.fresh())
+            deliver(of_runs(stream.fresh()))
         # Three words, found in all experiments; all that the run holds in one item; two words are
-        # listed in a page, which is made for it; the TAG item of the name; the marker.
-        assert cost.write_units == 3 * 2 + 1 + 1 + 2
+        # listed in a page, which is made for it; the TAG item of the name.
+        assert cost.write_units == 3 * 2 + 1 + 1 + 1
         names = [f"metric {n}" for n in range(20)]
-        for step, expected in ((0, 127 + FULL_TEXT), (1, 102)):
+        for step, expected in ((0, 20 + 20 + 5 + FULL_TEXT), (1, 0), (2, 0)):
             store.api.post(
                 "runs/log-batch",
                 run_id=run_id,
@@ -53,11 +67,18 @@ def test_a_typical_batch_costs_what_the_architecture_says(store: Store) -> None:
                 params=pairs({f"param {n}": "x" for n in range(20)}),
                 tags=pairs({f"tag {n}": f"value {n}" for n in range(5)}),
             )
-            records = stream.fresh()
+            records = of_runs(stream.fresh())
             with table.measure() as cost:
                 deliver(records)
             assert cost.write_units == expected
             assert cost.requests < 20
+            assert step == 0 or cost.requests == 0
+        store.api.end(run_id)
+        with table.measure() as cost:
+            deliver(of_runs(stream.fresh()))
+        # METRIC and RANK of each metric; the mark, for which the run item of 3 KB is written.
+        assert cost.write_units == 20 + 20 + 3 + 1
+        assert cost.requests < 12
 
 
 INDEX = ("run_metric", "run_param", "run_tag", "rank_metric", "rank_param")
@@ -114,27 +135,49 @@ def test_ten_thousand_points_of_a_metric_leave_one_rank(store: Store) -> None:
             store.api.post("runs/log-metric", run_id=run_id, key="n", value=n, step=n, timestamp=n)
         with table.measure() as cost:
             deliver(stream.fresh())
+        assert cost.write_units == 0
+        store.api.end(run_id)
+        with table.measure() as cost:
+            deliver(of_runs(stream.fresh()))
         ranks = of_type(store, "rank_metric")
         assert {item["key"]["S"]: float(item["value"]["S"]) for item in ranks} == {
             "m": 9999,
             "n": 49,
         }
         assert len(ranks) == 2
-        # One put for each metric; the rest takes away: 69 ranks that never were, 70 markers.
-        assert cost.write_units < 2 * 2 + 2 + 70 + 70
+        # The ranks, the mark; two packs, and the batches of 70 requests go.
+        assert cost.write_units <= 2 * 2 + 1 + 1 + 10 + 70
 
 
 def test_a_value_that_stays_is_not_ranked_again(store: Store) -> None:
     with following(store) as stream:
         run_id = store.api.new_run()
         store.api.post("runs/log-batch", run_id=run_id, metrics=metrics("rate", value=0.1))
+        store.api.end(run_id)
         deliver(stream.fresh())
         before = of_type(store, "rank_metric")
+        assert len(before) == 1
         store.api.post("runs/log-batch", run_id=run_id, metrics=metrics("rate", value=0.1, step=1))
         deliver(stream.fresh())
         assert of_type(store, "rank_metric") == before
         (child,) = of_type(store, "run_metric")
         assert child["step"]["N"] == "1"
+
+
+def test_a_tag_of_an_ended_run_costs_no_rank(store: Store) -> None:
+    """Tags are often set later."""
+    with following(store) as stream:
+        run_id = store.api.new_run()
+        names = [f"metric {n}" for n in range(50)]
+        store.api.post("runs/log-batch", run_id=run_id, metrics=metrics(*names, value=1))
+        store.api.end(run_id)
+        deliver(stream.fresh())
+        store.api.post("runs/set-tag", run_id=run_id, key="best", value="-")
+        with table.measure() as cost:
+            deliver(stream.fresh())
+        # The TAG item, its text, what the run holds; the mark, with the run item of 4 KB.
+        assert cost.write_units == 1 + 2 + 4 + 1
+        assert marked(store) == set()
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, -0.0, 1e308, 5e-324])
@@ -145,25 +188,34 @@ def test_every_double_is_ranked(store: Store, value: float) -> None:
         if isinstance(sent, float) and math.isnan(sent):
             sent = "NaN"
         store.api.post("runs/log-metric", run_id=run_id, key="m", value=sent, step=0, timestamp=0)
+        store.api.end(run_id)
         deliver(stream.fresh())
         (rank,) = of_type(store, "rank_metric")
         shown = store.api.run(run_id)["data"]["metrics"][0]["value"]
         assert str(float(rank["value"]["S"])) == str(float(shown))
 
 
-def test_puts_come_before_removals_and_markers_go_last(
+def test_a_metric_tells_where_its_rank_is_and_the_mark_goes_last(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whoever dies on the way leaves no RANK item that no METRIC item tells of."""
     with following(store) as stream:
         run_id = store.api.new_run()
         store.api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=1))
+        store.api.end(run_id)
         deliver(stream.fresh())
         store.api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=2, step=1))
-        records = stream.fresh()
+        records = of_runs(stream.fresh())
         seen = _watch(monkeypatch)
         deliver(records)
-    order = [what for what in seen if what[1] in {"rank_metric", "RANK", "PENDING"}]
-    assert order == [("put", "rank_metric"), ("delete", "RANK"), ("delete", "PENDING")]
+    assert seen == [
+        ("delete", "RANK"),
+        ("put", "run_metric"),
+        ("put", "rank_metric"),
+        ("put", "run_metric_history"),
+        ("delete", "R"),
+        ("update", f"R#{run_id}"),
+    ]
 
 
 def _watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
@@ -179,23 +231,16 @@ def _watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
                 else:
                     sort_key = request["DeleteRequest"]["Key"]["SK"]["S"]
                     seen.append(("delete", sort_key.split("#")[0]))
+        if operation == "UpdateItem":
+            seen.append(("update", parameters["Key"]["SK"]["S"]))
         return original(self, operation, **parameters)
 
     monkeypatch.setattr(Table, "_call", call)
     return seen
 
 
-def test_what_is_finished_is_not_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only markers that stayed behind make the indexer read a history: an ordinary write, and its
-    record that comes twice, cost one read of the run and no Query."""
-    queries: list[dict[str, Any]] = []
-    original = Table._call
-
-    def call(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
-        if operation == "Query":
-            queries.append(parameters)
-        return original(self, operation, **parameters)
-
+def test_what_goes_on_is_not_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run's metrics that change, and their record that comes twice, cost no request at all."""
     with following(store) as stream:
         run_id = store.api.new_run()
         deliver(stream.fresh())
@@ -204,23 +249,69 @@ def test_what_is_finished_is_not_looked_at(store: Store, monkeypatch: pytest.Mon
                 "runs/log-batch", run_id=run_id, metrics=metrics("m", value=1, step=step)
             )
             store.api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", "n", value=step))
-        records = stream.fresh()
-        monkeypatch.setattr(Table, "_call", call)
+        records = of_runs(stream.fresh())
         for _ in range(2):
             with table.measure() as cost:
                 deliver(records)
-            assert cost.read_units <= 1 + 3  # the run, and the batches that are unpacked
-        assert queries == []
+            assert cost.requests == 0
 
 
-def test_a_status_change_reads_no_run(store: Store) -> None:
+def test_an_end_that_tells_all_reads_the_run_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the records of a batch tell of every version of a run, nothing of what is there is
+    read; where they do not, it is, and that leads to the same."""
+    with following(store) as stream:
+        found = []
+        for at_once in (True, False):
+            run_id = store.api.new_run(run_name="one name")
+            for step in range(2):
+                store.api.post(
+                    "runs/log-batch",
+                    run_id=run_id,
+                    metrics=metrics("m", value=step, step=step),
+                    tags=pairs({"t": f"v {step}"}),
+                    params=pairs({"p": "v"}),
+                )
+                if not at_once:
+                    deliver(stream.fresh())
+            store.api.end(run_id)
+            records = of_runs(stream.fresh())
+            queries = _queries(monkeypatch)
+            deliver(records)
+            monkeypatch.undo()
+            assert bool(queries) != at_once
+            assert marked(store) == set()
+            kinds = ("run_metric", "run_param", "run_tag", "rank_metric", "rank_param", "fts")
+            made = [item["SK"]["S"] for item in of_type(store, *kinds) if run_id in item["SK"]["S"]]
+            found.append(sorted(one.replace(run_id, "") for one in made))
+        assert found[0] == found[1]
+
+
+def _queries(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Those of runs and their children, but for the batches of their points."""
+    queries: list[dict[str, Any]] = []
+    original = Table._call
+
+    def call(self: Table, operation: str, **parameters: Any) -> dict[str, Any]:
+        if operation == "Query":
+            begin = parameters["ExpressionAttributeValues"].get(":s", {"S": ""})["S"]
+            if begin.startswith("R#") and "#MBATCH#" not in begin:
+                queries.append(parameters)
+        return original(self, operation, **parameters)
+
+    monkeypatch.setattr(Table, "_call", call)
+    return queries
+
+
+def test_a_status_change_of_a_run_that_goes_on_reads_no_run(store: Store) -> None:
     with following(store) as stream:
         run_id = store.api.new_run()
         deliver(stream.fresh())
-        store.api.post("runs/update", run_id=run_id, status="FINISHED")
+        store.api.post("runs/update", run_id=run_id, status="SCHEDULED")
         with table.measure() as cost:
             deliver(stream.fresh())
-        assert cost.read_units == 0
+        assert cost.requests == 0
 
 
 def backdated(records: list[Record], stream: Stream, milliseconds: int) -> list[Record]:
@@ -232,40 +323,86 @@ def backdated(records: list[Record], stream: Stream, milliseconds: int) -> list[
     return records
 
 
-def test_markers_of_writes_that_never_happened_go_after_ten_minutes(store: Store) -> None:
-    """Since such a marker may also be of a record that was given up, all of the run is derived
-    again."""
+def test_what_records_did_not_tell_is_found_at_the_end(store: Store) -> None:
+    """Records that were given up cost nothing but time."""
     api = store.api
     with following(store) as stream:
-        run_id = api.new_run()
+        run_id = api.new_run(run_name="kept")
         deliver(stream.fresh())
-        api.post("runs/log-batch", run_id=run_id, metrics=metrics("lost", value=1))
+        api.post("runs/set-tag", run_id=run_id, key="gone", value="early")
+        deliver(stream.fresh())
+        api.post(
+            "runs/log-batch",
+            run_id=run_id,
+            metrics=metrics("lost", value=1),
+            params=pairs({"lost": "v"}),
+            tags=pairs({"lost": "gamma"}),
+        )
+        api.post("runs/delete-tag", run_id=run_id, key="gone")
         stream.fresh()  # these records are given up
-        assert len(of_type(store, "pending")) == 1
         api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=1))
-        deliver(backdated(stream.fresh(), stream, 60_000 * 9))
-        assert Counter(item["key"]["S"] for item in of_type(store, "rank_metric")) == {"m": 1}
-        assert len(of_type(store, "pending")) == 1
-        api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=2, step=1))
-        deliver(backdated(stream.fresh(), stream, 60_000 * 21))
-        ranked = {item["key"]["S"]: item["value"]["S"] for item in of_type(store, "rank_metric")}
-        assert ranked == {"m": "2.0", "lost": "1.0"}
-        assert of_type(store, "pending") == []
+        api.end(run_id)
+        assert marked(store) == {run_id}
+        deliver(stream.fresh())
+        assert marked(store) == set()
+        assert rebuild.verify("0", patience=0).findings == []
+        assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
 
 
-def test_a_marker_stays_until_its_own_write_is_followed(store: Store) -> None:
+def test_a_mark_stays_until_its_run_is_followed_as_it_is(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that comes between leaves it, and its own record takes it away."""
     api = store.api
     with following(store) as stream:
         run_id = api.new_run()
+        api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=1))
+        api.end(run_id)
+        original = settled.clear
+
+        def overtaken(item: Any) -> None:
+            monkeypatch.setattr(settled, "clear", original)
+            api.post("runs/set-tag", run_id=run_id, key="t", value="v")
+            original(item)
+
+        monkeypatch.setattr(settled, "clear", overtaken)
         deliver(stream.fresh())
-        for step in range(3):
-            api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=step, step=step))
-        images = [(r, r["dynamodb"].get("NewImage")) for r in stream.fresh()]
-        records = [r for r, image in images if image and image["type"]["S"] == "run"]
-        assert len(of_type(store, "pending")) == 3
-        deliver([records[2]])
-        assert len(of_type(store, "pending")) == 2
-        deliver([records[0], records[2]])
-        assert len(of_type(store, "pending")) == 1
-        deliver([records[1]])
-        assert of_type(store, "pending") == []
+        assert marked(store) == {run_id}
+        deliver(stream.fresh())
+        assert marked(store) == set()
+        assert rebuild.verify("0", patience=0).findings == []
+
+
+def test_a_run_that_is_followed_is_in_the_order_of_its_primary_metric(store: Store) -> None:
+    api = store.api
+    with following(store) as stream:
+        tags = pairs({"mlflow.experiment.primaryMetric.name": "acc"})
+        experiment_id = api.new_experiment("judged", tags=tags)
+        run_id = api.new_run(experiment_id)
+        api.post("runs/log-batch", run_id=run_id, metrics=metrics("acc", value=0.5))
+        api.end(run_id)
+        deliver(stream.fresh())
+        (item,) = of_type(store, "run")
+        assert item["lsi5sk"]["S"] == keys.lsi5_run("acc", 0.5, run_id)
+        api.post("runs/log-batch", run_id=run_id, metrics=metrics("acc", value=0.6, step=1))
+        assert marked(store) == {run_id}
+        deliver(stream.fresh())
+        (item,) = of_type(store, "run")
+        assert item["lsi5sk"]["S"] == keys.lsi5_run("acc", 0.6, run_id)
+
+
+def test_a_run_that_is_resumed_is_marked_again(store: Store) -> None:
+    api = store.api
+    with following(store) as stream:
+        run_id = api.new_run()
+        api.end(run_id)
+        deliver(stream.fresh())
+        api.post("runs/update", run_id=run_id, status="RUNNING")
+        api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=1))
+        deliver(stream.fresh())
+        assert marked(store) == {run_id}
+        assert of_type(store, "rank_metric") == []
+        api.post("runs/delete", run_id=run_id)
+        deliver(stream.fresh())
+        assert marked(store) == set()
+        assert len(of_type(store, "rank_metric")) == 1

@@ -19,8 +19,8 @@ from mlcore.ids import now_ms
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store
-from tests.contract.index_state import deliver, pending, ranks_found, ranks_wanted
-from tests.contract.streams import Record, following
+from tests.contract.index_state import deliver, marked, ranks_found, ranks_wanted
+from tests.contract.streams import following
 
 DERIVED = {
     "experiment_tag",
@@ -61,6 +61,7 @@ def filled(store: Store, experiment_id: str, count: int) -> list[str]:
             datasets=[{"dataset": dataset}],
             models=[{"model_id": "m"}],
         )
+        api.end(run_id)
         made.append(run_id)
     return made
 
@@ -136,7 +137,7 @@ def test_reindex_makes_all_of_a_table_that_no_indexer_followed(
     after = rebuild.verify(experiment_id)
     assert (after.findings, after.batches) == ([], 0)
     # What is so young may still come through the stream.
-    assert after.pending == 3 * 3
+    assert after.pending == 3
 
 
 def test_an_abandoned_marker_is_named_and_goes(store: Store, indexed: str) -> None:
@@ -170,7 +171,7 @@ def test_items_of_a_run_that_is_gone_are_surplus(store: Store, indexed: str) -> 
     rebuild.reindex(indexed)
     assert rebuild.verify(indexed).findings == []
     left = [i for i in of_experiment(store, indexed) if run_id in i["SK"]["S"]]
-    assert {i["type"]["S"] for i in left if "outside" not in i} <= {"run_metric_history", "pending"}
+    assert {i["type"]["S"] for i in left if "outside" not in i} <= {"run_metric_history"}
 
 
 def test_the_removal_of_a_run_takes_its_index_away(store: Store) -> None:
@@ -218,19 +219,19 @@ def test_reindex_beside_writers_and_the_indexer(store: Store) -> None:
                 for key in "ab"
             ]
             Api().post("runs/log-batch", run_id=runs[seed % 2], metrics=metrics)
+            status = chance.choice(["RUNNING", "FINISHED"])
+            Api().post("runs/update", run_id=runs[seed % 2], status=status)
 
     def repairs() -> None:
         while not stop.is_set():
             with contextlib.suppress(errors.TemporarilyUnavailable):
                 rebuild.reindex(experiment_id)
 
-    followed: set[str] = set()
     with following(store) as stream:
 
         def follows() -> None:
             while not stop.is_set():
                 records = stream.fresh()
-                followed.update(writes_of(records))
                 assert deliver(records) == len(records)
                 time.sleep(0.005)
 
@@ -242,19 +243,13 @@ def test_reindex_beside_writers_and_the_indexer(store: Store) -> None:
         for thread in others:
             thread.join()
         assert failures == []
+        for run_id in runs:
+            api.end(run_id)
         records = stream.fresh()
         assert deliver(records) == len(records)
-        followed.update(writes_of(records))
     assert ranks_found(store, runs) == ranks_wanted(api, runs)
     assert rebuild.verify(experiment_id, patience=0).findings == []
-    # A write that had nothing left to do when others came first leaves its marker for a while.
-    assert followed.isdisjoint(item["write_id"]["S"] for item in pending(store, runs))
-    assert len(followed) > 40
-
-
-def writes_of(records: list[Record]) -> set[str]:
-    images = [record["dynamodb"].get("NewImage", {}) for record in records]
-    return {image["last_write"]["S"] for image in images if "last_write" in image}
+    assert marked(store) == set()
 
 
 def test_a_repair_that_a_writer_overtook_is_taken_back(
@@ -278,6 +273,7 @@ def test_a_repair_that_a_writer_overtook_is_taken_back(
         place = keys.rank_metric(experiment_id, "m", 1.0, run_id)
         rebuild._repair(rebuild._partition(experiment_id), Suspects(run_id, [place]))
         assert ranks_found(store, [run_id]) == set()
+        api.end(run_id)
         deliver(stream.fresh())
     assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
 

@@ -148,6 +148,8 @@ def _play(store: Store, stream: Stream, steps: list[tuple[Any, ...]]) -> None:
             case _:
                 _change_run(api, runs[step[1]], step)
         check_history()
+    for run_id in runs:
+        api.end(run_id)
     pending += stream.fresh()
     assert deliver(pending) == len(pending)
     # What the indexer wrote comes back in the stream where the event source does not filter it.
@@ -210,6 +212,7 @@ def test_a_batch_resumes_where_it_failed(store: Store) -> None:
             api.post("runs/log-batch", run_id=run_id, metrics=metrics, tags=pairs({f"t{n}": "v"}))
             api.post("experiments/set-experiment-tag", experiment_id="0", key=f"k{n}", value="v")
         api.post("runs/delete-tag", run_id=run_id, key="t0")
+        api.end(run_id)
         records = stream.fresh()
         rounds, failing = 0, 0
         left = records

@@ -1,5 +1,5 @@
 """What a search relies on holds after every single DynamoDB call, whoever makes it: a run without a
-pending marker has every index item that it asks for.
+mark has every index item that it asks for.
 
 Writers, the indexer and a rebuild meet in every order of their calls; some are killed on the way.
 """
@@ -24,7 +24,7 @@ from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import document, text_index
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
-from tests.contract.index_state import deliver
+from tests.contract.index_state import deliver, is_marked
 from tests.contract.streams import Record, Stream, following
 from tests.contract.turns import interleaved
 
@@ -43,6 +43,8 @@ ACTS = st.lists(
         st.tuples(st.just("name"), st.just(""), st.sampled_from(["anna", "hannah"])),
         st.tuples(st.just("input"), KEYS, st.none()),
         st.tuples(st.just("create"), KEYS, st.sampled_from(["annie", "bob"])),
+        st.tuples(st.just("status"), KEYS, st.sampled_from(["FINISHED", "RUNNING"])),
+        st.tuples(st.just("status"), KEYS, st.sampled_from(["FINISHED", "FAILED"])),
     ),
     min_size=1,
     max_size=4,
@@ -54,7 +56,7 @@ DEATHS = st.dictionaries(st.integers(0, 3), st.integers(1, 25), max_size=2)
 
 class Watch:
     """Looks at the table past the product, and notes the runs that lack an index item but have no
-    marker."""
+    mark."""
 
     def __init__(self, store: Store, experiment_id: str) -> None:
         self._store = store
@@ -64,7 +66,9 @@ class Watch:
     def __call__(self) -> None:
         items = self._items()
         there = {derived.key_of(item) for item in items}
-        marked = {item["entity_id"]["S"] for item in items if item["type"]["S"] == "pending"}
+        marked = {
+            item["run_id"]["S"] for item in items if item["type"]["S"] == "run" and is_marked(item)
+        }
         (experiment,) = [item for item in items if item["type"]["S"] == "experiment"]
         indexed = text_index.complete(experiment)
         pages = [item for item in items if item["type"]["S"] == "fts_texts"]
@@ -125,6 +129,7 @@ def test_a_run_is_marked_or_indexed_after_each_call(
         ]
         interleaved(order, actors, after=watch, deaths=deaths)
         assert watch.faults == []
+        api.end(run_id)
         left += stream.fresh()
         assert deliver(left) == len(left)
         watch()
@@ -147,6 +152,7 @@ def test_a_rebuild_spares_what_came_back(
 
     def log(value: int, step: int) -> None:
         api.post("runs/log-metric", run_id=run_id, key="a", value=value, timestamp=1, step=step)
+        api.end(run_id)
 
     with following(shared_store) as stream:
         stream.fresh()
@@ -194,6 +200,8 @@ def writer(
                     api.ask("POST", "runs/delete-tag", run_id=run_id, key=key)
                 case "name":
                     api.ask("POST", "runs/update", run_id=run_id, run_name=value)
+                case "status":
+                    api.ask("POST", "runs/update", run_id=run_id, status=value)
                 case "input":
                     dataset = {"name": key, "digest": "d", "source_type": "s", "source": "u"}
                     inputs = [{"dataset": dataset}]

@@ -6,65 +6,87 @@ from typing import Any
 
 import pytest
 
-from mlcore import ids
+from mlcore.models.runs import Run
 from mlcore.repos import document
-from mlcore.repos.runs import markers as run_markers
-from mlcore.repos.runs import runs
+from mlcore.repos.runs import markers
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
+from tests.contract.index_state import deliver
+from tests.contract.streams import following
 
 
-def test_a_run_with_metrics_outside_is_pending_for_good(
+def since(store: Store, run_id: str) -> int | None:
+    (item,) = [one for one in store.items() if one["SK"]["S"] == f"R#{run_id}"]
+    return markers.since(Run.of(item))
+
+
+def test_a_run_with_metrics_outside_is_marked_for_good(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where its tags had left no room before: those need no marker."""
+    """Also where its tags had left no room before: those need no mark."""
     monkeypatch.setattr(document, "INLINE_BYTES", 500)
     api = store.api
-    run_id = api.new_run()
-    api.post("runs/set-tag", run_id=run_id, key="a", value="v" * 400)
-    api.post("runs/set-tag", run_id=run_id, key="b", value="v" * 400)
-    api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
-    markers = [item for item in store.items() if item["type"]["S"] == "pending"]
-    assert {item["entity_id"]["S"] for item in markers} == {run_id}
-    assert "overflow" in {item["write_id"]["S"] for item in markers}
+    with following(store) as stream:
+        run_id = api.new_run()
+        api.post("runs/set-tag", run_id=run_id, key="a", value="v" * 400)
+        api.post("runs/set-tag", run_id=run_id, key="b", value="v" * 400)
+        api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
+        api.end(run_id)
+        deliver(stream.fresh())
+        assert since(store, run_id) == markers.FOR_GOOD
+        api.post("runs/log-metric", run_id=run_id, key="n", value=1, timestamp=1)
+        assert since(store, run_id)
+        deliver(stream.fresh())
+        assert since(store, run_id) == markers.FOR_GOOD
 
 
-def test_what_nothing_was_sent_for_leaves_no_marker(store: Store) -> None:
+def test_what_changes_nothing_writes_nothing(store: Store) -> None:
+    """Nor what is refused, nor what is of no index: the run stays as the indexer left it."""
     api = store.api
-    run_id = api.new_run()
-    api.post("runs/log-parameter", run_id=run_id, key="p", value="v")
-    before = store.items()
-    api.post("runs/log-parameter", run_id=run_id, key="p", value="v")
-    assert api.ask("POST", "runs/log-parameter", run_id=run_id, key="p", value="w").status == 400
-    batch = {"params": pairs({"p": "w"}), "tags": pairs({"t": "v"})}
-    assert api.ask("POST", "runs/log-batch", run_id=run_id, **batch).status == 400
-    assert len(store.items()) == len(before)
-    api.post("runs/delete", run_id=run_id)
-    deleted = store.items()
-    answer = api.ask("POST", "runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
-    assert answer.status == 400
-    assert len(store.items()) == len(deleted)
+    with following(store) as stream:
+        run_id = api.new_run()
+        api.post("runs/log-parameter", run_id=run_id, key="p", value="v")
+        api.end(run_id)
+        deliver(stream.fresh())
+        before = store.items()
+        assert since(store, run_id) is None
+        api.post("runs/log-parameter", run_id=run_id, key="p", value="v")
+        assert (
+            api.ask("POST", "runs/log-parameter", run_id=run_id, key="p", value="w").status == 400
+        )
+        batch = {"params": pairs({"p": "w"}), "tags": pairs({"t": "v"})}
+        assert api.ask("POST", "runs/log-batch", run_id=run_id, **batch).status == 400
+        assert store.items() == before
+        api.post("runs/update", run_id=run_id, status="FAILED")
+        assert since(store, run_id) is None
+        api.post("runs/delete", run_id=run_id)
+        answer = api.ask("POST", "runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
+        assert answer.status == 400
+        assert since(store, run_id) is None
 
 
-def test_a_write_that_slept_is_announced_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its marker was taken for abandoned meanwhile."""
+def test_each_write_of_what_is_indexed_marks_its_run_by_itself(store: Store) -> None:
+    """With no item beside it."""
     api = store.api
-    run_id = api.new_run()
-    decide = runs._decided
-
-    def slept(*arguments: Any) -> Any:
-        for item in store.items():
-            if item["type"]["S"] == "pending":
-                store.direct.delete_item(
-                    TableName=store.table, Key={"PK": item["PK"], "SK": item["SK"]}
-                )
-        later = ids.now_ms() + run_markers.RENEWED_MS + 1
-        monkeypatch.setattr(run_markers, "now_ms", lambda: later)
-        return decide(*arguments)
-
-    monkeypatch.setattr(runs, "_decided", slept)
-    api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
-    markers = [item for item in store.items() if item["type"]["S"] == "pending"]
-    assert [item["entity_id"]["S"] for item in markers] == [run_id]
+    dataset = {"name": "n", "digest": "d", "source_type": "s", "source": "u"}
+    writes: dict[str, dict[str, Any]] = {
+        "runs/log-metric": {"key": "m", "value": 1, "timestamp": 1},
+        "runs/log-parameter": {"key": "p", "value": "v"},
+        "runs/set-tag": {"key": "t", "value": "v"},
+        "runs/delete-tag": {"key": "t"},
+        "runs/update": {"run_name": "another"},
+        "runs/log-inputs": {"datasets": [{"dataset": dataset}]},
+    }
+    with following(store) as stream:
+        run_id = api.new_run()
+        api.end(run_id)
+        assert since(store, run_id) == 1
+        deliver(stream.fresh())
+        version = 2
+        for path, fields in writes.items():
+            assert since(store, run_id) is None
+            api.post(path, run_id=run_id, **fields)
+            version += 1
+            assert since(store, run_id) == version
+            deliver(stream.fresh())
+    assert "pending" not in {item["type"]["S"] for item in store.items()}

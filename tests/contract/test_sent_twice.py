@@ -14,7 +14,7 @@ from mlcore.webhooks.settings import webhook_settings
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.route_world import ASSESSMENT, KEY, TRACES, WEBHOOK, World
 
-DOMAINS = ("registry", "traces", "webhooks", "workspaces", "artifacts")
+DOMAINS = ("registry", "traces", "webhooks", "workspaces", "artifacts", "mcp_servers")
 READS = {
     "POST /2.0/mlflow/registered-models/get-latest-versions",
     "POST /3.0/mlflow/traces/batchGetInfos",
@@ -25,7 +25,7 @@ READS = {
     "POST /2.0/mlflow/artifacts/presigned-upload-url",
     "POST /2.0/mlflow/artifacts/presigned-download-url",
 }
-CLOCK = {"updated_at", "version", "last_update_time", "entered_at", "event"}
+CLOCK = {"updated_at", "version", "last_update_time", "last_updated_at", "entered_at", "event"}
 """Attributes that each write moves. A repeated write is announced to webhooks again, as by MLflow's
 server."""
 
@@ -46,6 +46,8 @@ TRACE_3 = {
 }
 ONE = "/3.0/mlflow/traces/{trace_id}"
 FILES = "/2.0/mlflow-artifacts"
+MCP_SERVERS = "/3.0/mlflow/mcp-servers"
+MCP_SERVER = f"{MCP_SERVERS}/{{name+}}"
 
 CASES: dict[str, dict[str, Any]] = {
     "POST /2.0/mlflow/registered-models/create": {"name": "new {name}", "tags": [TAG]},
@@ -101,12 +103,28 @@ CASES: dict[str, dict[str, Any]] = {
     f"POST {FILES}/mpu/create/{{artifact_path+}}": {"path": "a.txt", "num_parts": 1},
     f"POST {FILES}/mpu/complete/{{artifact_path+}}": {"path": "a.txt", "upload_id": "u"},
     f"POST {FILES}/mpu/abort/{{artifact_path+}}": {"path": "a.txt", "upload_id": "u"},
+    f"POST {MCP_SERVERS}": {"name": "com.example/new-{name}"},
+    f"POST {MCP_SERVER}/versions/{{version+}}/tags": {**KEY, "value": "other"},
+    f"DELETE {MCP_SERVER}/versions/{{version+}}/tags/{{key+}}": {},
+    f"PATCH {MCP_SERVER}/versions/{{version+}}": {"status": "active"},
+    f"DELETE {MCP_SERVER}/versions/{{version+}}": {},
+    f"POST {MCP_SERVER}/versions": {"server_json": {"name": "{name+}", "version": "3.0.0"}},
+    f"POST {MCP_SERVER}/endpoints": {"url": "https://b", "server_alias": "latest"},
+    f"PATCH {MCP_SERVER}/endpoints/{{endpoint_id}}": {"url": "https://b"},
+    f"DELETE {MCP_SERVER}/endpoints/{{endpoint_id}}": {},
+    f"POST {MCP_SERVER}/tags": {**KEY, "value": "other"},
+    f"DELETE {MCP_SERVER}/tags/{{key+}}": {},
+    f"POST {MCP_SERVER}/aliases": {"alias": "champion", "version": "2.0.0"},
+    f"DELETE {MCP_SERVER}/aliases/{{alias+}}": {},
+    f"PATCH {MCP_SERVER}": {"display_name": "Shown"},
+    f"DELETE {MCP_SERVER}": {},
 }
 MADE_ANEW = {
     "POST /2.0/mlflow/model-versions/create",
     f"POST {TRACES}",
     f"POST {ONE}/assessments",
     "POST /2.0/mlflow/webhooks",
+    f"POST {MCP_SERVER}/endpoints",
 }
 """What is named by the server alone: a repetition makes another one, as on MLflow's server."""
 NOTHING_LEFT = {"RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}
@@ -115,6 +133,8 @@ NOTHING_LEFT = {"RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST", "INVALID_P
 def content(store: Store, name: str) -> dict[tuple[str, str], Any]:
     """Every item, without what the write moves each time."""
     moved = CLOCK | ({"assessments", "bytes"} if name.startswith(f"PATCH {ONE}/assess") else set())
+    if name.startswith(f"PATCH {MCP_SERVER}/endpoints"):  # with its time of change
+        moved |= {"endpoints"}
     pages = store.direct.get_paginator("scan").paginate(TableName=store.table)
     return {
         (item["PK"]["S"], item["SK"]["S"]): {

@@ -222,6 +222,7 @@ _IDS = {
     "schema_id": "schema",
     "queue_id": "queue",
     "issue_id": "issue",
+    "id": "endpoint",
 }
 _JSON_TEXTS = frozenset({"records", "profile", "schema", "tags"})
 """Texts of evaluation datasets that hold JSON."""
@@ -246,6 +247,7 @@ _UNORDERED = frozenset(
         *("tags", "data.tags", "data.params", "data.metrics"),
         *("dataset_summaries", "model_inputs", "model_outputs"),
         "aliases",
+        "access_endpoints",  # by ids, which are random
     }
 )
 _IN_LOCATION = re.compile(r"(?<=/)\d{1,6}(?=/|$)")
@@ -256,6 +258,8 @@ def _given(field: str, value: str) -> bool:
     """Whether this is an id that the server chose: an input may name any text as its model."""
     if field == "model_id":
         return bool(re.fullmatch(r"m-[0-9a-f]{32}", value))
+    if field == "id":
+        return bool(re.fullmatch(r"ae-[0-9a-f]{32}", value))
     return field in _IDS and value != ""
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from indexer import quiet_runs
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.errors import InvalidParameterValue
@@ -80,7 +81,12 @@ def thresholds(rng: random.Random, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(run_search, "STREAMED_RUNS", rng.choice((25, 3_000)))
     patch.setattr(run_search, "READ_TOGETHER", rng.choice((10, 1_000)))
     patch.setattr(run_index, "PAGE_IDS", rng.choice((7, 7, 1_000)))
-    patch.setattr(run_index, "MAX_PENDING", rng.choice((8, 1_000, 1_000)))
+    patch.setattr(run_index, "MARKS_PAGE", rng.choice((3, 1_000)))
+    # Whatever is looked at is quiet.
+    patch.setattr(quiet_runs, "QUIET_MS", -3_600_000)
+    patch.setattr(quiet_runs, "CALM_MS", -3_600_000)
+    patch.setattr(quiet_runs, "CROWD", rng.choice((3, 100)))
+    patch.setattr(quiet_runs, "COUNTED_EVERY", rng.choice((2, 50)))
 
 
 def test_every_search_is_exact(
@@ -110,6 +116,8 @@ def play(store: Store, stock: Any, taken: Counter[str], patch: pytest.MonkeyPatc
                     twins.write()
                 if rng.random() < 0.3:
                     delivery.some(rng.choice((0.3, 0.9)))
+                if rng.random() < 0.1:
+                    quiet_runs.sweep()
                 if rng.random() < 0.05:
                     delivery.rest()
     print(dict(compared), dict(taken))  # noqa: T201

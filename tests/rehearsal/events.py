@@ -74,6 +74,7 @@ ANSWERS = {
     "create_logged_model": Expected(
         {"model": {"info": {"name": "baseline", "experiment_id": "0"}}}
     ),
+    "create_mcp_server": Expected({"name": "com.example/weather", "workspace": "default"}),
     "create_registered_model": Expected(
         {"registered_model": {"name": "churn", "tags": [{"key": "team", "value": "retention"}]}}
     ),

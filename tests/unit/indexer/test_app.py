@@ -33,7 +33,7 @@ def working(_: Sequence[Any]) -> None:
 
 
 def test_it_starts_again_from_the_first_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "_PROJECTORS", {"run": working, "experiment": broken})
+    monkeypatch.setattr(app, "_PROJECTORS", {"run": (working,), "experiment": (broken,)})
     assert app.handler({"Records": RECORDS}, None) == {
         "batchItemFailures": [{"itemIdentifier": "2"}]
     }
@@ -43,7 +43,9 @@ def test_a_batch_that_fails_from_the_start_is_an_error(monkeypatch: pytest.Monke
     """Or no metric of Lambda's would tell of an indexer that handles nothing."""
     seen: list[int] = []
     monkeypatch.setattr(
-        app, "_PROJECTORS", {"run": broken, "experiment": lambda given: seen.append(len(given))}
+        app,
+        "_PROJECTORS",
+        {"run": (broken,), "experiment": (lambda given: seen.append(len(given)),)},
     )
     with pytest.raises(app.NothingIndexed):
         app.handler({"Records": RECORDS}, None)

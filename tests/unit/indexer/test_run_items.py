@@ -72,12 +72,14 @@ def test_ranks_are_in_descending_order_with_nan_last(first: float, second: float
 def touched(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[Any, Any]:
     seen = run_items._Seen()
     run_items._read_run(seen, RUN, {"OldImage": old, "NewImage": new})
-    return seen.inside
+    return {**seen.inside, **{("metrics", key): found for key, found in seen.metrics.items()}}
 
 
 def test_only_an_entry_that_moves_is_touched() -> None:
     first, later, other = text(1.0, 1), text(1.0, 2), text(2.0, 3)
-    assert touched(image(metrics={"m": first}), image(metrics={"m": later})) == {}
+    assert touched(image(metrics={"m": first}), image(metrics={"m": later})) == {
+        ("metrics", "m"): set()
+    }
     assert touched(image(tags={"t": "a"}), image(tags={"t": "b"})) == {}
     place = keys.rank_metric("1", "m", 1.0, "R")
     assert touched(None, image(metrics={"m": first})) == {("metrics", "m"): {place}}
@@ -95,7 +97,7 @@ def test_a_link_names_its_dataset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "settles"),
+    ("old", "new", "shown"),
     [
         (None, None, None),
         (None, "w", "w"),
@@ -104,26 +106,14 @@ def test_a_link_names_its_dataset() -> None:
         ("w", None, None),
     ],
 )
-def test_a_record_settles_the_write_that_it_shows(
-    old: str | None, new: str | None, settles: str | None
+def test_a_record_shows_a_write_of_an_earlier_version(
+    old: str | None, new: str | None, shown: str | None
 ) -> None:
-    def shown(write_id: str | None) -> dict[str, Any]:
+    def written(write_id: str | None) -> dict[str, Any]:
         return {} if write_id is None else {"last_write": {"S": write_id}}
 
-    found = markers.settled(RUN, {"OldImage": shown(old), "NewImage": shown(new)})
-    assert found == (settles and keys.pending("1", "run", "R", settles))
-
-
-def test_abandoned_markers_are_looked_for_once_in_ten_minutes() -> None:
-    def record(before: int, created: float) -> dict[str, Any]:
-        image = {"updated_at": {"N": str(before)}}
-        return {"OldImage": image, "ApproximateCreationDateTime": created}
-
-    period = markers.ABANDONED_MS
-    assert markers.worth_a_look(record(10 * period, period / 100)) is None
-    assert markers.worth_a_look(record(10 * period - 1, period / 100)) == 9 * period
-    assert markers.worth_a_look({"ApproximateCreationDateTime": 1.0}) is None
-    assert markers.worth_a_look({"OldImage": {"updated_at": {"N": "1"}}}) is None
+    record = {"OldImage": written(old), "NewImage": written(new)}
+    assert markers.followed_write(record) == shown
 
 
 def test_the_marker_of_a_run_with_values_outside_is_never_abandoned() -> None:

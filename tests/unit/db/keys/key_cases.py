@@ -99,8 +99,15 @@ CASES = {
     "location_list": (keys.location_list(), "LOCATIONS", "LISTED"),
     "counter": (keys.counter("user"), "COUNTERS", "COUNTER#user"),
     "id_counter": (keys.id_counter(), "CTR", "CTR"),
+    "marked_experiment": (keys.marked_experiment("7"), "MARKED", "MARKED#7"),
     "config": (keys.config("ttl_policy"), "CONFIG", "CFG#ttl_policy"),
     "webhook": (keys.webhook("w#", "a#b"), "WEBHOOKS#w#", "WH#a#b"),
+    "mcp_server": (keys.mcp_server("w#", "a/b"), "MCPSERVERS#w#", "MCPSERVER#a/b"),
+    "mcp_server_version": (
+        keys.mcp_server_version("w", "a/b#", "1.0.0-a+b"),
+        "MCPSERVER#w#a/b#",
+        "MCPVERSION#1.0.0-a+b",
+    ),
     "evaluation_dataset": (
         keys.evaluation_dataset("w#", "d#1"),
         "EVALDATASETS#w#",

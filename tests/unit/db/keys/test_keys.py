@@ -138,6 +138,11 @@ LOCAL_CASES = {
         keys.lsi5_run_prefix("m"),
         "R#m#bfe0000000000000#nm~",
     ),
+    "lsi5_run_mark": (
+        keys.lsi5_run_mark("01", 7),
+        keys.lsi5_run_mark_prefix(),
+        "PENDING#R#01#00000000000000000007",
+    ),
     "lsi1_trace": (
         keys.lsi1_trace("01", "7"),
         keys.lsi1_trace_prefix(),
@@ -341,6 +346,8 @@ PREFIXES = {
     keys.model_permission_prefix(): "U#RPERM#",
     keys.config_prefix(): "CFG#",
     keys.webhook_prefix(): "WH#",
+    keys.mcp_server_prefix(): "MCPSERVER#",
+    keys.mcp_server_version_prefix(): "MCPVERSION#",
     keys.evaluation_dataset_prefix(): "EVALDATASET#",
     keys.evaluation_record_prefix(): "RECORD#",
     keys.scorer_version_prefix(): "SCORER#",
@@ -369,4 +376,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "e6bcc245bfcd6eb9"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "02b969755a328a78"

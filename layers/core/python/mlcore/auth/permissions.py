@@ -45,6 +45,8 @@ ASSESSMENT: Final = "assessment"
 LOGGED_MODEL: Final = "logged_model"
 REGISTERED_MODEL_VERSION: Final = "registered_model_version"
 PROMPT_VERSION: Final = "prompt_version"
+MCP_SERVER: Final = "mcp_server"
+MCP_SERVER_VERSION: Final = "mcp_server_version"
 WORKSPACE: Final = "workspace"
 
 ANY: Final = "*"
@@ -59,7 +61,7 @@ WITH_ID: Final = frozenset(
         "gateway_secret",
         "gateway_endpoint",
         "gateway_model_definition",
-        "mcp_server",
+        MCP_SERVER,
     }
 )
 """Types that are granted one by one, or all with ``*``."""
@@ -74,7 +76,7 @@ RESOURCE_TYPES: Final = WITH_ID | {
     REGISTERED_MODEL_VERSION,
     PROMPT_VERSION,
     SCORER_VERSION,
-    "mcp_server_version",
+    MCP_SERVER_VERSION,
 }
 """The others are granted with ``*`` alone."""
 

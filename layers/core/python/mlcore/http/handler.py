@@ -73,9 +73,10 @@ def lambda_handler(
                     )
                     request = gate.identify(request)
                     check_workspace(request.workspace)
-                    methods, parameters = routes.find(path)
+                    verb = "GET" if method == "HEAD" else method
+                    methods, parameters = routes.find(path, verb)
                     request = request._replace(parameters=parameters)
-                    route = methods.get("GET" if method == "HEAD" else method)
+                    route = methods.get(verb)
                     if route is None:
                         response = no_route(request, methods)
                     else:

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import parse_qsl
 
 from mlcore import errors
@@ -19,6 +19,9 @@ from mlcore.settings import AUTHENTICATION, IAM, workspaces_enabled
 from mlcore.wire import Message
 from mlcore.wire.message import fields_of
 from mlcore.wire.parameters import Parameters
+
+if TYPE_CHECKING:
+    from mlcore.wire.json_body import JsonBody
 
 _WORKSPACE_HEADER: Final = "x-mlflow-workspace"
 
@@ -60,6 +63,12 @@ class Request(NamedTuple):
         """What takes the grants on a model along with its new name, or away with the model; to be
         written with that."""
         return [] if self.access is None else list(self.access.moving_grants(name, new_name))
+
+    def leaving_grants(self, resource_type: str, resource_id: str) -> list[Any]:
+        """What takes the grants on a resource that is deleted; to be written with that."""
+        if self.access is None:
+            return []
+        return list(self.access.leaving_grants(resource_type, resource_id))
 
     def is_signed(self) -> bool:
         """Whether the headers carry a signature for AWS, which nobody else must get."""
@@ -135,6 +144,9 @@ def decode_request(
     """The message of a request: from the query string of a GET that has one, else from the body."""
     if issubclass(message, Parameters):
         return _parameters(message, event, method, headers)
+    if message.pydantic:
+        of_json = cast("type[JsonBody]", message)
+        return _json_body(of_json, event, method, headers, parameters)
     if method in ("GET", "HEAD"):
         arguments = _arguments(event)
         if arguments or not event.get("body"):
@@ -180,6 +192,20 @@ def _parameters(
         return message.of(json.loads(_body_text(event)) if is_json else {})
     except (ValueError, RecursionError, errors.InvalidParameterValue):
         return message.of({})
+
+
+def _json_body(
+    message: type[JsonBody],
+    event: Event,
+    method: str,
+    headers: Mapping[str, str],
+    parameters: Mapping[str, str],
+) -> Message:
+    if method in ("GET", "HEAD"):
+        return message.of_query(_arguments(event), parameters)
+    content_type = headers.get("content-type", "").split(";")[0].strip().lower()
+    is_json = content_type.startswith("application/") and content_type.endswith(("/json", "+json"))
+    return message.of_body(_body_text(event), is_json, parameters)
 
 
 def _arguments(event: Event) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ would cost more CPU at a cold start than all of a domain's own code.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +26,7 @@ class Rpc(NamedTuple):
     method: str
     path: str
     """Below ``/api``, with the version; ``{name}`` stands for one segment, ``{name+}`` at the end
-    for all that is left, and each sets the field of that name."""
+    for all that is left, anywhere else for any text, and each sets the field of that name."""
     message: type[Message]
     function: RpcFunction
     policy: str
@@ -128,16 +129,22 @@ ByMethod = dict[str, Route]
 
 
 class Routes:
-    """The routes of a handler: exact paths in a dict, templates by their number of segments, and
-    those that take all that is left by what comes before."""
+    """The routes of a handler: exact paths in a dict, templates by their number of segments, those
+    that take all that is left by what comes before. Of those with any text in between the first
+    that fits a path counts, for each method by itself."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._by_path: dict[str, ByMethod] = {}
         self._templates: dict[int, dict[tuple[str, ...], ByMethod]] = {}
         self._greedy: dict[str, tuple[str, ByMethod]] = {}
+        self._texts: list[tuple[re.Pattern[str], Route]] = []
         for route in routes:
             for prefix in _prefixes(route):
-                self._methods_of(prefix + route.path)[route.method] = route
+                path = prefix + route.path
+                if "+}/" in path:
+                    self._texts.append((_pattern(path), route))
+                else:
+                    self._methods_of(path)[route.method] = route
 
     def _methods_of(self, path: str) -> ByMethod:
         if "{" not in path:
@@ -148,8 +155,9 @@ class Routes:
         segments = tuple(path.split("/"))
         return self._templates.setdefault(len(segments), {}).setdefault(segments, {})
 
-    def find(self, path: str) -> tuple[ByMethod, dict[str, str]]:
-        """The routes of a percent-decoded path by method, and the values of its path parameters.
+    def find(self, path: str, method: str) -> tuple[ByMethod, dict[str, str]]:
+        """The routes of a percent-decoded path by method, and the values of its path parameters for
+        one of them.
 
         Raises:
             EndpointNotFound: nothing has this path.
@@ -167,10 +175,33 @@ class Routes:
                     break
             else:
                 return methods, parameters
+        found: ByMethod = {}
+        parameters = {}
+        for pattern, route in self._texts:
+            match = pattern.fullmatch(path)
+            if match is not None and found.setdefault(route.method, route) is route:
+                parameters = match.groupdict() if route.method == method else parameters
         for start, (name, methods) in self._greedy.items():
             if path.startswith(start):
-                return methods, {name: path[len(start) :]}
-        raise EndpointNotFound(f"No endpoint has the path {path}.")
+                if method not in found:
+                    parameters = {name: path[len(start) :]}
+                return {**methods, **found}, parameters
+        if not found:
+            raise EndpointNotFound(f"No endpoint has the path {path}.")
+        return found, parameters
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """What fits a path with any text in between; each of its texts takes as much as it can."""
+    parts = []
+    for part in path.split("/"):
+        if part.endswith("+}"):
+            parts.append(f"(?P<{part[1:-2]}>.*)")
+        elif part.startswith("{"):
+            parts.append(f"(?P<{part[1:-1]}>[^/]+)")
+        else:
+            parts.append(re.escape(part))
+    return re.compile("/".join(parts), re.DOTALL)
 
 
 def _prefixes(route: Route) -> Sequence[str]:

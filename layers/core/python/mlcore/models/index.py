@@ -117,3 +117,12 @@ class Pending(Item):
     entity_type = TextAttribute()
     entity_id = TextAttribute()
     write_id = TextAttribute()
+
+
+class MarkedExperiment(Item):
+    """An experiment that had, at ``updated_at``, runs which the indexer had not followed."""
+
+    pattern = keys.MARKED_EXPERIMENT
+
+    version = IntAttribute()
+    experiment_id = TextAttribute()

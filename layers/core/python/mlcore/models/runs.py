@@ -17,6 +17,8 @@ class Run(MetaItem):
     """A run, with everything of it but its metric history.
 
     ``epoch`` is its experiment's at the run's creation, or its own last deletion or restoration.
+    ``quiet`` is the version in which the run was found not to have been written to for a while;
+    ``last_write`` is of earlier versions.
     ``bytes`` is the size of the maps; ``overflow`` names the maps that have texts outside.
     """
 
@@ -34,6 +36,7 @@ class Run(MetaItem):
     stage = TextAttribute()
     epoch = IntAttribute()
     primary_metric = TextAttribute(null=True)
+    quiet = IntAttribute(null=True)
     last_write = TextAttribute(null=True)
     metrics = TextMapAttribute(null=True)
     params = TextMapAttribute(null=True)

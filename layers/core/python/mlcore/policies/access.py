@@ -149,6 +149,11 @@ class Access:
         something else, and nobody has a grant on that."""
         return grants.moving_of_model(self.workspace, name, new_name)
 
+    def leaving_grants(self, resource_type: str, resource_id: str) -> list[Operation]:
+        """What is to be written with the deletion of a resource whose name may come back."""
+        found = grants.moving(self.workspace, resource_type, resource_id, None)
+        return [operation for one in found[:GRANTS_AT_ONCE] for operation in one]
+
     def may_create(self) -> bool:
         """Whether the caller may create experiments and models in the request's workspace."""
         if self.is_admin or not workspaces_enabled():

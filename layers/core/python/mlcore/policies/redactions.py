@@ -16,6 +16,7 @@ from mlcore.auth.permissions import (
     ANY,
     ASSESSMENT,
     LOGGED_MODEL,
+    MCP_SERVER,
     PROMPT,
     PROMPT_VERSION,
     REGISTERED_MODEL,
@@ -26,7 +27,7 @@ from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.file_rights import RUN_FOLDERS
 from mlcore.policies.registry import kind_of_tags
-from mlcore.policies.requests import inherited
+from mlcore.policies.requests import inherited, on_mcp_versions
 from mlcore.policies.reviews import hide_queues, hide_source_runs
 
 Json = dict[str, Any]
@@ -35,6 +36,9 @@ Redaction = Callable[[Access, Any, Json], None]
 
 _METADATA: Final = {"mlflow.sourceRun": RUN, "mlflow.modelId": LOGGED_MODEL}
 _OF_VERSION: Final = {RUN: ("run_id", "run_link"), LOGGED_MODEL: ("model_id",)}
+
+_OF_ENDPOINT: Final = ("resolved_version", "tools", "server_version", "server_alias")
+"""What of an access endpoint tells of the version that it leads to."""
 
 
 def _is_denied(access: Access, resource_type: str) -> bool:
@@ -130,6 +134,40 @@ def folders_of_runs(access: Access, message: Any, body: Json) -> None:
             body["files"] = files
 
 
+def _complete_mcp_servers(access: Access, servers: Iterable[Json]) -> None:
+    """What the caller may do with servers is told; what their endpoints tell of versions may go."""
+    for server in servers:
+        level = access.grants().effective(MCP_SERVER, server["name"])
+        allowed = {
+            "USE": level.can_use,
+            "UPDATE": level.can_update,
+            "DELETE": level.can_delete,
+            "MANAGE": level.can_manage,
+        }
+        server["allowed_actions"] = [action for action, may in allowed.items() if may]
+        _hide_in_mcp_endpoints(access, server["access_endpoints"])
+
+
+def _hide_in_mcp_endpoints(access: Access, endpoints: Iterable[Json]) -> None:
+    denied: dict[str, bool] = {}
+    for endpoint in endpoints:
+        name = endpoint["server_name"]
+        if name not in denied:
+            denied[name] = not access.allows(*on_mcp_versions(name, NOT_DENIED))
+        if denied[name]:
+            endpoint.update(dict.fromkeys(name for name in _OF_ENDPOINT if name in endpoint))
+
+
+def mcp_server(access: Access, message: Any, body: Json) -> None:
+    """An answer that is an MCP server."""
+    _complete_mcp_servers(access, [body])
+
+
+def mcp_access_endpoint(access: Access, message: Any, body: Json) -> None:
+    """An answer that is an access endpoint."""
+    _hide_in_mcp_endpoints(access, [body])
+
+
 def _each(name: str, hide: Callable[[Access, list[Json]], None], inside: str = "") -> Redaction:
     """Of the things under a name in the body: one, or a list of them.
 
@@ -159,5 +197,7 @@ found_traces = _each("traces", _hide_in_traces)
 trace = _each("trace", _hide_in_traces, "trace_info")
 traces = _each("traces", _hide_in_traces, "trace_info")
 trace_infos = _each("trace_infos", _hide_in_traces)
+mcp_servers = _each("mcp_servers", _complete_mcp_servers)
+mcp_access_endpoints = _each("mcp_access_endpoints", _hide_in_mcp_endpoints)
 queues = hide_queues
 source_runs = hide_source_runs

@@ -9,6 +9,8 @@ from mlcore import errors
 from mlcore.auth.permissions import (
     ANY,
     EXPERIMENT,
+    MCP_SERVER,
+    MCP_SERVER_VERSION,
     PROMPT,
     PROMPT_VERSION,
     REGISTERED_MODEL_VERSION,
@@ -121,3 +123,12 @@ def are_here(access: Access, experiment_ids: Iterable[str]) -> bool:
 def version_type(resource_type: str) -> str:
     """The type of the versions of a registered model or prompt."""
     return PROMPT_VERSION if resource_type == PROMPT else REGISTERED_MODEL_VERSION
+
+
+def on_mcp_versions(name: str, action: str) -> tuple[Requirement, Requirement]:
+    """An action on versions of an MCP server, which inherit what holds for it."""
+    rung = Rung(MCP_SERVER, name, action)
+    return (
+        Requirement(MCP_SERVER, name, "read"),
+        Requirement(MCP_SERVER_VERSION, ANY, action, (rung,)),
+    )

@@ -91,6 +91,8 @@ class Entity(NamedTuple):
     """A number may be in quotes."""
     numbers_for: tuple[str, ...] = ()
     """What MLflow says that numbers are for, when one is compared with a text."""
+    words: tuple[str, ...] = ()
+    """Words of SQL that are names here."""
 
 
 _NUMERIC = frozenset(("<", "<=", "=", "!=", ">=", ">"))

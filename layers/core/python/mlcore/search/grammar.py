@@ -55,16 +55,17 @@ class OrderBy(NamedTuple):
 def parse_filter(text: str | None, entity: Entity) -> tuple[Comparison, ...]:
     """The comparisons of a filter, all of which must hold; none for an absent or empty filter."""
     # MLflow reads all clauses before it checks the first operator: the same refusal must win.
-    clauses = [_clause(item, entity) for item in conditions_of(text, entity.clause)]
+    clauses = [_clause(item, entity) for item in conditions_of(text, entity.clause, entity.words)]
     return tuple(_checked(comparison, operators) for comparison, operators in clauses)
 
 
-def conditions_of(text: str | None, clause: str) -> list[Item]:
-    """The COMPARISON and NULL_CHECK items of a filter; ``clause`` shows what is neither."""
+def conditions_of(text: str | None, clause: str, words: Sequence[str] = ()) -> list[Item]:
+    """The COMPARISON and NULL_CHECK items of a filter; ``clause`` shows what is neither, ``words``
+    of SQL are names."""
     if not text:
         return []
     t.check_length(text)
-    tokens = t.tokenize(text)
+    tokens = _tokens(text, words)
     if len(tokens) > t.MAX_TOKENS:
         raise InvalidParameterValue(f"Error on parsing filter '{text}'")
     if all(token.kind == t.SPACE for token in tokens):
@@ -75,6 +76,16 @@ def conditions_of(text: str | None, clause: str) -> list[Item]:
         shown = ", ".join(clause.format(found=stray) for stray in strays)
         raise InvalidParameterValue(f"Invalid clause(s) in filter string: {shown}")
     return items
+
+
+def _tokens(text: str, words: Sequence[str]) -> list[t.Token]:
+    tokens = t.tokenize(text)
+    if not words:
+        return tokens
+    return [
+        token._replace(kind=t.NAME) if text[token.start : token.end] in words else token
+        for token in tokens
+    ]
 
 
 def parse_order_by(texts: Sequence[str], entity: Entity) -> tuple[OrderBy, ...]:
@@ -237,10 +248,10 @@ def list_of(text: str) -> tuple[str, ...]:
     return values
 
 
-def direction_of(text: str) -> tuple[str, bool]:
-    """The field of an order, and whether it ascends."""
+def direction_of(text: str, words: Sequence[str] = ()) -> tuple[str, bool]:
+    """The field of an order, and whether it ascends; ``words`` of SQL are names."""
     unreadable = f"Invalid order_by clause '{text}'. Could not be parsed."
-    items = join_aliases(text, Reader(text, t.tokenize(text)).items())
+    items = join_aliases(text, Reader(text, _tokens(text, words)).items())
     if len(items) != 1 or items[0].kind != IDENTIFIER or items[0].text != text:
         raise InvalidParameterValue(unreadable)
     try:

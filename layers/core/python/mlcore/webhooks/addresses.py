@@ -60,7 +60,7 @@ def destination(url: str) -> Destination:
     """
     parts, host, addresses = _resolved(url)
     if not addresses:
-        addresses = _resolve(host)
+        addresses = resolved_addresses(host)
     try:
         port = parts.port or {"http": 80}.get(parts.scheme, 443)
         name = host if ":" in host else host.encode("idna").decode()
@@ -112,7 +112,7 @@ def _resolved(url: str) -> tuple[SplitResult, str, list[Address]]:
         raise InvalidParameterValue(f"Webhook URL must include a hostname: {url!r}")
     if settings.allow_private_addresses:
         return parts, host, []
-    addresses = _resolve(host)
+    addresses = resolved_addresses(host)
     for address in addresses:
         if not is_public(address):
             raise InvalidParameterValue(
@@ -125,14 +125,17 @@ def _resolved(url: str) -> tuple[SplitResult, str, list[Address]]:
 def _loopback_only(host: str) -> list[Address]:
     """The addresses of a host whose every address is this machine's own, else none."""
     try:
-        addresses = _resolve(host)
+        addresses = resolved_addresses(host)
     except InvalidParameterValue:
         return []
     return addresses if all(address.is_loopback for address in addresses) else []
 
 
-def _resolve(host: str) -> list[Address]:
+def resolved_addresses(host: str, what: str = "Webhook URL") -> list[Address]:
     """The addresses of a host, IPv4 first: most functions have no route for IPv6.
+
+    Args:
+        what: whose host it is, for who is told that it has none.
 
     Raises:
         InvalidParameterValue: it has none, or none in time.
@@ -154,8 +157,8 @@ def _resolve(host: str) -> list[Address]:
     looking.join(RESOLVE_SECONDS)
     if looking.is_alive():
         raise InvalidParameterValue(
-            f"Timed out resolving Webhook URL hostname {host!r} after {RESOLVE_SECONDS:g} seconds"
+            f"Timed out resolving {what} hostname {host!r} after {RESOLVE_SECONDS:g} seconds"
         )
     if failed:
-        raise InvalidParameterValue(f"Cannot resolve Webhook URL hostname {host!r}: {failed[0]}")
+        raise InvalidParameterValue(f"Cannot resolve {what} hostname {host!r}: {failed[0]}")
     return sorted(found, key=lambda address: address.version)

@@ -40,6 +40,8 @@ class Message:
     class."""
 
     checks: ClassVar[Mapping[str, tuple[Check, ...]]] = {}
+    pydantic: ClassVar[bool] = False
+    """Whether it is a :class:`mlcore.wire.json_body.JsonBody`, which few processes import."""
 
     def __init__(self, **fields: Any) -> None:
         _plan(type(self))

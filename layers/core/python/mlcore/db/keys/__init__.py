@@ -84,6 +84,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         COUNTER#<key>                                       counter
     CTR
         CTR                                                 id_counter
+    MARKED
+        MARKED#<experiment_id>                              marked_experiment
     CONFIG
         CFG#<key>                                           config
     LOCATIONS
@@ -91,6 +93,10 @@ Items: under each partition key its sort keys, and the items' ``type``::
         LISTED                                              location_list
     WEBHOOKS#<workspace>
         WH#<webhook_id>                                     webhook
+    MCPSERVERS#<workspace>
+        MCPSERVER#<mcp_server_name>                         mcp_server
+    MCPSERVER#<workspace>#<mcp_server_name>
+        MCPVERSION#<mcp_server_version>                     mcp_server_version
     EVALDATASETS#<workspace>
         EVALDATASET#<evaluation_dataset_id>                 evaluation_dataset
     EVALRECORDS#<evaluation_dataset_id>
@@ -130,6 +136,7 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         LM#<logged_model_name>#<time>#<inv_model_id>        lsi4_logged_model
     LSI5 EXP#<experiment_id>
         R#<key>#<double>#<inv_run_id>                       lsi5_run
+        PENDING#R#<run_id>#<version>                        lsi5_run_mark
         T#<session>#<time>#<inv_trace_id>                   lsi5_trace
         LM#<run_id>#<time>#<inv_model_id>                   lsi5_logged_model
     LSI2 EVALRECORDS#<evaluation_dataset_id>
@@ -182,6 +189,8 @@ from mlcore.db.keys.locations import *  # noqa: F403
 from mlcore.db.keys.locations import LOCATION_PATTERNS
 from mlcore.db.keys.logged_models import *  # noqa: F403
 from mlcore.db.keys.logged_models import LOGGED_MODEL_PATTERNS
+from mlcore.db.keys.mcp_servers import *  # noqa: F403
+from mlcore.db.keys.mcp_servers import MCP_SERVER_PATTERNS
 from mlcore.db.keys.pattern import *  # noqa: F403
 from mlcore.db.keys.pattern import Parsed, Pattern
 from mlcore.db.keys.platform import *  # noqa: F403
@@ -205,6 +214,7 @@ PATTERNS: dict[str, Pattern] = {
         *LOCATION_PATTERNS,
         *WEBHOOK_PATTERNS,
         *EVALUATION_PATTERNS,
+        *MCP_SERVER_PATTERNS,
         *KUBEFLOW_PATTERNS,
     )
 }

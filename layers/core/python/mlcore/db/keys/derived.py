@@ -58,7 +58,24 @@ PENDING = Pattern(
     "a write of an entity that the indexer has not yet followed",
 )
 
-DERIVED_PATTERNS = (DATASET_LINK, RANK_METRIC, RANK_PARAM, FTS, FTS_REV, FTS_TEXTS, PENDING)
+MARKED_EXPERIMENT = Pattern(
+    "marked_experiment",
+    "MARKED",
+    "MARKED#<experiment_id>",
+    "an experiment that may have runs which the indexer has not followed",
+    "indexer",
+)
+
+DERIVED_PATTERNS = (
+    DATASET_LINK,
+    RANK_METRIC,
+    RANK_PARAM,
+    FTS,
+    FTS_REV,
+    FTS_TEXTS,
+    PENDING,
+    MARKED_EXPERIMENT,
+)
 
 _partition = RANK_METRIC.pk.build
 
@@ -154,3 +171,11 @@ def pending_prefix(entity_type: str, entity_id: str | None = None) -> str:
     if entity_id is None:
         return PENDING.sk.prefix(entity_type)
     return PENDING.sk.prefix(entity_type, entity_id)
+
+
+def marked_experiment(experiment_id: str) -> Key:
+    return Key(MARKED_EXPERIMENT.pk.text, MARKED_EXPERIMENT.sk.build(experiment_id))
+
+
+def marked_experiments_pk() -> str:
+    return MARKED_EXPERIMENT.pk.text

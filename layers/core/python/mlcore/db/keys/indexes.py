@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from mlcore.db.keys.pattern import LAST, IndexKey, Pattern
 from mlcore.db.keys.registry import place_of_model
-from mlcore.db.sortable import escape_ordered
+from mlcore.db.sortable import escape_ordered, parse_integer
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 _EXP = "EXP#<experiment_id>"
@@ -36,6 +36,12 @@ LSI2_RUN = _local(2, "run", "R#<time>#<inv_run_id>", "runs by start time")
 LSI3_RUN = _local(3, "run", "<status>#R#<time>#<inv_run_id>", "runs of a status by start time")
 LSI4_RUN = _local(4, "run", "R#<run_name>#<run_id>", "runs by name")
 LSI5_RUN = _local(5, "run", "R#<key>#<double>#<inv_run_id>", "runs by their primary metric")
+LSI5_RUN_MARK = _local(
+    5,
+    "run_mark",
+    "PENDING#R#<run_id>#<version>",
+    "runs that the indexer has not yet followed",
+)
 LSI1_TRACE = _local(
     1,
     "trace",
@@ -118,6 +124,7 @@ INDEX_PATTERNS = (
     LSI3_RUN,
     LSI4_RUN,
     LSI5_RUN,
+    LSI5_RUN_MARK,
     LSI1_TRACE,
     LSI2_TRACE,
     LSI3_TRACE,
@@ -195,6 +202,22 @@ def lsi5_run_prefix(key: str) -> str:
 def lsi5_run_range(key: str, lowest: float, highest: float) -> tuple[str, str]:
     """Inclusive bounds for the runs whose primary metric ``key`` is between two values."""
     return LSI5_RUN.sk.prefix(key, lowest), LSI5_RUN.sk.prefix(key, highest) + LAST
+
+
+def lsi5_run_mark(run_id: str, since: int) -> str:
+    """``since`` is the first version of the run that is to be followed."""
+    return LSI5_RUN_MARK.sk.build(run_id, since)
+
+
+def lsi5_run_mark_prefix() -> str:
+    return LSI5_RUN_MARK.sk.prefix()
+
+
+def marked_since(lsi5sk: str) -> int | None:
+    """The first version that is to be followed; None for a key of LSI5 that is no mark of a run."""
+    if not lsi5sk.startswith(LSI5_RUN_MARK.sk.prefix()):
+        return None
+    return parse_integer(lsi5sk.rpartition("#")[2])
 
 
 def lsi1_trace(trace_id: str, suffix: str) -> str:

@@ -193,7 +193,7 @@ def point_fields(metric: Metric) -> dict[str, Any]:
 def log_metric(read: runs.Record, metric: Metric) -> None:
     """A point of a metric, as MLflow logs it: the latest one by step and time counts. Again without
     effect."""
-    run = mlflow_runs.load_to_log(read.run.run_id, read.run.experiment.workspace)
+    run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         known = current.document.texts("metrics").get(metric.key)
@@ -207,7 +207,7 @@ def log_metric(read: runs.Record, metric: Metric) -> None:
 
 def set_param(read: runs.Record, key: str, value: str) -> None:
     """A parameter, which Kubeflow may change. Raises InvalidParameterValue."""
-    run = mlflow_runs.load_to_log(read.run.run_id, read.run.experiment.workspace)
+    run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
     known = run.document.texts("params").get(key)
     if known is None:
 
@@ -219,10 +219,8 @@ def set_param(read: runs.Record, key: str, value: str) -> None:
         mlflow_runs.write(run, decide, any_stage=True)
         return
     if known == value:
-        mlflow_runs.forget(run)
         return
     if key in run.document.outside.get("params", {}):
-        mlflow_runs.forget(run)
         raise errors.InvalidParameterValue(
             f"the run {read.number} has more parameters than can be changed: {key}"
         )
@@ -242,7 +240,7 @@ def log_dataset(read: runs.Record, dataset: Dataset) -> str:
             return {}, ()
         return {"inputs": {key: run_children.input_text(reference, len(linked))}}, ()
 
-    run = mlflow_runs.load_to_log(read.run.run_id, read.run.experiment.workspace)
+    run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
     mlflow_runs.write(run, link, any_stage=True)
     return key
 

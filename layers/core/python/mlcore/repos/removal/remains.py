@@ -18,7 +18,7 @@ from mlcore.db.table import key_in, table
 from mlcore.models.base import KEY, Item
 from mlcore.models.index import EntityEntry
 from mlcore.models.logged_models import LoggedModel
-from mlcore.models.runs import Run
+from mlcore.models.runs import Run, RunMetric
 from mlcore.models.traces import Trace
 
 TOGETHER: Final = 500
@@ -61,8 +61,20 @@ def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
 
 
 def of_run(experiment_id: str, run_id: str) -> None:
-    """Deletes the children of a run, and what leads to it."""
+    """Deletes the children of a run, and what leads to it; the items of its metrics tell of their
+    ranks, which go before them."""
     pk = keys.experiment(experiment_id).pk
+    values = table.query_all(
+        pk,
+        prefix=keys.run_child_prefix(run_id, "METRIC"),
+        attributes=[RunMetric.key, RunMetric.value],
+    )
+    table.batch_write(
+        deletes=[
+            keys.rank_metric(experiment_id, metric.key, metric.value, run_id)
+            for metric in map(RunMetric.of, values)
+        ]
+    )
     delete(table.query_all(pk, prefix=keys.run_prefix(run_id), attributes=KEY))
     table.batch_write(deletes=_links(run_id))
 

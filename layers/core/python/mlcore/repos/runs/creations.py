@@ -16,7 +16,6 @@ from mlcore.models.runs import RunReference
 from mlcore.repos import document
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import index_keys as run_keys
-from mlcore.repos.runs import markers as run_markers
 from mlcore.repos.runs import runs
 
 
@@ -49,7 +48,7 @@ def create(
         SK=place.sk,
         gsi1pk=gsi1pk,
         gsi1sk=gsi1sk,
-        **run_keys.of_new(run, experiment.tags.get(runs.PRIMARY_METRIC_TAG))._asdict(),
+        **run_keys.of_new(run)._asdict(),
         run_id=run.run_id,
         experiment_id=run.experiment_id,
         run_name=run.run_name,
@@ -61,7 +60,6 @@ def create(
         stage=run.lifecycle_stage,
         epoch=experiment.epoch,
         primary_metric=experiment.tags.get(runs.PRIMARY_METRIC_TAG),
-        last_write=run.run_id,
         updated_at=now_ms(),
         version=1,
     )
@@ -76,16 +74,12 @@ def create(
         version=1,
     )
     if children:
-        overflow = run_markers.OVERFLOW_WRITE_ID
-        children.append(run_markers.item(run.experiment_id, run.run_id, overflow))
         table.batch_write(children)
-    marker = run_markers.item(run.experiment_id, run.run_id, run.run_id)
     absent = Condition()
     absent.require_absent(RunItem.PK)
     operations = [
         Put({**model.serialize(), **attributes, **(more or {})}, absent),
         Put(location.serialize(), absent),
-        Put(marker),
     ]
     try:
         table.transact([*operations, *also], token=str(uuid5(NAMESPACE_OID, run.run_id)))

@@ -1,13 +1,14 @@
 """Ids of runs out of the indexes of an experiment, page by page; knows no filter and reads no run.
 
 Local indexes are strongly consistent. RANK, DLINK and FTS items follow the runs through the stream:
-the runs that they may be wrong about have pending markers, which must be read *before* them.
+the runs that they may be wrong about are marked, which must be read *before* them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from mlcore.db import keys
@@ -32,8 +33,8 @@ from mlcore.search.plan import (
 PAGE_IDS = 1000
 GROWTH = 4
 """Each page of a range is so many times as long as the one before it."""
-MAX_PENDING = 1000
-"""With more runs pending than this, what the indexer writes is no help."""
+MARKS_PAGE = 10_000
+"""A request reads as many marks as fit 1 MB."""
 RUN_COST = 10
 """What reading a run costs, in index entries."""
 
@@ -91,12 +92,16 @@ class Entries:
 class Candidates:
     """Ranges whose entries together name every entity that an access holds."""
 
-    __slots__ = ("access", "ranges")
+    __slots__ = ("access", "beside", "late", "ranges")
 
     def __init__(self, access: str, *ranges: Entries) -> None:
         self.access = access
         """The name of the access."""
         self.ranges = ranges
+        self.late = False
+        """Whether it may not name those that are marked."""
+        self.beside = 0
+        """So many must be looked at as well."""
 
     @property
     def done(self) -> bool:
@@ -109,7 +114,8 @@ class Candidates:
     @property
     def cost(self) -> int:
         """Of what was read, and of the runs that it names."""
-        return sum(entries.seen + RUN_COST * len(entries.items) for entries in self.ranges)
+        named = self.beside + sum(len(entries.items) for entries in self.ranges)
+        return self.seen + RUN_COST * named
 
     def places(self) -> dict[Key, None]:
         return dict.fromkeys(key for entries in self.ranges for key in entries.places())
@@ -135,7 +141,8 @@ def is_asynchronous(access: Access) -> bool:
 
 
 def candidates(experiment_id: str, access: Access) -> list[Candidates]:
-    """Each of them names every run that an access holds; for all but :class:`Text`."""
+    """Each of them names every run that an access holds, but perhaps for marked ones; for all but
+    :class:`Text`."""
     return [Candidates(type(access).__name__, _entries(experiment_id, access))]
 
 
@@ -198,15 +205,30 @@ def ranked(experiment_id: str, order: MetricOrder, begin: float | None) -> list[
     return [_ranks(experiment_id, keys.rank_metric_range(order.key, highest, -math.inf)), nan]
 
 
-def pending(experiment_id: str) -> set[Key] | None:
-    """The runs with a pending marker; None if there are too many of them."""
-    markers = Entries(
-        experiment_id, prefix=keys.pending_prefix("run"), attributes=[Pending.entity_id]
-    )
-    markers.read(MAX_PENDING + 1)
-    if not markers.done:
-        return None
-    return {keys.run(experiment_id, Pending.of(item).entity_id) for item in markers.items}
+class Marks:
+    """The runs of an experiment that the indexer has not followed yet, however many."""
+
+    def __init__(self, experiment_id: str) -> None:
+        self._experiment_id = experiment_id
+        self._marked = Entries(
+            experiment_id, index="LSI5", prefix=keys.lsi5_run_mark_prefix(), attributes=KEY
+        )
+        # Items of earlier versions, each of which marks a write.
+        self._pending = Entries(
+            experiment_id, prefix=keys.pending_prefix("run"), attributes=[Pending.entity_id]
+        )
+
+    def reads(self) -> list[Callable[[], None]]:
+        """What must be called, side by side, before :meth:`runs`."""
+        return [partial(_read_all, self._marked), partial(_read_all, self._pending)]
+
+    def runs(self) -> set[Key]:
+        return {*map(key_in, self._marked.items), *self._pending.places()}
+
+
+def _read_all(entries: Entries) -> None:
+    while not entries.done:
+        entries.read(MARKS_PAGE)
 
 
 def begin(competitors: Sequence[Candidates]) -> None:

@@ -9,7 +9,7 @@ from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
 from mlcore.entities.runs import Run
 from mlcore.models.runs import Run as RunItem
-from mlcore.repos.runs import points
+from mlcore.repos.runs import markers, points
 from mlcore.search.fields import RUN_NAME_TAG
 
 Values = Sequence[tuple[ItemAttribute[Any], Any]]
@@ -23,32 +23,35 @@ class LocalKeys(NamedTuple):
     lsi2sk: str
     lsi3sk: str
     lsi4sk: str
-    lsi5sk: str | None
+    lsi5sk: str
 
 
-def of_new(run: Run, primary: str | None) -> LocalKeys:
-    """``primary`` is the experiment's primary metric."""
+def of_new(run: Run) -> LocalKeys:
     start = run.start_time or 0
-    latest = run.metrics.get(primary) if primary else None
     return LocalKeys(
         keys.lsi1_run(run.lifecycle_stage, start, run.run_id),
         keys.lsi2_run(start, run.run_id),
         keys.lsi3_run(run.status, start, run.run_id),
         keys.lsi4_run(run.run_name, run.run_id),
-        None if latest is None else keys.lsi5_run(latest.key, latest.value, run.run_id),
+        markers.of_new(run.run_id),
     )
 
 
 def of_texts(item: RunItem, sets: Mapping[str, Mapping[str, str]]) -> Values:
-    """What follows from texts that are written to a run item: its name, and its primary metric."""
+    """What follows from texts that are written to a run item: its name."""
     extra: list[tuple[ItemAttribute[Any], Any]] = []
     name = sets.get("tags", {}).get(RUN_NAME_TAG)
     if name is not None:
         extra.append((RunItem.run_name, name))
         extra.append((RunItem.lsi4sk, keys.lsi4_run(name, item.run_id)))
-    primary = item.primary_metric
-    latest = sets.get("metrics", {}).get(primary) if primary else None
-    if primary and latest is not None:
-        value = points.parse_latest(primary, latest).value
-        extra.append((RunItem.lsi5sk, keys.lsi5_run(primary, value, item.run_id)))
     return extra
+
+
+def primary_metric(item: RunItem) -> str | None:
+    """The key in LSI5 of a run that is followed: that of the metric which its experiment is judged
+    by, if the run item has it."""
+    primary = item.primary_metric
+    latest = (item.metrics or {}).get(primary) if primary else None
+    if primary is None or latest is None:
+        return None
+    return keys.lsi5_run(primary, points.parse_latest(primary, latest).value, item.run_id)

@@ -1,4 +1,4 @@
-"""Latest values as points of history: what the indexer's ``METRIC`` items say of a metric.
+"""Latest values as points of history: what the run item says of a metric.
 
 A latest value was logged, so it belongs to the history of its metric even where the request that
 logged it died before it wrote the point (``docs/adr/0025``). Writes nothing.
@@ -10,13 +10,15 @@ import math
 from collections.abc import Sequence
 
 from mlcore.db import keys
+from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric, recency
-from mlcore.models.runs import RunMetric
+from mlcore.models.runs import Run, RunMetric
 from mlcore.repos.runs import point_places
 from mlcore.repos.runs.history import distinct
 from mlcore.repos.runs.history_pages import HistoryPage
 from mlcore.repos.runs.point_places import Order
+from mlcore.repos.runs.points import parse_latest
 from mlcore.repos.settings import ttl_policy
 
 
@@ -25,20 +27,28 @@ def of(owners: Sequence[tuple[str, str]], key: str) -> dict[str, Metric]:
     one BatchGetItem. None where history expires: there a point may rightly be gone before its
     value."""
     wanted = list(dict.fromkeys(owners))
-    places = [keys.run_metric(*owner, key) for owner in wanted]
+    # Where its run has no room for it, the metric has an item of its own.
+    places = [
+        *(keys.run(*owner) for owner in wanted),
+        *(keys.run_metric(*owner, key) for owner in wanted),
+    ]
     found = table.batch_get([*places, *ttl_policy.asking()])
     ttl_policy.learn(found[len(places) :])
     if ttl_policy.kept("metric_history") is not None:
         return {}
-    return {
-        run_id: _point(key, RunMetric.of(item))
-        for (_, run_id), item in zip(wanted, found, strict=False)
-        if item is not None
+    count = len(wanted)
+    known = {
+        run_id: _text(key, run, alone)
+        for (_, run_id), run, alone in zip(wanted, found[:count], found[count:], strict=False)
     }
+    return {run_id: parse_latest(key, text) for run_id, text in known.items() if text is not None}
 
 
-def _point(key: str, item: RunMetric) -> Metric:
-    return Metric(key, item.value, item.timestamp, item.step)
+def _text(key: str, run: Raw | None, alone: Raw | None) -> str | None:
+    if run is None:
+        return None
+    inside = (Run.of(run).metrics or {}).get(key)
+    return inside if inside is not None or alone is None else RunMetric.of(alone).text
 
 
 def completed(series: list[Metric], latest: Metric | None) -> list[Metric]:

@@ -1,6 +1,8 @@
-"""Pending markers of runs: which writes the indexer may not have followed yet.
+"""Marks of runs that the indexer has not followed yet: which writes leave one.
 
-A search reads them before what the indexer writes; see ``docs/adr/0008``.
+A mark is the run's key in LSI5, set by the write itself; a search reads the marks before what the
+indexer writes, and the marked runs from their source. While a run goes on its mark stays. Once the
+indexer has followed the run, its key there is that of its primary metric. See ``docs/adr/0033``.
 """
 
 from __future__ import annotations
@@ -8,77 +10,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mlcore.db import keys
-from mlcore.db.expression import Raw, Update
-from mlcore.db.keys import Key
-from mlcore.db.table import table
-from mlcore.ids import created_ms, now_ms
-from mlcore.models.index import Pending
-from mlcore.models.runs import Run as RunItem
-from mlcore.repos import document
-from mlcore.repos.document import Document
+from mlcore.models.runs import Run
 
 OVERFLOW_WRITE_ID = "overflow"
-"""Of the marker that stays: the run has values that have records of their own."""
+"""Of an item that marked, in earlier versions, a run with values that have records of their own."""
 
-RENEWED_MS = 120_000
-"""Far less than the time after which the indexer takes a marker for abandoned."""
+FOR_GOOD = 0
+"""The version of a mark that stays: the run has values that have records of their own."""
 
 INDEXED_MAPS = frozenset(("metrics", "params", "tags", "inputs"))
 """The maps of a run that searches ask an index about."""
 
 
-def item(experiment_id: str, run_id: str, write_id: str) -> Raw:
-    place = keys.pending(experiment_id, "run", run_id, write_id)
-    marker = Pending(
-        PK=place.pk,
-        SK=place.sk,
-        entity_type="run",
-        entity_id=run_id,
-        write_id=write_id,
-        updated_at=now_ms(),
-        version=1,
-    )
-    return dict(marker.serialize())
+def of_new(run_id: str) -> str:
+    return keys.lsi5_run_mark(run_id, 1)
 
 
-def put(experiment_id: str, run_id: str, write_id: str) -> None:
-    """Before the write: from now on a search looks at the run itself."""
-    table.put(item(experiment_id, run_id, write_id))
-
-
-def needed(sets: Mapping[str, Mapping[str, str]], removals: Iterable[tuple[str, str]]) -> bool:
-    """Whether the indexer has to follow a write."""
+def after(
+    item: Run, sets: Mapping[str, Mapping[str, str]], removals: Iterable[tuple[str, str]]
+) -> str | None:
+    """The mark that a write of these leaves; None if the indexer need not follow it. It says
+    which version is the first to be followed, and must be set even where it is the same: the
+    indexer may just be taking it away."""
     touched = {attribute for attribute, texts in sets.items() if texts}
     touched.update(attribute for attribute, _ in removals)
-    return not INDEXED_MAPS.isdisjoint(touched)
+    if INDEXED_MAPS.isdisjoint(touched):
+        return None
+    if since(item):
+        return item.lsi5sk
+    return keys.lsi5_run_mark(item.run_id, item.version + 1)
 
 
-def renew(run: Document, write_id: str) -> None:
-    """Right before the write: a marker of long ago, such as that of a laptop that slept in the
-    middle of a request, may have been taken away as abandoned."""
-    if now_ms() - created_ms(write_id) > RENEWED_MS:
-        experiment_id, run_id = run.owner
-        put(experiment_id, run_id, write_id)
+def since(item: Run) -> int | None:
+    """The first version that is to be followed; :data:`FOR_GOOD` where none is, though the run is
+    marked; None for a run without a mark."""
+    return None if item.lsi5sk is None else keys.marked_since(item.lsi5sk)
 
 
-def put_overflow(run: Document, sets: Mapping[str, Mapping[str, str]]) -> None:
-    """A run with texts outside its item is pending for good: the indexer learns of those from other
-    records than of the write, or never."""
-    if INDEXED_MAPS.isdisjoint(run.overflowed) and document.spills(run, sets):
-        experiment_id, run_id = run.owner
-        put(experiment_id, run_id, OVERFLOW_WRITE_ID)
-
-
-def drop(experiment_id: str, run_id: str, write_id: str) -> None:
-    """For a write of which nothing was sent. Any other marker is the indexer's to take away."""
-    table.delete(keys.pending(experiment_id, "run", run_id, write_id))
-
-
-def show(run: Key, write_id: str) -> None:
-    """Lets the indexer see a write of which something may have been sent, though nothing is left
-    of it to write, so that it takes the marker away."""
-    update = Update()
-    document.touch(update)
-    update.set(RunItem.last_write, write_id)
-    update.require_exists(RunItem.PK)
-    table.update(run, update)
+def overflows(item: Run) -> bool:
+    """Whether a run has indexed texts outside its item: it stays marked for good, because the
+    indexer learns of those from other records than of the write, or never."""
+    return item.overflow is not None and not INDEXED_MAPS.isdisjoint(item.overflow.split())

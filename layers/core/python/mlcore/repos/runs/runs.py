@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
@@ -20,7 +20,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Dataset, DatasetInput, Run
 from mlcore.entities.stages import ACTIVE, DELETED
-from mlcore.ids import new_ulid, now_ms
+from mlcore.ids import now_ms
 from mlcore.memory import Memory
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
@@ -30,9 +30,8 @@ from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import datasets, points
+from mlcore.repos.runs import datasets, markers, points
 from mlcore.repos.runs import index_keys as run_keys
-from mlcore.repos.runs import markers as run_markers
 from mlcore.repos.runs.index_keys import Values
 from mlcore.repos.settings import ttl_policy
 
@@ -49,8 +48,6 @@ class StoredRun(NamedTuple):
     experiment: Experiment
     document: Document
     item: RunItem
-    write_id: str | None = None
-    """The pending marker that was put for the write to come."""
 
     @property
     def run_id(self) -> str:
@@ -79,41 +76,31 @@ def locate(run_id: str) -> str | None:
     return experiment_id
 
 
-def load(run_id: str, workspace: str) -> StoredRun:
-    """One consistent BatchGetItem (one request more to locate the run the first time). Raises
-    ResourceDoesNotExist, also for a run of another workspace."""
+def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> StoredRun:
+    """One consistent BatchGetItem (one request more to locate the run the first time); ``beside``
+    is called with the experiment's id meanwhile. Raises ResourceDoesNotExist, also for a run of
+    another workspace."""
     experiment_id = locate(run_id)
     if experiment_id is None:
         raise missing(run_id)
+    if beside is None:
+        return _load(run_id, experiment_id, workspace)
+    found: list[StoredRun] = []
+    calls: list[Callable[[], None]] = [
+        lambda: found.append(_load(run_id, experiment_id, workspace)),
+        partial(beside, experiment_id),
+    ]
+    table.parallel(calls)
+    return found[0]
+
+
+def _load(run_id: str, experiment_id: str, workspace: str) -> StoredRun:
     places = [keys.run(experiment_id, run_id), keys.experiment(experiment_id)]
     item, meta, *setting = table.batch_get([*places, *ttl_policy.asking()])
     ttl_policy.learn(setting)
     if item is None or meta is None or ExperimentItem.of(meta).workspace != workspace:
         raise missing(run_id)
     return of_item(item, experiments.of_item(meta).experiment)
-
-
-def load_to_log(
-    run_id: str, workspace: str, beside: Callable[[str], None] | None = None
-) -> StoredRun:
-    """As :func:`load`, and at the same time puts a pending marker: until the indexer has followed,
-    no search trusts the run's index entries. ``beside`` gets the experiment's id meanwhile."""
-    experiment_id = locate(run_id)
-    if experiment_id is None:
-        raise missing(run_id)
-    write_id = new_ulid()
-    found: list[StoredRun] = []
-    calls: list[Callable[[], None]] = [
-        lambda: found.append(load(run_id, workspace)),
-        partial(run_markers.put, experiment_id, run_id, write_id),
-        *([] if beside is None else [partial(beside, experiment_id)]),
-    ]
-    try:
-        table.parallel(calls)
-    except errors.ResourceDoesNotExist:
-        run_markers.drop(experiment_id, run_id, write_id)
-        raise
-    return found[0]._replace(write_id=write_id)
 
 
 def missing(run_id: str) -> errors.ResourceDoesNotExist:
@@ -223,17 +210,9 @@ def write(
     """
     check = _any if any_stage else check_active
     check(run)
-    try:
-        change = _decided(run, decide, attributes)
-    except errors.MlflowError:
-        forget(run)
-        raise
+    change = _decided(run, decide, attributes)
     if change is None:
-        forget(run)
         return run
-    if run.write_id is None and run_markers.needed(change.sets, change.removals):
-        run = _marked(run)
-    write_id = run.write_id
 
     def send(current: StoredRun) -> None:
         to_send: _Change | None = change
@@ -241,9 +220,7 @@ def write(
             check(current)
             to_send = _decided(current, decide, attributes)
         if to_send is not None:
-            _send(current, to_send, write_id, exclusive=exclusive)
-        elif write_id is not None:
-            run_markers.show(current.document.key, write_id)
+            _send(current, to_send, exclusive=exclusive)
 
     return settlement.write("run", run, send, _meanwhile)
 
@@ -258,13 +235,6 @@ class _Change(NamedTuple):
     attributes: Values
 
 
-def _marked(run: StoredRun) -> StoredRun:
-    """For a write that was not announced by :func:`load_to_log`: one request more."""
-    write_id = new_ulid()
-    run_markers.put(run.experiment.experiment_id, run.run_id, write_id)
-    return run._replace(write_id=write_id)
-
-
 def _decided(run: StoredRun, decide: Decision, attributes: Values) -> _Change | None:
     """What to change in a run as it is; None for nothing."""
     sets, removals = decide(run)
@@ -274,18 +244,18 @@ def _decided(run: StoredRun, decide: Decision, attributes: Values) -> _Change | 
     return _Change(sets, removals, extra)
 
 
-def _send(run: StoredRun, change: _Change, write_id: str | None, *, exclusive: bool) -> None:
+def _send(run: StoredRun, change: _Change, *, exclusive: bool) -> None:
     """Raises ConditionFailed and TooLarge."""
     item = run.item
-    if write_id is not None:
-        run_markers.renew(run.document, write_id)
-        run_markers.put_overflow(run.document, change.sets)
+    places: list[Any] = [place for place, _ in change.attributes]
+    alone = [(one[0].attr_name, one[1]) for one in places if isinstance(one, tuple)]
+    mark = markers.after(item, change.sets, [*change.removals, *alone])
 
     def complete(update: Update) -> None:
         for attribute, value in change.attributes:
             update.set(attribute, value)
-        if write_id is not None:
-            update.set(RunItem.last_write, write_id)
+        if mark is not None:
+            update.set(RunItem.lsi5sk, mark)
         if not any(attribute is RunItem.property_types for attribute, _ in change.attributes):
             types = item.property_types
             untype(update, RunItem.property_types, types, change.sets, change.removals)
@@ -297,16 +267,9 @@ def _send(run: StoredRun, change: _Change, write_id: str | None, *, exclusive: b
     document.write(run.document, change.sets, change.removals, complete)
 
 
-def forget(run: StoredRun) -> None:
-    """Takes the marker away of a write of which nothing was sent."""
-    if run.write_id is not None:
-        run_markers.drop(run.experiment.experiment_id, run.run_id, run.write_id)
-
-
 def check_active(run: StoredRun) -> None:
     """Raises InvalidParameterValue, as MLflow does for any write to a deleted run."""
     if run.stage != ACTIVE:
-        forget(run)
         raise errors.InvalidParameterValue(
             f"The run {run.run_id} must be in the 'active' state. Current state is {run.stage}."
         )

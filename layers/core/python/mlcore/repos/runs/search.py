@@ -11,8 +11,8 @@ For each experiment, whichever comes first:
    can cost less than what has ended.
 
 Whatever names the runs, they are read strongly consistently and tested against the whole filter.
-What the indexer writes may be late; the runs that it may be wrong about have pending markers, which
-are read before it, and those runs are always among the ones looked at.
+What the indexer writes may be late; the runs that it may be wrong about are marked, which is read
+before it, and those runs are always among the ones looked at.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import pages as run_pages
 from mlcore.repos.runs import runs
-from mlcore.repos.runs.index import Candidates, Entries
+from mlcore.repos.runs.index import Candidates, Entries, Marks
 from mlcore.repos.runs.pages import Start
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.repos.text_lists import Foreseen
@@ -109,7 +109,7 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
     }
     small = _small(query)
     found: list[Experiment] = []
-    pending: dict[str, set[Key] | None] = {}
+    marks: dict[str, Marks] = {}
     calls: list[Callable[[], object]] = [
         lambda: found.extend(experiments.known(experiment_ids, workspace)),
         *(partial(listing.read, small + 1) for listing in listings.values()),
@@ -117,7 +117,8 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
     foreseen = Foreseen(experiment_ids, plan.accesses(query.comparisons), run_index.RUN)
     calls += foreseen.calls
     if _asks_late_entries(query):
-        calls += [partial(_read_pending, one, pending) for one in experiment_ids]
+        marks = {experiment_id: Marks(experiment_id) for experiment_id in experiment_ids}
+        calls += [read for one in marks.values() for read in one.reads()]
     table.parallel(calls)
     rows: list[Row] = []
     for experiment in found:
@@ -126,8 +127,8 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
             # The index has each run's own stage, which the experiment's overrules.
             listing = run_index.runs_of_stages(experiment.experiment_id, ())
             listing.read(small + 1)
-        late = pending.get(experiment.experiment_id, set())
-        rows += _of_one(experiment, listing, late, compiled, foreseen)
+        known = marks.get(experiment.experiment_id)
+        rows += _of_one(experiment, listing, known.runs() if known else set(), compiled, foreseen)
     return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
 
 
@@ -147,44 +148,53 @@ def _stream(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) 
 def _of_one(
     experiment: Experiment,
     listing: Entries,
-    pending: set[Key] | None,
+    marked: set[Key],
     compiled: _Compiled,
     foreseen: Foreseen,
 ) -> list[Row]:
-    """The first rows of one experiment, in no order."""
+    """The first rows of one experiment, in no order. Beside the runs that an index names, those
+    that are marked are looked at, and none twice: however many they are, that is no more than to
+    look at all."""
     query = compiled.query
     if listing.done:
         return _looked_at("all", experiment, listing.places(), compiled)
     competitors = [
         candidate
         for access in plan.accesses(query.comparisons)
-        if pending is not None or not run_index.is_asynchronous(access)
-        for candidate in _candidates(experiment, access, foreseen)
+        for candidate in _candidates(experiment, access, foreseen, len(marked))
     ]
     run_index.begin(competitors)
     if not any(competitor.done for competitor in competitors):
-        rows = _in_index_order(experiment, pending, compiled)
+        rows = _in_index_order(experiment, marked, compiled)
         if rows is not None:
             return rows
     cheapest, *others = run_index.race([*competitors, Candidates("all", listing)])
     named = cheapest.places()
     for other in others:
-        # Each of them names every run of the answer.
-        named = {key: None for key in other.places() if key in named}
-    named.update(dict.fromkeys(pending or ()))
+        # Each of them names every run of the answer, but perhaps for marked ones.
+        known = {**other.places(), **dict.fromkeys(marked)} if other.late else other.places()
+        named = {key: None for key in named if key in known}
+    if cheapest.late:
+        named.update(dict.fromkeys(marked))
     return _looked_at(
         cheapest.access, experiment, list(named), compiled, sum(one.seen for one in competitors)
     )
 
 
 def _candidates(
-    experiment: Experiment, access: plan.Access, foreseen: Foreseen
+    experiment: Experiment, access: plan.Access, foreseen: Foreseen, marked: int
 ) -> list[Candidates]:
+    """``marked`` is how many runs the indexer has not followed."""
     experiment_id = experiment.experiment_id
     if isinstance(access, plan.Text):
         indexed = experiment.indexed
-        return text_lists.candidates(experiment_id, access, indexed, run_index.RUN, foreseen)
-    return run_index.candidates(experiment_id, access)
+        found = text_lists.candidates(experiment_id, access, indexed, run_index.RUN, foreseen)
+    else:
+        found = run_index.candidates(experiment_id, access)
+    if run_index.is_asynchronous(access):
+        for each in found:
+            each.late, each.beside = True, marked
+    return found
 
 
 def _small(query: Query) -> int:
@@ -201,12 +211,8 @@ def _asks_late_entries(query: Query) -> bool:
     return bool(plan.metric_order(query.ordering) or any(map(run_index.is_asynchronous, accesses)))
 
 
-def _read_pending(experiment_id: str, found: dict[str, set[Key] | None]) -> None:
-    found[experiment_id] = run_index.pending(experiment_id)
-
-
 def _in_index_order(
-    experiment: Experiment, pending: set[Key] | None, compiled: _Compiled
+    experiment: Experiment, marked: set[Key], compiled: _Compiled
 ) -> list[Row] | None:
     """Runs in the order of an index until enough match; None if it has none or they do not soon."""
     query = compiled.query
@@ -226,13 +232,11 @@ def _in_index_order(
         _explain("newest", experiment.experiment_id, len(rows), len(rows))
         return rows
     metric = plan.metric_order(query.ordering)
-    if metric is None or pending is None:
-        return None
-    return _by_metric(experiment, metric, pending, compiled)
+    return None if metric is None else _by_metric(experiment, metric, marked, compiled)
 
 
 def _by_metric(
-    experiment: Experiment, metric: plan.MetricOrder, pending: set[Key], compiled: _Compiled
+    experiment: Experiment, metric: plan.MetricOrder, marked: set[Key], compiled: _Compiled
 ) -> list[Row] | None:
     """Runs by a metric's RANK entries; complete as soon as enough rows come before the last value
     read, because runs of one value are ordered by something else."""
@@ -246,13 +250,13 @@ def _by_metric(
             begin = math.nan
         else:
             begin = float(value) if metric.ascending else -float(value)
-    rows = _rows(list(pending), experiment, compiled)
+    rows = _rows(list(marked), experiment, compiled)
     seen = 0
     ranked = run_index.ranked(experiment.experiment_id, metric, begin)
     for added in _chunks(ranked, query.rows):
         seen += len(added)
         named = [run_index.place_of(experiment.experiment_id, entry) for entry in added]
-        rows += _rows([key for key in named if key not in pending], experiment, compiled)
+        rows += _rows([key for key in named if key not in marked], experiment, compiled)
         rows = heapq.nsmallest(query.rows, dict(rows).items(), key=itemgetter(0))
         if len(rows) == query.rows and added:
             last = RankMetric.of(added[-1]).value

@@ -15,7 +15,6 @@ from mlcore.db.keys import Key
 from mlcore.models.base import KEY
 from mlcore.models.index import Fts
 from mlcore.repos import text_lists
-from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs.index import TRACE, Candidates, Entries
 from mlcore.repos.text_lists import Foreseen
 from mlcore.repos.traces.pages import Through, Window, bounds_of
@@ -24,6 +23,9 @@ from mlcore.search.plan import NamePrefix, Text
 from mlcore.search.text import WORD
 from mlcore.search.text_fields import Indexed
 from mlcore.search.trace_plan import Access, Ids, OfRun, Whole
+
+MAX_PENDING = 1000
+"""With more traces pending than this, what the indexer writes is no help."""
 
 Links = Mapping[str, Iterable[str]]
 """The ids of the traces that are linked to a run, by run id."""
@@ -92,7 +94,7 @@ def listed(experiment_id: str, through: Through, window: Window) -> Entries:
 def pending(experiment_id: str) -> set[Key] | None:
     """The traces that the indexer has not followed yet; None if there are too many of them."""
     found = marked(experiment_id)
-    found.read(run_index.MAX_PENDING + 1)
+    found.read(MAX_PENDING + 1)
     return set(map(keys.trace_of, found.places())) if found.done else None
 
 

@@ -9,7 +9,7 @@ from mlcore.kubeflow.kinds import KINDS, Kind
 from mlcore.models import experiments, kubeflow, registry, runs
 from mlcore.models.base import Item
 
-DOC = (Path(__file__).parents[3] / "docs" / "kubeflow.md").read_text(encoding="utf-8")
+DOC = (Path(__file__).parents[2] / "docs" / "kubeflow.md").read_text(encoding="utf-8")
 
 MODELS: dict[str, tuple[str, type[Item]]] = {
     "RegisteredModel": ("contexts", registry.RegisteredModel),

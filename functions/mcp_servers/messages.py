@@ -1,0 +1,325 @@
+"""Requests of the MCP registry, in the field order of MLflow's FastAPI models."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mcp_servers.icons import media_type_of, source_of
+from mlcore.limits.mcp_servers import MOST_ICONS, MOST_TOOLS
+from mlcore.wire import json_body as j
+from mlcore.wire.json_body import Field, Fields, JsonBody
+
+_TEXT: Final = Field(j.text)
+_REQUIRED: Final = Field(j.text, required=True)
+_OPTIONAL: Final = Field(j.optional(j.text))
+_ANY_OBJECT: Final = Field(j.optional(j.json_object))
+
+_SIZES: Final = j.optional(j.list_of(j.text))
+_ICON: Final = j.object_of(
+    {
+        "src": Field(source_of, required=True),
+        "sizes": Field(_SIZES),
+        "mimeType": Field(media_type_of),
+        "theme": _OPTIONAL,
+    },
+    extra=True,
+)
+
+
+def _icon(value: Any, place: j.Place, misfits: j.Misfits) -> Any:
+    """An icon without what is null of its own fields."""
+    icon = _ICON(value, place, misfits)
+    if not isinstance(icon, dict):
+        return icon
+    known = ("sizes", "mimeType", "theme", "source")
+    return {key: item for key, item in icon.items() if key not in known or item is not None}
+
+
+_ICONS: Final = j.optional(j.list_of(_icon, MOST_ICONS))
+
+
+def _without_nulls(read: j.Read) -> j.Read:
+    def reader(value: Any, place: j.Place, misfits: j.Misfits) -> Any:
+        kept = read(value, place, misfits)
+        if not isinstance(kept, dict):
+            return kept
+        return {key: item for key, item in kept.items() if item is not None}
+
+    return reader
+
+
+_TOOL: Final = _without_nulls(
+    j.object_of(
+        {
+            "name": _REQUIRED,
+            "title": _OPTIONAL,
+            "description": _OPTIONAL,
+            "inputSchema": _ANY_OBJECT,
+            "outputSchema": _ANY_OBJECT,
+            "annotations": _ANY_OBJECT,
+            "icons": Field(_ICONS),
+            "execution": _ANY_OBJECT,
+        }
+    )
+)
+_TOOLS: Final = Field(j.optional(j.list_of(_TOOL, MOST_TOOLS)))
+_CONNECT_OPTIONS: Final = Field(
+    j.optional(
+        j.map_of(
+            j.object_of(
+                {"hidden": Field(j.boolean)},
+                misfit="Input should be a dictionary or an instance of ConnectOptionSettings",
+            )
+        )
+    )
+)
+
+_VARIABLE: Final = j.object_of(
+    {
+        "name": _REQUIRED,
+        "description": _OPTIONAL,
+        "isRequired": Field(j.optional(j.boolean)),
+        "isSecret": Field(j.optional(j.boolean)),
+    },
+    extra=True,
+)
+_PACKAGE: Final = j.object_of(
+    {
+        "registryType": _REQUIRED,
+        "identifier": _REQUIRED,
+        "transport": Field(j.anything, required=True),
+        "registryBaseUrl": _OPTIONAL,
+        "version": _OPTIONAL,
+        "environmentVariables": Field(j.optional(j.list_of(_VARIABLE))),
+    },
+    extra=True,
+)
+_REMOTE: Final = j.object_of({"type": _OPTIONAL, "url": _OPTIONAL}, extra=True)
+_REPOSITORY: Final = j.object_of(
+    {"url": _REQUIRED, "source": _REQUIRED, "id": _OPTIONAL, "subfolder": _OPTIONAL}, extra=True
+)
+_SERVER_JSON: Final = j.object_of(
+    {
+        "name": _REQUIRED,
+        "version": _REQUIRED,
+        "title": _OPTIONAL,
+        "description": _OPTIONAL,
+        "icons": Field(_ICONS),
+        "packages": Field(j.optional(j.list_of(_PACKAGE))),
+        "remotes": Field(j.optional(j.list_of(_REMOTE))),
+        "repository": Field(j.optional(_REPOSITORY)),
+        "websiteUrl": _OPTIONAL,
+        "meta": Field(j.optional(j.json_object), key="_meta"),
+    },
+    extra=True,
+)
+
+_PAGE: Final[Fields] = {
+    "filter_string": Field(j.word),
+    "max_results": Field(j.whole_number),
+    "order_by": Field(j.words),
+    "page_token": Field(j.word),
+}
+
+
+class CreateMCPServer(JsonBody):
+    name: str
+    description: Any
+    icons: Any
+    body = {"name": _REQUIRED, "description": _OPTIONAL, "icons": Field(_ICONS)}
+
+
+class SearchMCPServers(JsonBody):
+    filter_string: str
+    max_results: int = 100
+    order_by: list[str]
+    page_token: str
+    query = _PAGE
+
+
+class GetMCPServer(JsonBody):
+    name: str
+
+
+def _without_latest_version(body: dict[str, Any]) -> dict[str, Any]:
+    if "latest_version" in body:
+        raise ValueError(
+            "latest_version is read-only; it is resolved automatically from semantic-version "
+            "ordering"
+        )
+    return body
+
+
+class UpdateMCPServer(JsonBody):
+    name: str
+    display_name: Any
+    description: Any
+    icons: Any
+    before = _without_latest_version
+    body = {"display_name": _OPTIONAL, "description": _OPTIONAL, "icons": Field(_ICONS)}
+
+
+class DeleteMCPServer(JsonBody):
+    name: str
+
+
+def _unwrapped(body: dict[str, Any]) -> dict[str, Any]:
+    """The server.json itself, where it comes in the envelope of a registry's answer."""
+    said = body.get("server_json")
+    if not isinstance(said, dict) or ("name" in said and "version" in said):
+        return body
+    if "server" not in said:
+        return body
+    inner = said["server"]
+    if not isinstance(inner, dict):
+        raise ValueError("server_json.server: Input should be a valid dictionary")
+    return {**body, "server_json": inner} if "name" in inner and "version" in inner else body
+
+
+class CreateMCPServerVersion(JsonBody):
+    name: str
+    server_json: Any
+    status: str = "draft"
+    source: Any
+    tools: Any
+    connect_options: Any
+    before = _unwrapped
+    body = {
+        "server_json": Field(_SERVER_JSON, required=True),
+        "status": _TEXT,
+        "source": _OPTIONAL,
+        "tools": _TOOLS,
+        "connect_options": _CONNECT_OPTIONS,
+    }
+
+
+class SearchMCPServerVersions(JsonBody):
+    name: str
+    filter_string: str
+    max_results: int = 100
+    order_by: list[str]
+    page_token: str
+    query = _PAGE
+
+
+class GetMCPServerVersion(JsonBody):
+    name: str
+    version: str
+
+
+class UpdateMCPServerVersion(JsonBody):
+    name: str
+    version: str
+    status: Any
+    tools: Any
+    connect_options: Any
+    body = {"status": _OPTIONAL, "tools": _TOOLS, "connect_options": _CONNECT_OPTIONS}
+
+
+class DeleteMCPServerVersion(JsonBody):
+    name: str
+    version: str
+
+
+class CreateMCPAccessEndpoint(JsonBody):
+    name: str
+    server_version: Any
+    server_alias: Any
+    url: str
+    transport_type: str = "streamable-http"
+    body = {
+        "server_version": _OPTIONAL,
+        "server_alias": _OPTIONAL,
+        "url": _REQUIRED,
+        "transport_type": _TEXT,
+    }
+
+
+_SELECTED: Final[Fields] = {
+    **_PAGE,
+    "server_version": Field(j.word),
+    "server_alias": Field(j.word),
+}
+
+
+class SearchMCPAccessEndpoints(JsonBody):
+    name: Any
+    """None: of all servers."""
+    filter_string: str
+    max_results: int = 100
+    order_by: list[str]
+    page_token: str
+    server_version: Any
+    server_alias: Any
+    query = _SELECTED
+
+
+class GetMCPAccessEndpoint(JsonBody):
+    name: str
+    endpoint_id: str
+
+
+class UpdateMCPAccessEndpoint(JsonBody):
+    name: str
+    endpoint_id: str
+    server_version: Any
+    server_alias: Any
+    url: Any
+    transport_type: Any
+    body = {
+        "server_version": _OPTIONAL,
+        "server_alias": _OPTIONAL,
+        "url": _OPTIONAL,
+        "transport_type": _OPTIONAL,
+    }
+
+
+class DeleteMCPAccessEndpoint(JsonBody):
+    name: str
+    endpoint_id: str
+
+
+_TAG: Final[Fields] = {"key": _REQUIRED, "value": _REQUIRED}
+
+
+class SetMCPServerTag(JsonBody):
+    name: str
+    key: str
+    value: str
+    body = _TAG
+
+
+class DeleteMCPServerTag(JsonBody):
+    name: str
+    key: str
+
+
+class SetMCPServerVersionTag(JsonBody):
+    name: str
+    version: str
+    key: str
+    value: str
+    body = _TAG
+
+
+class DeleteMCPServerVersionTag(JsonBody):
+    name: str
+    version: str
+    key: str
+
+
+class SetMCPServerAlias(JsonBody):
+    name: str
+    alias: str
+    version: str
+    body = {"alias": _REQUIRED, "version": _REQUIRED}
+
+
+class GetMCPServerVersionByAlias(JsonBody):
+    name: str
+    alias: str
+
+
+class DeleteMCPServerAlias(JsonBody):
+    name: str
+    alias: str

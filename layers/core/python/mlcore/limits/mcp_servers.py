@@ -1,0 +1,175 @@
+"""MLflow's rules about MCP servers: names, semantic versions, states, icons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from mlcore.entities.mcp_servers import ACTIVE, DELETED, DEPRECATED, DRAFT, LATEST, STATUSES, Json
+from mlcore.errors import InvalidParameterValue
+
+MOST_ICONS: Final = 100
+MOST_TOOLS: Final = 1000
+MOST_SERVERS: Final = 1000
+"""Of a page."""
+TRANSPORTS: Final = ("streamable-http", "sse")
+
+_NAMESPACE: Final = re.compile("[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]")
+_SLUG: Final = re.compile("[a-zA-Z0-9][a-zA-Z0-9._-]*[a-zA-Z0-9]")
+_RESERVED: Final = frozenset(("aliases", "endpoints", "tags", "versions"))
+_LONGEST_VERSION: Final = 128
+_GREATEST_PART: Final = 2**31 - 1
+_PART: Final = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_VERSION: Final = re.compile(
+    r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
+    rf"(?:-({_PART}(?:\.{_PART})*))?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+
+_FOLLOWING: Final = {
+    DRAFT: (ACTIVE, DELETED),
+    ACTIVE: (DEPRECATED, DRAFT),
+    DEPRECATED: (ACTIVE, DELETED),
+}
+
+
+def check_name(name: str) -> None:
+    """``<reverse-dns namespace>/<slug>``. Raises InvalidParameterValue."""
+    if not name:
+        raise InvalidParameterValue("MCP server name must not be empty")
+    namespace, slash, slug = name.partition("/")
+    if (
+        not slash
+        or slug in _RESERVED
+        or not _NAMESPACE.fullmatch(namespace)
+        or not _SLUG.fullmatch(slug)
+    ):
+        raise InvalidParameterValue(
+            "Invalid MCP server name. Expected '<reverse-dns namespace>/<server slug>' "
+            "such as 'com.example/server-name'."
+        )
+
+
+class SemanticVersion(NamedTuple):
+    """The parts of a version that decide its precedence (semver.org, 2.0.0)."""
+
+    major: int
+    minor: int
+    patch: int
+    prerelease: tuple[str, ...]
+
+    def precedence(self) -> str:
+        """A text that sorts as versions do: a release behind its prereleases, numbers by their
+        size and before words, what is longer behind what it begins with."""
+        core = f"{self.major:010d}{self.minor:010d}{self.patch:010d}"
+        if not self.prerelease:
+            return f"{core}2"
+        return core + "".join(
+            f"0{len(part):03d}{part}" if part.isdigit() else f"1{part} " for part in self.prerelease
+        )
+
+
+def semantic_version(version: str, parameter: str) -> SemanticVersion:
+    """Raises InvalidParameterValue."""
+    refusal = f"Invalid semantic version for {parameter}: '{version}'"
+    if len(version) > _LONGEST_VERSION:
+        raise InvalidParameterValue(f"{refusal} (maximum length is {_LONGEST_VERSION} characters)")
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise InvalidParameterValue(refusal)
+    parts = [int(match[group]) for group in (1, 2, 3)]
+    for label, part in zip(("major", "minor", "patch"), parts, strict=True):
+        if part > _GREATEST_PART:
+            raise InvalidParameterValue(f"{refusal} ({label} must be <= {_GREATEST_PART})")
+    prerelease = tuple(match[4].split(".")) if match[4] else ()
+    return SemanticVersion(parts[0], parts[1], parts[2], prerelease)
+
+
+def precedence(version: str) -> str:
+    """Of a version that was checked when it was made."""
+    return semantic_version(version, "version").precedence()
+
+
+def check_status(status: str) -> str:
+    """Raises InvalidParameterValue."""
+    if status not in STATUSES:
+        raise InvalidParameterValue(f"Invalid status: '{status}'")
+    return status
+
+
+def check_first_status(status: str) -> None:
+    """Raises InvalidParameterValue."""
+    if status not in (DRAFT, ACTIVE):
+        raise InvalidParameterValue(
+            "Initial MCP server registration status must be 'draft' or 'active'."
+        )
+
+
+def check_transition(status: str, following: str) -> None:
+    """Raises InvalidParameterValue."""
+    allowed = _FOLLOWING.get(status, ())
+    if following not in allowed:
+        raise InvalidParameterValue(
+            f"Invalid status transition from '{status}' to '{following}'. "
+            f"Allowed transitions: {list(allowed)}"
+        )
+
+
+def check_transport(transport_type: str) -> str:
+    """Raises InvalidParameterValue."""
+    if transport_type not in TRANSPORTS:
+        raise InvalidParameterValue(f"Invalid transport_type: '{transport_type}'")
+    return transport_type
+
+
+def check_endpoint_url(url: str) -> None:
+    """Raises InvalidParameterValue. Nobody calls it from here."""
+    if not url.strip():
+        raise InvalidParameterValue(
+            f"MCP access endpoint url cannot be empty or just whitespace: {url!r}"
+        )
+
+
+def check_target(server_version: str | None, server_alias: str | None) -> None:
+    """Raises InvalidParameterValue: an endpoint leads to one version or one alias."""
+    if (server_version is None) == (server_alias is None):
+        raise InvalidParameterValue(
+            "Exactly one of server_version or server_alias must be provided"
+        )
+
+
+def check_alias(alias: str) -> None:
+    """Raises InvalidParameterValue."""
+    if alias == LATEST:
+        raise InvalidParameterValue("The alias name 'latest' is reserved for automatic resolution")
+
+
+def media_type(mime_type: str) -> str:
+    """The type of an icon. Raises InvalidParameterValue."""
+    normal = mime_type.strip().lower()
+    if not normal.startswith("image/") or normal == "image/":
+        raise InvalidParameterValue(
+            f"Invalid icon mimeType {mime_type!r}. Allowed values must use the 'image/*' "
+            "media type."
+        )
+    return normal
+
+
+def written_icons(icons: list[Json] | None, field: str) -> list[Json] | None:
+    """Icons without what only answers say: where an icon comes from. Raises InvalidParameterValue:
+    a version's icon would become the server's own."""
+    if icons is None:
+        return None
+    for index, icon in enumerate(icons):
+        if icon.get("source") == "version":
+            raise InvalidParameterValue(
+                f"Invalid {field}[{index}].source: 'version' is response-only and cannot be "
+                "written. Writing it would persist a version-resolved icon as a server override. "
+                "Omit source, or send source='server' when echoing a server icon."
+            )
+    return [_without_source(icon) for icon in icons]
+
+
+def _without_source(icon: Mapping[str, Any]) -> Json:
+    return {key: value for key, value in icon.items() if key != "source"}

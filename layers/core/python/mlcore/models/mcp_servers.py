@@ -1,0 +1,43 @@
+"""Items of the MCP registry."""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.attributes import BytesAttribute, IntAttribute, TextAttribute
+from mlcore.models.base import Item
+
+
+class MCPServer(Item):
+    """An MCP server. ``icons``, ``tags``, ``aliases``, ``versions`` and ``endpoints`` are JSON:
+    alias to version, version to its status and time of creation, id to access endpoint."""
+
+    pattern = keys.MCP_SERVER
+
+    version = IntAttribute()
+    name = TextAttribute()
+    display_name = TextAttribute(null=True)
+    description = TextAttribute(null=True)
+    icons = TextAttribute(null=True)
+    tags = TextAttribute(null=True)
+    aliases = TextAttribute(null=True)
+    versions = TextAttribute(null=True)
+    endpoints = TextAttribute(null=True)
+    created_by = TextAttribute(null=True)
+    last_updated_by = TextAttribute(null=True)
+    created_at = IntAttribute()
+    last_updated_at = IntAttribute()
+
+
+class MCPServerVersion(Item):
+    """What a version of an MCP server says; ``data`` is zlib of JSON. Whether it is there at all,
+    and its status, is in the item of its server."""
+
+    pattern = keys.MCP_SERVER_VERSION
+
+    version = IntAttribute()
+    name = TextAttribute()
+    number = TextAttribute()
+    data = BytesAttribute()
+    tags = TextAttribute(null=True)
+    last_updated_by = TextAttribute(null=True)
+    last_updated_at = IntAttribute()

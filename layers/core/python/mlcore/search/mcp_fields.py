@@ -1,0 +1,76 @@
+"""What can be searched in MCP servers, their versions and their access endpoints, as data; see
+:mod:`mlcore.search.fields`. MLflow reads all of a filter before it minds operators and kinds, so
+those are refused by whoever searches."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mlcore.search.fields import NUMBER, RUN, STRING, Attribute, Entity, Kind, Operators
+
+OPERATORS: Final = frozenset(("=", "!=", "<", "<=", ">", ">=", "LIKE", "ILIKE", "IN", "NOT IN"))
+"""Of attributes and tags."""
+
+_ANY: Final = Operators(OPERATORS | {"IS NULL", "IS NOT NULL", "RLIKE", "<>", "=="}, "")
+_TIMES: Final = {
+    "created_at": Attribute("created_at", NUMBER),
+    "last_updated_at": Attribute("last_updated_at", NUMBER),
+}
+
+
+def _texts(*names: str) -> dict[str, Attribute]:
+    return {name: Attribute(name, STRING) for name in names}
+
+
+def _kind(kind: Kind) -> Kind:
+    return kind._replace(operators=_ANY, sortable=False)
+
+
+def _entity(
+    name: str,
+    attributes: dict[str, Attribute],
+    lists: tuple[str, ...],
+    sortable: dict[str, Attribute],
+    tie_break: tuple[tuple[str, bool], ...],
+) -> Entity:
+    return RUN._replace(
+        name=name,
+        kinds={word: _kind(kind) for word, kind in RUN.kinds.items()},
+        attributes=attributes,
+        sortable=sortable,
+        operators={STRING: _ANY, NUMBER: _ANY},
+        list_attributes=lists,
+        integers_only=True,
+        default_order=tie_break,
+        tie_break=tie_break,
+    )
+
+
+MCP_SERVER: Final = _entity(
+    "MCP server",
+    {**_texts("name", "display_name", "status", "has_access_endpoints"), **_TIMES},
+    ("name", "status"),
+    {**_texts("name"), **_TIMES},
+    (("name", True),),
+)
+
+MCP_SERVER_VERSION: Final = _entity(
+    "MCP server version",
+    {**_texts("name", "version", "status"), **_TIMES},
+    ("status",),
+    {**_texts("precedence", "version"), **_TIMES},
+    (("created_at", True), ("version", True)),
+)._replace(words=("version",))
+
+MCP_SERVER_VERSION_MATCHED: Final = MCP_SERVER_VERSION._replace(
+    attributes={**MCP_SERVER_VERSION.attributes, **_texts("precedence")}
+)
+"""The same, where a version is compared by its precedence."""
+
+MCP_ACCESS_ENDPOINT: Final = _entity(
+    "MCP access endpoint",
+    {**_texts("status", "server_name", "transport_type"), **_TIMES},
+    ("server_name",),
+    {**_texts("endpoint_id", "server_name"), **_TIMES},
+    (("endpoint_id", True),),
+)._replace(words=("server_name",))

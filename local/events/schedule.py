@@ -1,0 +1,52 @@
+"""Calls functions again and again, as the template's rules say.
+
+In one background thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from local.log import report
+from local.template import ScheduleDefinition
+
+STOP_SECONDS = 3.0
+
+
+class Schedule:
+    """The rules of a template. ``invoke`` calls a function by its name with an event."""
+
+    def __init__(
+        self, rules: Sequence[ScheduleDefinition], invoke: Callable[[str, Any], Any]
+    ) -> None:
+        """The first calls are made one interval after the start."""
+        self._rules = rules
+        self._invoke = invoke
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="schedule", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; a call at hand may finish."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(STOP_SECONDS)
+
+    def _run(self) -> None:
+        due = [(time.monotonic() + rule.seconds, at) for at, rule in enumerate(self._rules)]
+        heapq.heapify(due)
+        while due and not self._stop.wait(max(0.0, due[0][0] - time.monotonic())):
+            _, at = due[0]
+            rule = self._rules[at]
+            try:
+                self._invoke(rule.function, rule.event)
+            except Exception as error:
+                report(f"{rule.name} failed", error)
+            heapq.heapreplace(due, (time.monotonic() + rule.seconds, at))
