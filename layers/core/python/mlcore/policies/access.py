@@ -152,7 +152,7 @@ class Access:
     def leaving_grants(self, resource_type: str, resource_id: str) -> list[Operation]:
         """What is to be written with the deletion of a resource whose name may come back."""
         found = grants.moving(self.workspace, resource_type, resource_id, None)
-        return [operation for one in found[:GRANTS_AT_ONCE] for operation in one]
+        return [operation for one in found[: grants.GRANTS_AT_ONCE] for operation in one]
 
     def may_create(self) -> bool:
         """Whether the caller may create experiments and models in the request's workspace."""
