@@ -372,6 +372,7 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         ),
         Access("Get model version", "model_version", ("model_version",), "GetItem"),
         Access("Whose versions are here", "model_home", ("model_home",), "GetItem"),
+        Access("Let what is archived expire", "model_end", ("model_end",), "PutItem, DeleteItem"),
         Access(
             "Versions of a stage, greatest first",
             "lsi3_model_version",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from indexer import (
+    archived,
     experiment_items,
     expiry,
     file_removals,
@@ -43,6 +44,9 @@ _PROJECTORS: Mapping[str, tuple[Projector, ...]] = {
 
 EXPIRING = ("run", "run_metric_file", "experiment", "trace", "logged_model")
 """Types of items that expire or are removed with what belongs to them."""
+
+ARCHIVING = ("registered_model", "model_version", "model_end")
+"""Types of items that tell what is archived, and when that expires."""
 
 ANNOUNCING = ("registered_model", "model_version")
 """Types of items whose writes webhooks may want to hear of."""
@@ -81,6 +85,8 @@ def index(records: Sequence[Record]) -> str | None:
             expiring.append(position)
         if webhook_events.announces(record["dynamodb"]):
             handled_by.setdefault(webhook_events.project, []).append(position)
+        if _type(record) in ARCHIVING:
+            handled_by.setdefault(archived.project, []).append(position)
     if expiring:
         # After those that put the children which are to expire.
         handled_by[expiry.project] = expiring
@@ -108,6 +114,9 @@ def tell(records: Sequence[Record]) -> None:
     ended = [one["dynamodb"] for one in records if _type(one) in EXPIRING]
     if ended:
         expiry.project(ended)
+    kept = [one["dynamodb"] for one in records if _type(one) in ARCHIVING]
+    if kept:
+        archived.project(kept)
 
 
 def queues_of(records: Sequence[Record]) -> list[str]:

@@ -33,9 +33,10 @@ def announces(record: Mapping[str, Any]) -> bool:
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """One Query for each workspace in which something happened, then the messages."""
     announced = [
-        (announcement.parse(image[announcement.ATTRIBUTE]["S"]), image)
+        (said, image)
         for record in records
         if (image := record["NewImage"])
+        for said in announcement.parse_all(image[announcement.ATTRIBUTE]["S"])
     ]
     listening = {
         workspace: webhooks.of_workspace(workspace)

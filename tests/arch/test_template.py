@@ -90,7 +90,12 @@ def test_stream_filter_names_the_types_that_the_indexer_reads() -> None:
         pattern = json.loads(declared["Pattern"])
         image = "OldImage" if pattern["eventName"] == ["REMOVE"] else "NewImage"
         named |= set(pattern["dynamodb"][image]["type"]["S"])
-    assert named == {*indexer._PROJECTORS, *indexer.ANNOUNCING, *indexer.EXPIRING}
+    assert named == {
+        *indexer._PROJECTORS,
+        *indexer.ANNOUNCING,
+        *indexer.ARCHIVING,
+        *indexer.EXPIRING,
+    }
     assert named <= set(MODELS)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 

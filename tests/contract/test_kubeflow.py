@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mlcore.repos.kubeflow import entities
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.kubeflow_api import KubeflowApi, properties, typed
@@ -269,6 +270,30 @@ def test_serving(store: Store, kubeflow: KubeflowApi) -> None:
     assert not [item for item in store.items() if item["PK"]["S"].startswith(prefixes)]
 
 
+def test_what_serves_a_model_is_known_without_an_index(
+    kubeflow: KubeflowApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that was made in this moment keeps its model; one number more or less does not."""
+    monkeypatch.setattr(entities, "numbers_of", lambda *_args, **_more: iter(()))
+    environment = kubeflow.post("serving_environments", name="prod")["id"]
+    models = [kubeflow.model(f"m{number}")["id"] for number in range(2)]
+    versions = [kubeflow.version(model, "v")["id"] for model in models]
+    body = {"servingEnvironmentId": environment, "modelVersionId": versions[0]}
+    path = "inference_services"
+    service = kubeflow.post(path, name="s", registeredModelId=models[0], **body)["id"]
+    other = kubeflow.version(models[0], "other")["id"]
+    kubeflow.delete(f"model_versions/{other}")
+    kubeflow.delete(f"registered_models/{models[1]}")
+    for kept in (f"model_versions/{versions[0]}", f"registered_models/{models[0]}"):
+        assert kubeflow.ask("DELETE", kept).status == 409
+    kubeflow.delete(f"{path}/{service}")
+    kubeflow.delete(f"model_versions/{versions[0]}")
+    kubeflow.delete(f"registered_models/{models[0]}")
+    for wrong in ("", "x", None):
+        asked = {**body, "name": "t", "registeredModelId": wrong}
+        assert 400 <= kubeflow.ask("POST", path, asked).status < 500
+
+
 def test_a_standalone_artifact_is_moved_under_a_version(kubeflow: KubeflowApi) -> None:
     version = kubeflow.version(kubeflow.model("m")["id"], "v")
     alone = kubeflow.post("model_artifacts", name="a", uri="s3://x/y")
@@ -321,6 +346,10 @@ def test_eight_clients_at_once(store: Store, kubeflow: KubeflowApi) -> None:
     assert sorted(int(one["version"]) for one in found) == list(range(1, 11))
     listed = kubeflow.items(f"registered_models/{model}/versions")
     assert sorted(one["name"] for one in listed) == [f"v{number}" for number in range(10)]
+    # Of those that were refused nothing is left.
+    numbered = {model, *(one["id"] for one in listed)}
+    contexts = {item["PK"]["S"] for item in store.items() if item["PK"]["S"].startswith("CONTEXT#")}
+    assert contexts == {f"CONTEXT#{number}" for number in numbered}
 
 
 def test_workspaces_see_nothing_of_one_another(

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import indexer.app
 from tests.contract.api import Api
 from tests.contract.conftest import Store, forget
 from tests.contract.kubeflow_api import KubeflowApi, properties, typed
+from tests.contract.streams import following
 
-STEPS = int(os.environ.get("KUBEFLOW_STEPS", "250"))
+STEPS = int(os.environ.get("KUBEFLOW_STEPS", "180"))
 NAMES = ("a", "b", "c d")
 KEYS = ("x", "y", "z.w")
 ALIASES = ("champion", "old")
@@ -274,16 +276,20 @@ def check_tags(shown: dict[str, Any], found: dict[str, Any], tags: dict[str, Any
     assert found["customProperties"] == {key: typed(value) for key, value in tags.items()}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_both_clients_as_they_come(store: Store, seed: int) -> None:
+@pytest.mark.parametrize(("indexed_every", "seed"), [(0, 1), (5, 2), (60, 3)])
+def test_both_clients_as_they_come(store: Store, indexed_every: int, seed: int) -> None:
+    """Without the indexer, with it, and with one that comes late."""
     world = World(store.api, KubeflowApi(), {}, random.Random(seed))
     done: list[str] = []
-    for number in range(STEPS):
-        done.append(step(world))
-        if number % 5 == 0 or number == STEPS - 1:
-            forget()
-            try:
-                check(world)
-            except AssertionError as error:
-                raise AssertionError(f"after step {number} {done[-6:]}: {error}") from error
+    with following(store) as stream:
+        for number in range(STEPS):
+            done.append(step(world))
+            if indexed_every and number % indexed_every == 0:
+                assert indexer.app.index(stream.fresh()) is None
+            if number % 5 == 0 or number == STEPS - 1:
+                forget()
+                try:
+                    check(world)
+                except AssertionError as error:
+                    raise AssertionError(f"after step {number} {done[-6:]}: {error}") from error
     assert len(set(done)) >= 10

@@ -17,6 +17,7 @@ from mlcore.webhooks import message
 from mlcore.webhooks.message import DeliveryMessage
 from tests.contract.api import Api
 from tests.contract.conftest import Store
+from tests.contract.kubeflow_api import KubeflowApi, properties
 from tests.contract.streams import following
 
 ALL = tuple(EventName(entity, action) for entity in ACTIONS for action in ACTIONS[entity])
@@ -101,6 +102,29 @@ def test_the_stream_tells_each_event_once_however_often_it_is_read(
     for start in (0, len(records) // 2):
         assert indexer.app.index(records[start:]) is None
     assert {one.delivery_id for one in sent} == ids
+
+
+def test_one_write_of_several_tags_tells_of_each(store: Store, sent: list[DeliveryMessage]) -> None:
+    webhooks.put(webhook("w"))
+    kubeflow = KubeflowApi()
+    version = kubeflow.version(kubeflow.model("m")["id"], "v", customProperties=properties(a=1))
+    with following(store) as stream:
+        told = properties(b="x", c=2)
+        kubeflow.patch(f"model_versions/{version['id']}", customProperties=told)
+        records = stream.fresh()
+    sent.clear()
+    for _ in range(2):
+        assert indexer.app.index(records) is None
+    found = {
+        (str(one.event), one.data["key"], one.data.get("value"), one.delivery_id)
+        for one in sent
+        if "tag" in str(one.event)
+    }
+    assert sorted(one[:3] for one in found) == [
+        ("model_version_tag.deleted", "a", None),
+        ("model_version_tag.set", "b", "x"),
+        ("model_version_tag.set", "c", "2"),
+    ]
 
 
 def test_a_queue_that_is_down_brings_the_records_back(

@@ -69,6 +69,7 @@ CASES = {
     "registered_model": (keys.registered_model("default", "a#b"), "RM#a#b", "M#META"),
     "model_version": (keys.model_version("RM#n", 3), "RM#n", "M#V#00000000000000000003"),
     "model_home": (keys.model_home(keys.separate_home("01")), "RM#::01", "M#HOME"),
+    "model_end": (keys.model_end("RM#n", 3), "RM#n", "M#END#00000000000000000003"),
     "model_version_tag": (
         keys.model_version_tag("RM#n", 3, "k"),
         "RM#n",

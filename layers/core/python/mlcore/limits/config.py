@@ -11,7 +11,14 @@ from mlcore.errors import InvalidParameterValue
 from mlcore.prices import setting as prices
 from mlcore.search import text_fields
 
-KINDS: Final = ("deleted_runs", "deleted_experiments", "traces", "metric_history")
+KINDS: Final = (
+    "deleted_runs",
+    "deleted_experiments",
+    "archived_models",
+    "archived_versions",
+    "traces",
+    "metric_history",
+)
 """What ``ttl_policy`` can limit."""
 
 _DURATION: Final = re.compile("([1-9][0-9]{0,8})([mhd])")

@@ -107,6 +107,15 @@ class ModelAlias(ChildItem):
     model_version = IntAttribute()
 
 
+class ModelEnd(Item):
+    """With its ``ttl`` an archived version, or (version 0) the archived model, is to be deleted."""
+
+    pattern = keys.MODEL_END
+
+    version = IntAttribute()
+    model_version = IntAttribute()
+
+
 class RunModelVersion(Item):
     """A version was made from the run; it lives in partition ``home``."""
 

@@ -31,9 +31,6 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.repos.users import grants, roles, users
 from mlcore.settings import workspaces_enabled
 
-GRANTS_AT_ONCE: Final = 24
-"""Of a model; more do not fit into the transaction that renames it, and follow it."""
-
 DEFAULT_PERMISSION: Final = "DEFAULT_PERMISSION"
 GRANT_DEFAULT_WORKSPACE: Final = "GRANT_DEFAULT_WORKSPACE_ACCESS"
 
@@ -150,17 +147,12 @@ class Access:
     def moving_grants(self, name: str, new_name: str | None) -> list[Operation]:
         """What is to be written with a model's new name, or its deletion: a name may come back for
         something else, and nobody has a grant on that."""
-        found = [
-            one
-            for kind in (REGISTERED_MODEL, PROMPT)
-            for one in grants.moving(self.workspace, kind, name, new_name)
-        ]
-        return [operation for one in found[:GRANTS_AT_ONCE] for operation in one]
+        return grants.moving_of_model(self.workspace, name, new_name)
 
     def leaving_grants(self, resource_type: str, resource_id: str) -> list[Operation]:
         """What is to be written with the deletion of a resource whose name may come back."""
         found = grants.moving(self.workspace, resource_type, resource_id, None)
-        return [operation for one in found[:GRANTS_AT_ONCE] for operation in one]
+        return [operation for one in found[: grants.GRANTS_AT_ONCE] for operation in one]
 
     def may_create(self) -> bool:
         """Whether the caller may create experiments and models in the request's workspace."""

@@ -9,6 +9,7 @@ the image, so that an item never holds them twice.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from mlcore.entities.registry import ModelVersion, RegisteredModel
@@ -47,6 +48,16 @@ def parse(text: str) -> Announcement:
     fields: dict[str, Any] = json.loads(text)
     fields["event"] = EventName(*fields["event"].split("."))
     return Announcement(**fields)
+
+
+def parse_all(text: str) -> list[Announcement]:
+    """All that one write announces."""
+    return [parse(line) for line in text.splitlines()]
+
+
+def together(said: Sequence[str]) -> str | None:
+    """The attribute of a write that announces several things, or nothing."""
+    return "\n".join(said) or None
 
 
 def model_created(model: RegisteredModel) -> str:

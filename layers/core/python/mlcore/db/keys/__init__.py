@@ -59,6 +59,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         M#V#<version>#TAG#<key>                             model_version_tag
         M#TAG#<key>                                         model_tag
         M#ALIAS#<alias>                                     model_alias
+        M#END#<version>                                     model_end
     WORKSPACE#<workspace>
         WS#META                                             workspace
     WORKSPACES

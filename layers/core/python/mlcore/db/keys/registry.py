@@ -24,6 +24,13 @@ MODEL_VERSION_TAG = Pattern(
 )
 MODEL_TAG = Pattern("model_tag", _RM, "M#TAG#<key>", "one tag", "overflow")
 MODEL_ALIAS = Pattern("model_alias", _RM, "M#ALIAS#<alias>", "the version that an alias names")
+MODEL_END = Pattern(
+    "model_end",
+    _RM,
+    "M#END#<version>",
+    "when an archived version, or with 0 the archived model, expires",
+    "indexer",
+)
 RUN_MODEL_VERSION = Pattern(
     "run_model_version",
     "RUN#<run_id>",
@@ -38,6 +45,7 @@ REGISTRY_PATTERNS = (
     MODEL_VERSION_TAG,
     MODEL_TAG,
     MODEL_ALIAS,
+    MODEL_END,
     RUN_MODEL_VERSION,
 )
 
@@ -69,6 +77,10 @@ def model_home(home: str) -> Key:
 
 def model_version(home: str, version: int) -> Key:
     return Key(home, MODEL_VERSION.sk.build(version))
+
+
+def model_end(home: str, version: int) -> Key:
+    return Key(home, MODEL_END.sk.build(version))
 
 
 def model_version_prefix() -> str:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from mlcore.db import keys
+from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
@@ -26,6 +27,8 @@ from mlcore.models.kubeflow import (
     ServeModel,
     ServingEnvironment,
 )
+from mlcore.models.registry import ModelVersion, RegisteredModel
+from mlcore.models.runs import Run
 from mlcore.repos.kubeflow import steps as parts
 from mlcore.repos.kubeflow.numbers import absent
 from mlcore.repos.kubeflow.steps import Step
@@ -117,6 +120,23 @@ def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
         **more,
     )
     return dict(item.serialize())
+
+
+def attributes(
+    item: type[RegisteredModel | ModelVersion | Run], entity: Entity, workspace: str
+) -> Raw:
+    """What an item of MLflow's has besides when it is made here: its number and what MLflow has no
+    word for."""
+    gsi2pk, gsi2sk = keys.gsi2_number(workspace, entity.kind, entity.id)
+    values: list[tuple[ItemAttribute[Any], Any]] = [
+        (item.number, entity.id),
+        (item.gsi2pk, gsi2pk),
+        (item.gsi2sk, gsi2sk),
+        (item.property_types, properties.marks(entity.properties)),
+    ]
+    if entity.external_id is not None:
+        values.append((item.external_id, entity.external_id))
+    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
 
 
 def creation(entity: Entity, workspace: str, **more: Any) -> list[Step]:

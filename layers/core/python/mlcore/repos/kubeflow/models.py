@@ -6,11 +6,10 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Raw, Update
+from mlcore.db.expression import Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Operation, TransactionFailed, table
 from mlcore.entities.registry import RegisteredModel
@@ -94,7 +93,9 @@ def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> No
         return [refer, *(step.operation for step in external), *also]
 
     try:
-        names.create(model, also=following, more=_attributes(entity, workspace))
+        names.create(
+            model, also=following, more=entities.attributes(RegisteredModelItem, entity, workspace)
+        )
     except NameTaken as failed:
         raise taken(KIND.title, entity.name) from failed
     except AlsoFailed as failed:
@@ -109,19 +110,6 @@ def _reference(
     return numbers.reference(
         number, KIND.name, workspace, place, incarnation=incarnation, home=home, name=name
     )
-
-
-def _attributes(entity: Entity, workspace: str) -> Raw:
-    gsi2pk, gsi2sk = keys.gsi2_number(workspace, KIND.name, entity.id)
-    values: list[tuple[ItemAttribute[Any], Any]] = [
-        (RegisteredModelItem.number, entity.id),
-        (RegisteredModelItem.gsi2pk, gsi2pk),
-        (RegisteredModelItem.gsi2sk, gsi2sk),
-        (RegisteredModelItem.property_types, properties.marks(entity.properties)),
-    ]
-    if entity.external_id is not None:
-        values.append((RegisteredModelItem.external_id, entity.external_id))
-    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:

@@ -158,7 +158,7 @@ def create(entity: Entity, experiment: ExperimentRecord) -> Entity:
         *steps.external_id(owner.workspace, KIND, entity.id, None, entity.external_id),
     ]
     refer = _reference(entity.id, owner.workspace, run_id, place, parent)
-    more = _attributes(entity, owner.workspace)
+    more = entities.attributes(RunItem, entity, owner.workspace)
 
     def attempt() -> None:
         try:
@@ -192,19 +192,6 @@ def _forsaken(parent: int, name: str, workspace: str) -> bool:
 def _tags(entity: Entity) -> dict[str, str]:
     found = tags.tags_of(entity, ())
     return found if entity.description is None else {**found, NOTE: entity.description}
-
-
-def _attributes(entity: Entity, workspace: str) -> Raw:
-    gsi2pk, gsi2sk = keys.gsi2_number(workspace, KIND.name, entity.id)
-    values: list[tuple[ItemAttribute[Any], Any]] = [
-        (RunItem.number, entity.id),
-        (RunItem.gsi2pk, gsi2pk),
-        (RunItem.gsi2sk, gsi2sk),
-        (RunItem.property_types, properties.marks(entity.properties)),
-    ]
-    if entity.external_id is not None:
-        values.append((RunItem.external_id, entity.external_id))
-    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
 
 
 def _reference(number: int, workspace: str, run_id: str, place: keys.Key, parent: int) -> Put:

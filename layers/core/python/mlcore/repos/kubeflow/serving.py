@@ -19,6 +19,9 @@ from mlcore.repos.kubeflow.steps import Step
 
 DEPLOYED = "DEPLOYED"
 
+SERVING = "serving"
+"""Of a model the children that are services."""
+
 
 def create_environment(entity: Entity, workspace: str, username: str | None) -> None:
     """One transaction. Raises ResourceConflict."""
@@ -36,9 +39,30 @@ def environment_named(workspace: str, name: str) -> int | None:
 
 
 def create_service(entity: Entity, environment: int, workspace: str) -> None:
-    """One transaction. Raises ResourceConflict, ResourceDoesNotExist."""
+    """One transaction: the service, its name in the environment, and that it serves the model,
+    which may come later. Raises ResourceConflict, ResourceDoesNotExist."""
     made = entities.creation(entity, workspace, parent=environment)
-    steps.execute([*made, *_under(entity, environment, SERVING_ENVIRONMENT)])
+    steps.execute([*made, *_under(entity, environment, SERVING_ENVIRONMENT), _serving(entity)])
+
+
+def _serving(service: Entity) -> Step:
+    """What tells of a model that the service serves it, whatever else has the model's number."""
+    key = _served(service)
+    item = ContextChild(
+        PK=key.pk,
+        SK=key.sk,
+        number=service.id,
+        kind=SERVING,
+        name=str(service.id),
+        updated_at=now_ms(),
+        version=1,
+    )
+    return Step(Put(dict(item.serialize()), absent()))
+
+
+def _served(service: Entity) -> keys.Key:
+    model = int(service.fields["registeredModelId"])
+    return keys.context_child(model, SERVING, str(service.id))
 
 
 def create_serve(entity: Entity, service: int, workspace: str) -> None:
@@ -59,7 +83,11 @@ def _under(entity: Entity, parent: int, kind: Kind) -> list[Step]:
 def children(parent: int, kind: Kind, workspace: str) -> list[Raw]:
     """The services of an environment, or what a service serves; one Query, and one BatchGetItem for
     each hundred."""
-    found = table.query_all(keys.context(parent), prefix=keys.context_child_prefix(kind.name))
+    return _linked(parent, kind.name, kind, workspace)
+
+
+def _linked(parent: int, child_kind: str, kind: Kind, workspace: str) -> list[Raw]:
+    found = table.query_all(keys.context(parent), prefix=keys.context_child_prefix(child_kind))
     linked = [ContextChild.of(item).number for item in found]
     raws = entities.find_many(kind.name, linked)
     return [raw for raw in raws if NumberedItem.of(raw).workspace == workspace]
@@ -72,16 +100,13 @@ def check_unserved(model: int, workspace: str, version: int | None = None) -> No
     """Raises ResourceConflict: a service is deployed that serves the model, or this version of it
     (one that names no version serves any).
 
-    Services are found by GSI2, which may lag: a service that came in this moment finds its model
-    missing.
+    Two consistent reads: the services of the model; each of them.
     """
-    for raw in entities.listed(workspace, INFERENCE_SERVICE.name):
+    for raw in _linked(model, SERVING, INFERENCE_SERVICE, workspace):
         service = entity_of(raw)
         named = service.fields.get("modelVersionId")
-        if (
-            service.fields.get("desiredState") == DEPLOYED
-            and service.fields.get("registeredModelId") == str(model)
-            and (version is None or named in (None, "", str(version)))
+        if service.fields.get("desiredState") == DEPLOYED and (
+            version is None or named in (None, "", str(version))
         ):
             raise ResourceConflict(
                 f"the inference service {service.id} is deployed and serves it; undeploy it first"
@@ -113,7 +138,7 @@ def _remove_service(raw: Raw, workspace: str) -> None:
     for serve in children(service.number, SERVE_MODEL, workspace):
         delete_serve(serve, service.number, workspace)
     child = keys.context_child(service.parent, INFERENCE_SERVICE.name, service.name)
-    _remove(raw, workspace, [Step(Delete(child))])
+    _remove(raw, workspace, [Step(Delete(child)), Step(Delete(_served(entity_of(raw))))])
 
 
 def delete_serve(raw: Raw, service: int, workspace: str) -> None:

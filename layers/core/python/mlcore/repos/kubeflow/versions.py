@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
@@ -28,7 +27,7 @@ from mlcore.models.kubeflow import ContextChild, ContextRef
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.repos import document
 from mlcore.repos.document import Document
-from mlcore.repos.kubeflow import models, numbers, steps, tags
+from mlcore.repos.kubeflow import entities, models, numbers, steps, tags
 from mlcore.repos.kubeflow.steps import Step
 from mlcore.repos.registry import model_versions, stages
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, NO_STAGE, READY, AlsoFailed
@@ -212,17 +211,9 @@ def _reference(number: int, model: ContextRef, place: Key) -> Put:
 
 
 def _attributes(entity: Entity, workspace: str) -> Raw:
-    gsi2pk, gsi2sk = keys.gsi2_number(workspace, KIND.name, entity.id)
-    values: list[tuple[ItemAttribute[Any], Any]] = [
-        (ModelVersionItem.number, entity.id),
-        (ModelVersionItem.kubeflow_name, entity.name),
-        (ModelVersionItem.gsi2pk, gsi2pk),
-        (ModelVersionItem.gsi2sk, gsi2sk),
-        (ModelVersionItem.property_types, properties.marks(entity.properties)),
-    ]
-    if entity.external_id is not None:
-        values.append((ModelVersionItem.external_id, entity.external_id))
-    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
+    name = ModelVersionItem.kubeflow_name
+    found = entities.attributes(ModelVersionItem, entity, workspace)
+    return {**found, name.attr_name: name.raw(entity.name)}
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
@@ -323,16 +314,16 @@ def _move(read: Record, state: str) -> None:
 
 
 def _said(read: Record, wanted: tags.Changes) -> str | None:
-    """What webhooks hear: of the first tag that changes."""
+    """What webhooks hear: of each tag that changes."""
     model = models.at(read.model)
     if model is None:
         return None
     version = read.item.model_version
-    for key in wanted.sets["tags"]:
-        return announcement.version_tag_set(model.model, version, key)
-    for _, key in wanted.removals:
-        return announcement.version_tag_deleted(model.model, version, key)
-    return None
+    said = [announcement.version_tag_set(model.model, version, key) for key in wanted.sets["tags"]]
+    said += [
+        announcement.version_tag_deleted(model.model, version, key) for _, key in wanted.removals
+    ]
+    return announcement.together(said)
 
 
 def _complete(read: Record, after: Entity, said: str | None, update: Update) -> None:

@@ -1,5 +1,5 @@
-"""The setting ``ttl_policy``: how long deleted runs and experiments, traces and metric history are
-kept; without it nothing expires."""
+"""The setting ``ttl_policy``: how long deleted runs and experiments, archived models and versions,
+traces and metric history are kept; without it nothing expires."""
 
 from __future__ import annotations
 

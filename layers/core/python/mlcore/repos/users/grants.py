@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, Final
 
-from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant
+from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL, Grant
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
@@ -14,6 +14,9 @@ from mlcore.entities.users import User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import ExperimentPermission, Grantee, ModelPermission, UserGrant
+
+GRANTS_AT_ONCE: Final = 24
+"""Of a model; more do not fit into the transaction that renames it, and follow it."""
 
 
 class GrantExists(Exception):
@@ -113,6 +116,16 @@ def moving(
             move += granting(user, workspace, grant)
         moves.append(move)
     return moves
+
+
+def moving_of_model(workspace: str, name: str, new_name: str | None) -> list[Operation]:
+    """As :func:`moving`, what goes into the transaction that renames or deletes a model."""
+    moves = [
+        operations
+        for kind in (REGISTERED_MODEL, PROMPT)
+        for operations in moving(workspace, kind, name, new_name)
+    ]
+    return [operation for operations in moves[:GRANTS_AT_ONCE] for operation in operations]
 
 
 def move(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:

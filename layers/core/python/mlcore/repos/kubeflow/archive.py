@@ -1,0 +1,110 @@
+"""Archived models and versions, wherever they were archived: when they expire, and their end."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final, NamedTuple
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Condition
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.ids import now_ms
+from mlcore.models.registry import ModelEnd, ModelHome
+from mlcore.prompts import is_prompt
+from mlcore.repos.kubeflow import models, serving, tags
+from mlcore.repos.registry import model_versions, registered_models, stages
+from mlcore.repos.registry.model_versions import ARCHIVED, StoredModelVersion
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
+from mlcore.repos.users import grants
+from mlcore.settle import settle
+
+MODELS: Final = "archived_models"
+VERSIONS: Final = "archived_versions"
+
+
+class Place(NamedTuple):
+    """Where a model (version 0) or a version is, whatever the model is called."""
+
+    home: str
+    version: int
+
+
+def kind(place: Place) -> str:
+    """What ``ttl_policy`` calls it."""
+    return VERSIONS if place.version else MODELS
+
+
+def _archived(place: Place) -> StoredRegisteredModel | StoredModelVersion | None:
+    entry = table.get(keys.model_home(place.home))
+    if entry is None:
+        return None
+    owner = ModelHome.of(entry)
+    item = table.get(keys.model_at(owner.model_pk))
+    model = None if item is None else registered_models.of_item(item)
+    if model is None or model.incarnation != owner.incarnation or is_prompt(model.model.tags):
+        return None
+    if not place.version:
+        state = model.model.tags.get(f"{tags.PREFIX}state")
+        return model if state == tags.ARCHIVED else None
+    try:
+        version = model_versions.of_model(model, place.version)
+    except errors.ResourceDoesNotExist:
+        return None
+    return version if version.version.current_stage == ARCHIVED else None
+
+
+def is_archived(place: Place) -> bool:
+    """Whether it is there, and archived; up to three consistent GetItem."""
+    return _archived(place) is not None
+
+
+def end_at(place: Place, end: int) -> None:
+    """Lets it expire then, in seconds since the epoch; a later end than that stays."""
+    key = keys.model_end(place.home, place.version)
+    item = ModelEnd(
+        PK=key.pk,
+        SK=key.sk,
+        model_version=place.version,
+        ttl=end,
+        updated_at=now_ms(),
+        version=1,
+    )
+    earlier = Condition()
+    earlier.require_absent_or_less(ModelEnd.ttl, end)
+    with contextlib.suppress(ConditionFailed):
+        table.put(dict(item.serialize()), earlier)
+
+
+def forget(place: Place) -> None:
+    """It does not expire."""
+    table.delete(keys.model_end(place.home, place.version))
+
+
+def expire(place: Place) -> bool:
+    """Deletes it as MLflow does, if it is archived still; False if a deployed service names it."""
+
+    def attempt() -> None:
+        found = _archived(place)
+        if isinstance(found, StoredRegisteredModel):
+            if found.item.number is not None:
+                serving.check_unserved(found.item.number, found.model.workspace)
+            model = found.model
+            models.delete(found, grants.moving_of_model(model.workspace, model.name, None))
+        elif found is not None:
+            _expire_version(found)
+
+    try:
+        settle("model", attempt)
+    except errors.ResourceConflict:
+        return False
+    return True
+
+
+def _expire_version(found: StoredModelVersion) -> None:
+    model = found.model
+    if model.item.number is not None and found.item.number is not None:
+        serving.check_unserved(model.item.number, model.model.workspace, found.item.number)
+    with contextlib.suppress(errors.ResourceDoesNotExist):  # somebody else deleted it
+        stages.delete(found)
