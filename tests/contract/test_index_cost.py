@@ -16,7 +16,7 @@ from mlcore.repos.runs import marked_experiments
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
 from tests.contract.index_state import marked, ranks_found, ranks_wanted
-from tests.contract.streams import Record, Stream, following
+from tests.contract.streams import Record, following
 
 
 def metrics(*names: str, value: float, step: int = 0) -> list[dict[str, Any]]:
@@ -312,15 +312,6 @@ def test_a_status_change_of_a_run_that_goes_on_reads_no_run(store: Store) -> Non
         with table.measure() as cost:
             deliver(stream.fresh())
         assert cost.requests == 0
-
-
-def backdated(records: list[Record], stream: Stream, milliseconds: int) -> list[Record]:
-    """Records as they come from Lambda, created later than they were."""
-    for record in records:
-        change = record["dynamodb"]
-        created = change["ApproximateCreationDateTime"].timestamp() + milliseconds / 1000
-        change["ApproximateCreationDateTime"] = created
-    return records
 
 
 def test_what_records_did_not_tell_is_found_at_the_end(store: Store) -> None:

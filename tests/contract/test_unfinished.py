@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 
 from indexer import rebuild, unfinished
 from mlcore.db import keys
+from mlcore.db.expression import Update
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
+from mlcore.models.runs import Run
 from mlcore.repos import document
 from mlcore.repos.runs import history, points, runs
 from mlcore.repos.settings import config
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples, forget
-from tests.contract.index_state import deliver, pending, ranks_found, ranks_wanted
+from tests.contract.index_state import deliver, marked, pending, ranks_found, ranks_wanted
 from tests.contract.streams import Stream, following
-from tests.contract.test_index_cost import backdated
 
 RUN, POINTS, BOTH, NEITHER = "run", "points", "both", "neither"
 LATER_MS = 60_000
@@ -150,6 +151,7 @@ def _play(store: Store, stream: Stream, steps: list[Any]) -> None:
             assert deliver(handled[::-1]) == len(handled)
         elif then == "finish":
             rebuild.finish(experiment_id, now_ms() + LATER_MS)
+    api.end(run_id)
     waiting += stream.fresh()
     assert deliver(waiting) == len(waiting)
     rebuild.finish(experiment_id, now_ms() + LATER_MS)
@@ -173,23 +175,30 @@ def _play(store: Store, stream: Stream, steps: list[Any]) -> None:
     assert cost.write_units == 0
 
 
-def test_the_indexer_completes_it_when_the_run_is_written_to_again(store: Store) -> None:
+def test_the_indexer_completes_it_when_the_points_have_come(store: Store) -> None:
+    """Whether or not the run goes on, and however often the record comes."""
     api = store.api
     with following(store) as stream:
-        run_id = api.new_run()
-        log(api, run_id, POINTS, point("m", 7), point("n", 7))
+        running, ended = api.new_run(), api.new_run()
+        api.end(ended)
         deliver(stream.fresh())
-        assert disagreements(api, run_id, "mn") != []
-        api.post("runs/log-metric", run_id=run_id, **point("other", 1))
-        deliver(backdated(stream.fresh(), stream, 60_000 * 21))
-        deliver(stream.fresh())
-        assert disagreements(api, run_id, "mn") == []
-        assert {key: one[2] for key, one in api.data(run_id)["metrics"].items()} == {
-            "m": 7,
-            "n": 7,
-            "other": 1,
-        }
-        assert pending(store, [run_id]) == []
+        for run_id in (running, ended):
+            log(api, run_id, POINTS, point("m", 7), point("n", 7))
+            assert disagreements(api, run_id, "mn") != []
+        records = stream.fresh()
+        assert deliver(records) == len(records)
+        for run_id in (running, ended):
+            assert disagreements(api, run_id, "mn") == []
+            assert {key: one[2] for key, one in api.data(run_id)["metrics"].items()} == {
+                "m": 7,
+                "n": 7,
+            }
+        raised = stream.fresh()
+        assert deliver(raised) == len(raised)
+        assert marked(store) == {running}
+        with table.measure() as cost:
+            assert deliver(records) == len(records)
+        assert cost.write_units == 0
 
 
 def test_a_deleted_run_is_completed_and_one_that_is_gone_is_not(store: Store) -> None:
@@ -199,20 +208,14 @@ def test_a_deleted_run_is_completed_and_one_that_is_gone_is_not(store: Store) ->
         for run_id in (deleted, gone):
             log(api, run_id, POINTS, point("a", 1))
             log(api, run_id, RUN, point("b", 1))
-        deliver(stream.fresh())
         api.post("runs/delete", run_id=deleted)
         place = keys.run("0", gone)
         store.direct.delete_item(
             TableName=store.table, Key={"PK": {"S": place.pk}, "SK": {"S": place.sk}}
         )
-        deliver(stream.fresh())
-        before = [item for item in store.items() if gone in item["SK"]["S"]]
-        rebuild.finish("0", now_ms() + LATER_MS)
-        deliver(stream.fresh())
-        after = [item for item in store.items() if gone in item["SK"]["S"]]
-        markers = [item for item in before if item["type"]["S"] == "pending"]
-        assert markers
-        assert after == [item for item in before if item not in markers]
+        for _ in range(2):
+            deliver(stream.fresh())
+        assert not [item for item in store.items() if gone in item["SK"]["S"]]
         assert api.run(deleted)["info"]["lifecycle_stage"] == "deleted"
         api.post("runs/restore", run_id=deleted)
         assert disagreements(api, deleted, "ab") == []
@@ -252,8 +255,8 @@ def test_history_that_expires_is_not_brought_back(store: Store) -> None:
         ]
         store.direct.delete_item(TableName=store.table, Key={k: old[k] for k in ("PK", "SK")})
         assert api.history(run_id, "m") == []
-        assert rebuild.finish("0", now_ms() + LATER_MS) == 1
         rebuild.reindex("0")
+        api.end(run_id)
         deliver(stream.fresh())
         report = rebuild.verify("0", patience=0)
         assert (report.findings, report.behind) == ([], [])
@@ -277,15 +280,19 @@ def test_behind_is_not_wrong(store: Store) -> None:
         report = rebuild.verify(experiment_id, patience=0)
         assert report.findings == []
         assert {finding.problem for finding in report.behind} == {"missing"}
-        assert report.pending == 2
+        assert report.pending == 1
         behind = {finding.place for finding in report.behind}
-        for marker in pending(store, [run_id]):
-            table.delete(keys.Key(marker["PK"]["S"], marker["SK"]["S"]))
+        api.end(run_id)
+        unmarked = Update()
+        unmarked.remove(Run.lsi5sk)
+        mark = table.update(keys.run(experiment_id, run_id), unmarked)
+        assert not mark
         report = rebuild.verify(experiment_id, patience=0)
         assert {finding.place for finding in report.findings} == behind
         assert report.behind == []
         place = keys.run(experiment_id, run_id)
         assert rebuild.verify(experiment_id, patience=0, unread={place}).findings == []
+        api.post("runs/set-tag", run_id=run_id, key="t", value="v")  # marks it again
         deliver(stream.fresh())
         report = rebuild.verify(experiment_id, patience=0)
         assert (report.findings, report.behind) == ([], [])
@@ -297,6 +304,7 @@ def test_a_latest_value_without_any_marker_is_wrong(store: Store) -> None:
     with following(store) as stream:
         run_id = api.new_run()
         api.post("runs/log-metric", run_id=run_id, **point("m", 1))
+        api.end(run_id)
         deliver(stream.fresh())
         history.write("0", run_id, [Metric("m", 2.0, 5, 5)])
         (finding,) = rebuild.verify("0", patience=0).findings
