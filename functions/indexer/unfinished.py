@@ -74,16 +74,14 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _overtaken(item: Raw | None, greatest: Mapping[str, Metric]) -> bool:
-    """Whether points are later than what a run item says. What it has no room for is not known."""
+    """Whether points may be later than what a run says: what its item has no room for is not
+    looked at here."""
     if item is None:
         return True
     run = Run.of(item)
     texts = run.metrics or {}
     known = {key: points.parse_latest(key, texts[key]) for key in greatest if key in texts}
-    overtaking = later(greatest, known)
-    if "metrics" in (run.overflow or "").split():
-        return any(key in known for key in overtaking)
-    return bool(overtaking)
+    return bool(later(greatest, known))
 
 
 def left(run: Owner) -> Left:
