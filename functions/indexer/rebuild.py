@@ -26,6 +26,7 @@ from indexer import (
     unfinished,
     writes,
 )
+from indexer.awaited import Awaited, single, source
 from indexer.derived import Finding
 from indexer.projections import Writes
 from indexer.survey import Partition, Suspects
@@ -44,8 +45,6 @@ from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import history_files, points
-from mlcore.repos.runs.markers import OVERFLOW_WRITE_ID
-from mlcore.repos.traces import index as trace_index
 from mlcore.repos.workspaces import workspaces
 from mlcore.search.text_fields import CONTENT
 
@@ -105,7 +104,7 @@ def verify(
     findings += _each(partial(_left, experiment_id), _runs(partition))
     if findings and patience:
         time.sleep(patience)
-    awaited = _Awaited(partition, findings, unread)
+    awaited = Awaited(partition, findings, unread)
     if findings and patience:
         seen = {_identity(finding) for finding in findings}
         of_runs = {survey.run_of(one.place) for one in findings if one.problem in _OF_HISTORY}
@@ -253,51 +252,15 @@ def _left(
     return made
 
 
-class _Awaited:
-    """What somebody will come back to: sources whose writes nobody has followed yet.
-
-    Made before the last look at what is wrong: what was written and followed before is right then,
-    and what was written and not followed is known here.
-    """
-
-    def __init__(
-        self, partition: Partition, findings: Sequence[Finding], unread: Collection[Key]
-    ) -> None:
-        self._experiment_id = partition.experiment_id
-        self._unread = unread
-        self._runs = {one["entity_id"]["S"] for one in _single(partition.markers)}
-        if findings:
-            self._runs |= partition.running | survey.marked_runs(self._experiment_id)
-        named = {_source(finding)[0] for finding in findings} - self._runs - {None}
-        for run_id in filter(None, named):
-            prefix = keys.pending_prefix("run", run_id)
-            found = table.query_all(partition.pk, prefix=prefix)
-            self._runs.update(one["entity_id"]["S"] for one in _single(found))
-        marked = trace_index.every(trace_index.marked(self._experiment_id)) if findings else []
-        self._traces = {keys.trace_of(derived.key_of(one)) for one in marked}
-
-    def covers(self, finding: Finding) -> bool:
-        if finding.problem == derived.UNWRITTEN:
-            return True
-        run_id, trace = _source(finding)
-        if trace is not None:
-            return trace in self._traces or trace in self._unread
-        if run_id is None:
-            return keys.experiment(self._experiment_id) in self._unread
-        return run_id in self._runs or keys.run(self._experiment_id, run_id) in self._unread
-
-
-def _single(found: Iterable[Raw]) -> list[Raw]:
-    """Markers of single writes: that of a run with values outside says nothing of the indexer."""
-    return [one for one in found if one["write_id"]["S"] != OVERFLOW_WRITE_ID]
-
-
 def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
     """Writes until the source, read after the writes, agrees with them; what was wrong at first."""
     first = findings = _look(partition, suspects)
     for _ in range(REPAIR_ATTEMPTS):
         if not findings:
             return first
+        # What is put now may be wanted no more when it is looked at again.
+        places = dict.fromkeys([*suspects.places, *(finding.place for finding in findings)])
+        suspects = suspects._replace(places=list(places))
         writes.apply([_repairing(findings)])
         lost = [one.wanted for one in findings if one.wanted and _is_of_dictionary(one)]
         text_dictionary.restore(lost)
@@ -351,17 +314,9 @@ def _forgotten(entry: Entry) -> list[Finding]:
 def _grouped(findings: Iterable[Finding]) -> list[Suspects]:
     by_source: dict[tuple[str | None, Key | None], list[Key]] = {}
     for finding in findings:
-        run_id, trace = _source(finding)
+        run_id, trace = source(finding)
         by_source.setdefault((run_id, trace), []).append(finding.place)
     return [Suspects(run_id, places, trace) for (run_id, trace), places in by_source.items()]
-
-
-def _source(finding: Finding) -> tuple[str | None, Key | None]:
-    """The run or the trace that a finding is of."""
-    if finding.source is not None:
-        return finding.source
-    run_id, _, trace = survey.of_what(finding.place, finding.wanted or finding.found)
-    return run_id, trace
 
 
 def _is_of_dictionary(finding: Finding) -> bool:
@@ -394,7 +349,7 @@ def _report(partition: Partition, findings: list[Finding]) -> Report:
         partition.runs,
         partition.items,
         len(partition.batches),
-        len(_single(partition.markers))
+        len(single(partition.markers))
         - len(_abandoned(partition))
         + len(partition.running)
         + partition.marked,

@@ -54,29 +54,13 @@ FEW_PLACES = 2
 class _Seen:
     """What the records of a batch tell of one run."""
 
-    __slots__ = (
-        "became_marked",
-        "changed",
-        "found",
-        "gone",
-        "indexed",
-        "inside",
-        "is_told_of",
-        "metrics",
-        "outside",
-        "reverse",
-        "surplus",
-        "texts",
-        "unmarked",
-        "versions",
-        "writes",
-    )
-
     def __init__(self) -> None:
         self.changed: Changes = set()
         """Entries of the run item that differ, but for metrics."""
         self.metrics: dict[str, set[Key]] = {}
         """Metrics that differ, and places of RANK items that they may have."""
+        self.followed: set[Key] = set()
+        """Places of RANK items that settled versions had before: they may have been made late."""
         self.inside: dict[tuple[str, str], set[Key]] = {}
         """Places of index items that came or went, by the entry of the run item they are of."""
         self.outside: dict[tuple[str, str], set[Key]] = {}
@@ -185,7 +169,7 @@ def _read(
 
 
 def _concerns(seen: _Seen) -> bool:
-    return bool(seen.changed or seen.texts or seen.is_told_of or seen.unmarked)
+    return bool(seen.changed or seen.texts or seen.is_told_of or seen.unmarked or seen.followed)
 
 
 def _compare(
@@ -234,6 +218,7 @@ def _derive(
     made.append(_index(run, seen.inside, _texts(item), version))
     made.append(_full_text(run, seen, item, experiment))
     if item is None:
+        made.append(settled.metrics_of_nobody(run, seen.metrics))
         return made
     if seen.found is not None:
         made.append(retention.with_end(settled.metrics(run, Run.of(item), seen.found), item))
@@ -241,8 +226,11 @@ def _derive(
         moved = settled.metrics_that_moved(run, Run.of(item), seen.metrics)
         if seen.found is None:
             made.append(retention.with_end(moved, item))
-        elif seen.unmarked:  # an earlier version may have left RANK items of values in between
-            made.append(Writes([], [], [], before=moved.before))
+        else:  # an earlier version may have left RANK items of values in between
+            before = moved.before if seen.unmarked else sorted(seen.followed)
+            made.append(Writes([], [], [], before=before))
+    elif seen.followed:  # the run goes on: searches look at none of its RANK items
+        made.append(Writes([], [], [], before=sorted(seen.followed)))
     return made
 
 
@@ -326,10 +314,13 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     metrics = {entry for entry in changed if entry[0] == _METRICS}
     seen.changed |= changed - metrics
     before, after = _texts(old), _texts(new)
+    was_followed = old is not None and settled.may_be_ranked(Run.of(old))
     for entry in changed:
         if entry in metrics:
-            places = (index_items.place_of(run, *entry, one.get(entry)) for one in (before, after))
+            places = [index_items.place_of(run, *entry, one.get(entry)) for one in (before, after)]
             moved = {place for place in places if place is not None}
+            if was_followed and places[0] is not None:
+                seen.followed.add(places[0])
             known = seen.metrics.setdefault(entry[1], set())
             # One that stays where it is (a later point of the same value) has its item.
             if len(moved) > 1 or entry not in before or entry not in after:

@@ -46,8 +46,15 @@ class Found(NamedTuple):
 
 def is_settled(run: Run) -> bool:
     """Whether a run is to be followed as a whole: it is marked, and nobody seems to go on."""
-    if not markers.since(run):
-        return False
+    return bool(markers.since(run)) and _rests(run)
+
+
+def may_be_ranked(run: Run) -> bool:
+    """Whether RANK items of this version may have been made, by whoever was late."""
+    return not markers.since(run) or _rests(run)
+
+
+def _rests(run: Run) -> bool:
     return run.status in ENDED or run.stage == DELETED or run.quiet == run.version
 
 
@@ -112,6 +119,12 @@ def metrics_that_moved(run: Owner, item: Run, moved: Mapping[str, set[Key]]) -> 
             if places:
                 ranks.append(INDEXES["metrics"].item(run, key, text, item.version))
     return Writes(puts, [], deletes, before=gone, after=ranks)
+
+
+def metrics_of_nobody(run: Owner, moved: Mapping[str, set[Key]]) -> Writes:
+    """The same of a run that is gone, whose last record names all that it had."""
+    deletes = [keys.run_metric(run[0], run[1], key) for key in sorted(moved)]
+    return Writes([], [], deletes, removals=sorted(set().union(*moved.values())))
 
 
 def ranked(run: Owner, child: RunMetric) -> Key:

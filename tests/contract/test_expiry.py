@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexer.app
-from indexer import history_items, rebuild, retention
+from indexer import history_items, quiet_runs, rebuild, retention
 from mlcore import artifacts as port
 from mlcore import errors
 from mlcore.artifacts.folder import Folder
@@ -120,6 +120,7 @@ def test_an_experiment_expires_with_everything_and_its_name_is_free(store: Store
         expire(store)
         for _ in range(2):
             assert indexer.app.index(stream.fresh()) is None
+        assert quiet_runs.sweep() == 0
         left = {(item["PK"]["S"], item["SK"]["S"]) for item in store.items()} - empty
         assert left == {keys.id_counter()}
         forget()
