@@ -1,7 +1,4 @@
-"""Puts the runner together: folder, engine, table, functions, stream, server.
-
-And takes it apart in reverse.
-"""
+"""Puts the runner together: folder, engine, table, functions, stream, server; and ends them."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from indexer import (
     derived,
     history_items,
     markers,
+    settled,
     survey,
     text_dictionary,
     trace_items,
@@ -40,6 +41,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
+from mlcore.models.runs import Run
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
@@ -58,6 +60,7 @@ TOGETHER = 16
 CAREFUL_TYPES = {*survey.CHILD_TYPES, "experiment_tag"}
 """Where the item may meanwhile hold a value of its own."""
 
+_OF_METRICS = ("run_metric", "rank_metric")
 _OF_HISTORY = (derived.OUTDATED, derived.UNWRITTEN)
 
 T = TypeVar("T")
@@ -203,10 +206,11 @@ def _each(call: Callable[[T], list[Finding]], suspects: Iterable[T]) -> list[Fin
     return findings
 
 
-def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
+def _look(partition: Partition, suspects: Suspects, is_repair: bool = False) -> list[Finding]:
     """What is wrong at this moment. What is there is read before its source is, so an item that is
-    still the same later is wanted no more."""
-    experiment_id = partition.experiment_id
+    still the same later is wanted no more. A repair makes no metrics of a run that goes on: it
+    would have to tell the indexer of each."""
+    experiment_id, goes_on = partition.experiment_id, False
     items = table.batch_get(suspects.places)
     if suspects.trace is not None:
         indexed = partition.indexed.of_traces if partition.indexed else None
@@ -215,7 +219,9 @@ def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
         wanted = derived.of_experiment(table.get(keys.experiment(experiment_id)))
     else:
         run = (experiment_id, suspects.run_id)
-        wanted = derived.of_run(run, *survey.source_of(*run), partition.indexed)
+        item, outside = survey.source_of(*run)
+        wanted = derived.of_run(run, item, outside, partition.indexed)
+        goes_on = is_repair and item is not None and not settled.may_be_ranked(Run.of(item))
     wanted = survey.with_dictionary(wanted, survey.listed(experiment_id))
     found = {
         place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
@@ -224,6 +230,7 @@ def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     return [
         finding._replace(source=source) if _is_of_dictionary(finding) else finding
         for finding in derived.differences(wanted, found, suspects.places)
+        if not (goes_on and finding.wanted and finding.wanted["type"]["S"] in _OF_METRICS)
     ]
 
 
@@ -254,7 +261,7 @@ def _left(
 
 def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
     """Writes until the source, read after the writes, agrees with them; what was wrong at first."""
-    first = findings = _look(partition, suspects)
+    first = findings = _look(partition, suspects, is_repair=True)
     for _ in range(REPAIR_ATTEMPTS):
         if not findings:
             return first
@@ -265,7 +272,7 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
         lost = [one.wanted for one in findings if one.wanted and _is_of_dictionary(one)]
         text_dictionary.restore(lost)
         table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
-        findings = _look(partition, suspects)
+        findings = _look(partition, suspects, is_repair=True)
     raise errors.TemporarilyUnavailable(
         f"{suspects.trace or suspects.run_id} changes faster than it can be indexed. Try again."
     )

@@ -17,6 +17,7 @@ from mlcore import errors
 from mlcore.artifacts.folder import Folder
 from mlcore.db import keys
 from mlcore.repos.removal import garbage
+from mlcore.repos.runs import marked_experiments
 from mlcore.repos.settings import config
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.streams import following
@@ -100,7 +101,10 @@ def test_a_deleted_run_expires_and_a_restored_one_does_not(store: Store) -> None
         assert rebuild.verify(experiment_id, 0).findings == []
 
 
-def test_an_experiment_expires_with_everything_and_its_name_is_free(store: Store) -> None:
+def test_an_experiment_expires_with_everything_and_its_name_is_free(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marked_experiments, "KEPT_MS", -1)
     config.put("ttl_policy", POLICY)
     empty = {(item["PK"]["S"], item["SK"]["S"]) for item in store.items()}
     with following(store) as stream:

@@ -260,6 +260,7 @@ def test_a_repair_that_a_writer_overtook_is_taken_back(
     experiment_id = api.new_experiment("overtaken")
     run_id = api.new_run(experiment_id)
     api.post("runs/log-metric", run_id=run_id, key="m", value=1, step=1, timestamp=1)
+    api.end(run_id)
     original = writes.apply
 
     def overtaken(wanted: Any) -> None:
@@ -273,7 +274,6 @@ def test_a_repair_that_a_writer_overtook_is_taken_back(
         place = keys.rank_metric(experiment_id, "m", 1.0, run_id)
         rebuild._repair(rebuild._partition(experiment_id), Suspects(run_id, [place]))
         assert ranks_found(store, [run_id]) == set()
-        api.end(run_id)
         deliver(stream.fresh())
     assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
 

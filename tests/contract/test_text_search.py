@@ -154,7 +154,7 @@ def test_a_search_costs_what_it_finds(store: Store, monkeypatch: pytest.MonkeyPa
         experiment_id = api.new_experiment("large")
         for n in range(100):
             owner = f"Hannah {n}" if n % 10 == 0 else f"somebody {n}"
-            api.new_run(experiment_id, run_name="planning", tags=pairs({"owner": owner}))
+            api.end(api.new_run(experiment_id, run_name="planning", tags=pairs({"owner": owner})))
         records = stream.fresh()
         for at in range(0, len(records), 100):
             assert deliver(records[at : at + 100]) > 0

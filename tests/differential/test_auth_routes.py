@@ -31,6 +31,9 @@ OURS = re.compile(
 )
 """Routes that stock does not have, or (those from before 2.0) keeps from all but administrators."""
 
+KUBEFLOW = ("/readyz/", "/api/model_registry/")
+"""Of a system that stock knows nothing of; its own tests hold who may do what there."""
+
 SWITCHED_OFF = "/mlflow/workspaces"
 
 
@@ -41,6 +44,8 @@ def test_every_route_with_anything(guarded: list[Side]) -> None:
     (reader,) = both.users("reader")
     let_in, failed, seen = [], [], 0
     for method, path in _routes():
+        if path.startswith(KUBEFLOW):
+            continue
         where = re.sub(r"\{\w+\+?\}", "x", path)
         for raw in BODIES if method != "GET" else (None,):
             call = Call(method, where, raw=raw)
