@@ -176,7 +176,7 @@ def followed(server: Server, **more: str) -> str:
             text=True,
             check=False,
         )
-        waiting = re.search(r"[1-9]\d* (metric batches|behind)", answer.stdout)
+        waiting = re.search(r"[1-9]\d* (behind|writes on their way)", answer.stdout)
         if answer.returncode == 0 and not waiting:
             return answer.stdout
         assert time.monotonic() < deadline, answer.stdout[-5000:] + answer.stderr[-5000:]

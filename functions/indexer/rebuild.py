@@ -206,10 +206,10 @@ def _each(call: Callable[[T], list[Finding]], suspects: Iterable[T]) -> list[Fin
     return findings
 
 
-def _look(partition: Partition, suspects: Suspects, is_repair: bool = False) -> list[Finding]:
+def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     """What is wrong at this moment. What is there is read before its source is, so an item that is
-    still the same later is wanted no more. A repair makes no metrics of a run that goes on: it
-    would have to tell the indexer of each."""
+    still the same later is wanted no more. Metrics of a run that goes on are made when it rests:
+    a repair that made them would have to tell the indexer of each."""
     experiment_id, goes_on = partition.experiment_id, False
     items = table.batch_get(suspects.places)
     if suspects.trace is not None:
@@ -221,7 +221,7 @@ def _look(partition: Partition, suspects: Suspects, is_repair: bool = False) -> 
         run = (experiment_id, suspects.run_id)
         item, outside = survey.source_of(*run)
         wanted = derived.of_run(run, item, outside, partition.indexed)
-        goes_on = is_repair and item is not None and not settled.may_be_ranked(Run.of(item))
+        goes_on = item is not None and not settled.may_be_ranked(Run.of(item))
     wanted = survey.with_dictionary(wanted, survey.listed(experiment_id))
     found = {
         place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
@@ -261,7 +261,7 @@ def _left(
 
 def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
     """Writes until the source, read after the writes, agrees with them; what was wrong at first."""
-    first = findings = _look(partition, suspects, is_repair=True)
+    first = findings = _look(partition, suspects)
     for _ in range(REPAIR_ATTEMPTS):
         if not findings:
             return first
@@ -272,7 +272,7 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
         lost = [one.wanted for one in findings if one.wanted and _is_of_dictionary(one)]
         text_dictionary.restore(lost)
         table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
-        findings = _look(partition, suspects, is_repair=True)
+        findings = _look(partition, suspects)
     raise errors.TemporarilyUnavailable(
         f"{suspects.trace or suspects.run_id} changes faster than it can be indexed. Try again."
     )
@@ -346,6 +346,13 @@ def _abandoned(partition: Partition) -> list[Finding]:
     ]
 
 
+def _unfollowed(partition: Partition) -> int:
+    """How many runs the indexer is about to follow; those that go on wait for their end."""
+    places = [keys.run(partition.experiment_id, run_id) for run_id in sorted(partition.running)]
+    found = [Run.of(item) for item in table.batch_get(places) if item is not None]
+    return sum(map(settled.is_settled, found))
+
+
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.place, finding.problem))
 
@@ -358,7 +365,7 @@ def _report(partition: Partition, findings: list[Finding]) -> Report:
         len(partition.batches),
         len(single(partition.markers))
         - len(_abandoned(partition))
-        + len(partition.running)
+        + _unfollowed(partition)
         + partition.marked,
         _sorted(findings),
     )

@@ -87,6 +87,7 @@ def furnished(client: Client, experiment_id: str) -> str:
         "tags": [{"key": "t", "value": "v"}],
     }
     client.must("POST", API + "runs/log-batch", batch)
+    client.must("POST", API + "runs/update", {"run_id": run_id, "status": "FINISHED"})
     assert client.ask("PUT", _file(experiment_id, run_id), b"content")[0] == 200
     return str(run_id)
 
