@@ -11,6 +11,7 @@
     python -m local.admin gc      [--older-than 30d] [--experiment ID] [--data DIR]
     python -m local.admin sql     SELECT [--parameter NAME=VALUE …] [--url URL | --data DIR]
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
+    python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill | publish | verify [--data DIR]
 
 Works on the engine that AWS_ENDPOINT_URL_DYNAMODB names, such as that of a running runner; else on
@@ -25,6 +26,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -39,6 +41,7 @@ from operate import (
     administrators,
     garbage,
     replay,
+    report,
     settings,
     sizes,
     system_tables,
@@ -49,6 +52,9 @@ from operate.modules import CannotRun, modules
 
 _TEMPLATE = Path(__file__).resolve().parent.parent / "template.yaml"
 
+QUERYING = ("sql", "alert", "report")
+"""Commands that a running server can answer for."""
+
 _STORES = ("ARTIFACT_FOLDER", "ARTIFACT_BUCKET")
 
 
@@ -56,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 when all is as it should be, 1 when something was wrong or could not be done."""
     given = parse(arguments)
     try:
-        if given.command in {"sql", "alert"} and given.url:
+        if given.command in QUERYING and given.url:
             return _sql(given)
         with _table(given.data, new=given.command == "import") as place:
             if given.command == "create-admin":
@@ -71,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given.command == "gc":
                 modules()
                 return garbage.run(given.older_than, given.experiment)
-            if given.command in {"sql", "alert"}:
+            if given.command in QUERYING:
                 return _sql(given)
             if given.command == "system-tables":
                 act: Callable[[], int] = getattr(system_tables, given.action)
@@ -125,6 +131,12 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
 
 
 def _sql(given: argparse.Namespace) -> int:
+    if given.command == "report":
+        wish = report.Wish(*(getattr(given, name) for name in report.Wish._fields))
+        ask = partial(system_tables.ask, url=given.url)
+        if given.fresh:
+            ask("SELECT 1", {}, fresh=True)
+        return report.write(given.html, ask, wish)
     if given.command == "alert":
         return system_tables.check(
             given.statement, given.parameter, given.when, fresh=given.fresh, url=given.url

@@ -100,6 +100,7 @@ def _add_sql(commands: Any) -> None:
         command.add_argument("--fresh", action="store_true", help="publish first what has landed")
         command.add_argument("--url", help="a running server, whose tables are asked")
         command.add_argument("--data", type=Path, metavar="DIR", help=folder)
+    _add_report(commands, folder)
     does = "fill the system tables from the table, publish what has landed, or compare the two"
     actions = commands.add_parser("system-tables", help=does, description=does).add_subparsers(
         dest="action", required=True
@@ -107,6 +108,26 @@ def _add_sql(commands: Any) -> None:
     for action in ("backfill", "publish", "verify"):
         one = actions.add_parser(action)
         one.add_argument("--data", type=Path, metavar="DIR", help=folder)
+
+
+def _add_report(commands: Any, folder: str) -> None:
+    does = "write the page of the dashboards with its answers into one file"
+    command = commands.add_parser("report", help=does, description=does)
+    command.add_argument("--html", type=Path, metavar="FILE", required=True)
+    for name, shown, means in (
+        ("experiment", "ID", "runs of this experiment"),
+        ("user", "NAME", "runs of this user"),
+        ("since", "DAY", "runs that started on this day or later, such as 2026-01-31"),
+        ("until", "DAY", "runs that started on this day or before"),
+        ("metric", "NAME", "what the best runs are the best in (the one of most runs)"),
+        ("run", "ID", "whose curve is drawn (the newest with the metric)"),
+    ):
+        command.add_argument(f"--{name}", default="", metavar=shown, help=means)
+    command.add_argument("--order", choices=("lowest", "highest"), default="lowest")
+    command.add_argument("--minutes", type=int, default=60, help="of silence make a run stuck (60)")
+    command.add_argument("--fresh", action="store_true", help="publish first what has landed")
+    command.add_argument("--url", help="a running server, whose tables are asked")
+    command.add_argument("--data", type=Path, metavar="DIR", help=folder)
 
 
 def _add_config(commands: Any) -> None:

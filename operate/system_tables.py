@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
+import os
 import sys
 import urllib.error
 import urllib.request
@@ -50,19 +52,32 @@ def ask(
 def _asked(url: str, body: dict[str, Any]) -> dict[str, Any]:
     if not url.startswith(("http://", "https://")):
         raise CannotRun(f"--url {url}: an address of http or https is needed")
+    headers = {"Content-Type": "application/json"}
+    # The variables by which MLflow's client logs in.
+    user, password = map(os.environ.get, ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"))
+    if user and password:
+        login = base64.b64encode(f"{user}:{password}".encode()).decode()
+        headers["Authorization"] = f"Basic {login}"
     request = urllib.request.Request(  # noqa: S310 -- checked above
-        f"{url.rstrip('/')}/api/3.0/mlflow-serverless/sql",
-        json.dumps(body).encode(),
-        {"Content-Type": "application/json"},
+        f"{url.rstrip('/')}/api/3.0/mlflow-serverless/sql", json.dumps(body).encode(), headers
     )
     try:
         with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
             answer: dict[str, Any] = json.load(response)
             return answer
     except urllib.error.HTTPError as error:
-        raise CannotRun(json.loads(error.read()).get("message", str(error))) from error
+        raise CannotRun(_said(error)) from error
     except OSError as error:
         raise CannotRun(f"{url} does not answer: {error}") from error
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    text = error.read().decode(errors="replace")
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        # Who is not logged in is told so in plain text.
+        return text.strip() or str(error)
 
 
 def given_parameters(pairs: Sequence[str]) -> dict[str, Any]:

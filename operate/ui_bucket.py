@@ -1,7 +1,7 @@
 """``python -m operate.ui_bucket STACK``: puts the web UI's files into a stack's bucket.
 
 Files that are there already stay as they are, and old ones are kept: pages that somebody has open
-still ask for them. The page itself comes last, so that it never names what is not there yet.
+still ask for them. The pages come last, so that they never name what is not there yet.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.http.website import FOLDER, File, files
+from local.http.website import FOLDER, File, dashboards, files
 
 OUTPUT = "UiBucketName"
+_PAGES = ("dashboards", "dashboards/", "index.html")
 
 
 class CannotPublish(Exception):
@@ -55,9 +56,10 @@ def publish(s3: Any, bucket: str, folder: Path) -> tuple[int, int]:
     wanted = {path or "index.html": file for path, file in files(folder)}
     if "index.html" not in wanted:
         raise CannotPublish(f"{folder} holds no UI: run `make setup`")
+    wanted |= dict(dashboards())
     present = _present(s3, bucket)
     sent = 0
-    for key, file in sorted(wanted.items(), key=lambda entry: entry[0] == "index.html"):
+    for key, file in sorted(wanted.items(), key=lambda entry: entry[0] in _PAGES):
         content = file.path.read_bytes()
         digest = hashlib.md5(content, usedforsecurity=False).hexdigest()  # S3's ETag
         if present.get(key) != digest:

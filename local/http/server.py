@@ -23,7 +23,7 @@ from local.function import Function, ImportFailed
 from local.http import event as payload
 from local.http.event import BadAnswer, HttpRequest, HttpResponse, failure
 from local.http.routes import Match, Router
-from local.http.website import Website
+from local.http.website import PAGES, Website
 from local.log import AccessLog, RequestCounter, report
 
 WORKERS = 16
@@ -128,7 +128,7 @@ class Application:
         """Whether a page needs a login that is missing; then the function behind answers, with the
         challenge that makes a browser ask. Scripts and pictures are open, as on MLflow's server."""
         match = self._router.match(method, raw_path)
-        if match is None or match.authorizer is None or raw_path != "/":
+        if match is None or match.authorizer is None or raw_path not in PAGES:
             return False
         response, _ = await self._respond(scope, method, raw_path, b"")
         return response.status == 401

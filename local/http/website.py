@@ -1,7 +1,8 @@
 """The files of MLflow's web UI, straight from a folder; knows nothing of the API.
 
 On AWS a bucket behind CloudFront has this part: the page at ``/``, everything else below
-``/static-files/``, and the same below ``/build/``, where MLflow's server has it too.
+``/static-files/``, and the same below ``/build/``, where MLflow's server has it too; and the page
+of the dashboards at ``/dashboards``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import Any, Final, NamedTuple
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / ".tools/ui"
 """Where ``make local`` and ``make setup`` put the files of the mlflow package."""
+
+DASHBOARDS: Final = Path(__file__).resolve().parents[2] / "dashboards"
+"""The files of the dashboards, which are the product's own."""
 
 CHUNK_BYTES: Final = 256 * 1024
 HASHED: Final = re.compile(r"\.[0-9a-f]{8,20}\.")
@@ -47,6 +51,9 @@ _SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 _FRAMING: Final = (b"x-frame-options", b"SAMEORIGIN")
 _FILES: Final = "/static-files/"
 _BUILD: Final = "/build/"
+_DASHBOARDS: Final = ("dashboards", "dashboards/")
+PAGES: Final = ("/", *(f"/{path}" for path in _DASHBOARDS))
+"""What a browser shows in a window: with these it asks for a login, where there is one."""
 FRAMED: Final = f"{_FILES}lib/notebook-trace-renderer/"
 """Pages that notebooks show in a frame."""
 
@@ -66,18 +73,31 @@ class File(NamedTuple):
 def files(folder: Path) -> Iterator[tuple[str, File]]:
     """(URL path without the leading slash, file) of everything in a folder of UI files; the page
     itself has the path ``""``."""
+    for relative, file in _found(folder):
+        yield f"static-files/{relative}", file
+        if relative == "index.html":
+            yield "", file
+        elif relative == "favicon.ico":
+            yield relative, file
+
+
+def dashboards(folder: Path = DASHBOARDS) -> Iterator[tuple[str, File]]:
+    """As :func:`files`, of the dashboards; their page has a path with a slash at its end, too."""
+    for relative, file in _found(folder):
+        if relative == "index.html":
+            yield from ((path, file) for path in _DASHBOARDS)
+        else:
+            yield f"static-files/dashboards/{relative}", file
+
+
+def _found(folder: Path) -> Iterator[tuple[str, File]]:
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent, name)
-            relative = path.relative_to(folder).as_posix()
             cached = FOR_A_YEAR if HASHED.search(name) else ASK_EACH_TIME
             kind = _TYPES.get(path.suffix, "application/octet-stream")
             file = File(path, path.stat().st_size, kind, cached)
-            yield f"static-files/{relative}", file
-            if relative == "index.html":
-                yield "", file
-            elif relative == "favicon.ico":
-                yield relative, file
+            yield path.relative_to(folder).as_posix(), file
 
 
 class Website:
@@ -85,12 +105,13 @@ class Website:
     it."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
-        self._files = {f"/{path}": file for path, file in files(folder)}
+        found = (*files(folder), *dashboards())
+        self._files = {f"/{path}": file for path, file in found}
 
     def owns(self, method: str, path: str) -> bool:
         """Whether a request is the UI's; any other goes to the API."""
         return method in {"GET", "HEAD"} and (
-            path in {"/", "/favicon.ico"} or path.startswith((_FILES, _BUILD))
+            path in {*PAGES, "/favicon.ico"} or path.startswith((_FILES, _BUILD))
         )
 
     async def respond(

@@ -62,6 +62,20 @@ def test_nobody_is_asked_for_a_password(browser: Any, guarded: Guarded) -> None:
         assert "You are not authenticated." in visitor.page.locator("body").inner_text()
 
 
+def test_dashboards_ask_who_that_is_and_what_may_be_read(browser: Any, guarded: Guarded) -> None:
+    with visiting(browser, guarded.url) as visitor:
+        answer = visitor.page.goto(f"{guarded.url}/dashboards")
+        assert (answer.status, "www-authenticate" in answer.headers) == (401, True)
+    with visiting(browser, guarded.url, VERA) as visitor:
+        visitor.expected.add(("POST", "/ajax-api/3.0/mlflow-serverless/sql", 403))
+        visitor.page.goto(f"{guarded.url}/dashboards")
+        visitor.looks("dashboards-forbidden", "You may not read the system tables.")
+    with visiting(browser, guarded.url, ADMIN) as visitor:
+        visitor.page.goto(f"{guarded.url}/dashboards")
+        visitor.page.locator("body[data-state=drawn]").wait_for(timeout=60_000)
+        visitor.looks("dashboards-empty", "There is nothing to show.")
+
+
 def test_user_sees_what_is_permitted(browser: Any, guarded: Guarded) -> None:
     with visiting(browser, guarded.url, VERA) as visitor:
         visitor.open("/experiments")

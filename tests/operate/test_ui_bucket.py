@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.http.website import ASK_EACH_TIME, FOLDER, FOR_A_YEAR
+from local.http.website import ASK_EACH_TIME, FOLDER, FOR_A_YEAR, dashboards
 from operate.ui_bucket import CannotPublish, bucket_of, publish
 
 
@@ -34,11 +34,13 @@ class Bucket:
         return [{"Contents": entries[:100]}, {"Contents": entries[100:]}, {}]
 
 
-def test_ui_is_published_once_and_the_page_last() -> None:
+def test_ui_is_published_once_and_the_pages_last() -> None:
     bucket = Bucket()
     sent, kept = publish(bucket, "b", FOLDER)
     assert (sent, kept) == (len(bucket.objects), 0)
-    assert bucket.order[-1] == "index.html"
+    assert set(bucket.order[-3:]) == {"dashboards", "dashboards/", "index.html"}
+    assert bucket.objects["dashboards"]["ContentType"] == "text/html; charset=utf-8"
+    assert bucket.objects["static-files/dashboards/page.js"]["CacheControl"] == ASK_EACH_TIME
     page = bucket.objects["index.html"]
     assert page["CacheControl"] == ASK_EACH_TIME
     assert page["ContentType"] == "text/html; charset=utf-8"
@@ -50,10 +52,11 @@ def test_ui_is_published_once_and_the_page_last() -> None:
 def test_only_what_changed_is_sent(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("one")
     bucket = Bucket()
-    assert publish(bucket, "b", tmp_path) == (2, 0)
+    ours = len(list(dashboards()))
+    assert publish(bucket, "b", tmp_path) == (ours + 2, 0)
     (tmp_path / "index.html").write_text("two")
     (tmp_path / "new.js").write_text("new")
-    assert publish(bucket, "b", tmp_path) == (3, 0)
+    assert publish(bucket, "b", tmp_path) == (3, ours)
     assert bucket.objects["index.html"]["Body"] == b"two"
 
 

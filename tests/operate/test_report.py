@@ -1,0 +1,72 @@
+"""The file of a report: it carries its answers, and allows no script but its own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from operate import report
+from operate.modules import CannotRun
+
+HOSTILE = "</script><script>alert(1)</script><!--"
+
+
+class Asked:
+    """Answers each query with one row, and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def __call__(self, sql: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append((sql, parameters))
+        kind = "metric" if "'metric'" in sql else "run"
+        return {"columns": ["kind", "value"], "types": ["string"] * 2, "rows": [[kind, HOSTILE]]}
+
+
+def test_the_file_runs_its_own_scripts_and_no_text_of_others(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    assert report.write(target, Asked(), report.Wish()) == 0
+    text = target.read_text()
+    assert HOSTILE not in text
+    assert "/static-files/" not in text
+    assert 'rel="icon"' not in text
+    policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert "connect-src" not in policy[0]
+    for kind in ("script", "style"):
+        inside = re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)
+        digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()) for one in inside]
+        allowed = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
+        assert f"{kind}-src {allowed}" in policy[0]
+    [data] = re.findall(r'<script type="application/json" id="report">(.*?)</script>', text)
+    told = json.loads(data)
+    assert told["chosen"]["metric"] == told["chosen"]["run"] == HOSTILE
+    assert set(told["answers"]) == {
+        "filters",
+        "runs",
+        *(chart["name"] for chart in told["book"]["charts"]),
+    }
+
+
+def test_statements_get_the_values_that_they_name(tmp_path: Path) -> None:
+    asked = Asked()
+    report.write(tmp_path / "x", asked, report.Wish(user="o'neil", until="2025-12-31", minutes=5))
+    for sql, parameters in asked.calls:
+        assert "{filter}" not in sql
+        assert set(re.findall(r":([a-z]+)\b", sql)) == set(parameters)
+    merged = {name: value for _, given in asked.calls for name, value in given.items()}
+    assert merged["user"] == "o'neil"
+    assert (merged["since"], merged["until"]) == (report.BEGINNING, "2026-01-01")
+    assert (merged["minutes"], merged["order"]) == ("5", "lowest")
+
+
+def test_what_cannot_be_done_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CannotRun, match="is no day"):
+        report.write(tmp_path / "x", Asked(), report.Wish(since="yesterday"))
+    with pytest.raises(CannotRun, match="cannot be written"):
+        report.write(tmp_path / "none/x", Asked(), report.Wish())
