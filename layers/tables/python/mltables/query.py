@@ -77,7 +77,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         raise gate.Refused(f"The parameter {missing[0]!r} has no value.")
     with tempfile.TemporaryDirectory() as folder:
         connection = connected(Path(folder), MEMORY)
-        _make_views(connection, request.get("workspaces"))
+        make_views(connection, request.get("workspaces"))
     # From here on the caller's statement is at work: nothing outside can be reached or written.
     _confine()
     _end_after(seconds)
@@ -87,7 +87,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     return _json(cursor, int(request.get("rows") or ROWS), int(request.get("bytes") or BYTES))
 
 
-def _make_views(connection: duckdb.DuckDBPyConnection, workspaces: Sequence[str] | None) -> None:
+def make_views(connection: duckdb.DuckDBPyConnection, workspaces: Sequence[str] | None) -> None:
     """Views of the tables as they are now, with the columns that readers see, and the rows of some
     workspaces if not of all; then the connection can reach the files of these alone."""
     lake = Lake()
