@@ -28,6 +28,8 @@ _ID = re.compile(
 )
 """What is left of those that no call has named."""
 _NUMBER = re.compile(r"(?<=id=)\d+|(?<=id )\d+|(?<=__user_)\d+")
+_CONTEXT = re.compile(rf"\b{str(FIRST)[:2]}\d{{{len(str(FIRST)) - 2}}}\b")
+"""Kubeflow's numbers of contexts, which come from one counter for all workspaces."""
 _NUMBERS = ("role_id", "id", "user_id", "role_permission_id")
 
 
@@ -145,7 +147,7 @@ class View:
         labels[self.name] = "⟦workspace⟧"
         pattern = "|".join(re.escape(value) for value in sorted(labels, key=len, reverse=True))
         text = re.sub(pattern, lambda found: labels[found[0]], answer.text)
-        text = _ID.sub("<id>", _NUMBER.sub("0", text))
+        text = _CONTEXT.sub("<context>", _ID.sub("<id>", _NUMBER.sub("0", text)))
         text = _SIGNED.sub("<signed>", _GENERATED_NAME.sub('"<name>"', _TIME.sub("0", text)))
         with contextlib.suppress(ValueError):
             text = json.dumps(_sorted(json.loads(text)), ensure_ascii=False)
@@ -166,7 +168,8 @@ def _sorted(value: Any, field: str = "") -> Any:
         return {key: _sorted(part, key) for key, part in sorted(value.items())}
     if isinstance(value, list):
         return sorted((_sorted(part) for part in value), key=json.dumps)
-    return "<number>" if field in _NUMBERS and isinstance(value, int) else value
+    is_number = isinstance(value, int) or (isinstance(value, str) and value.isdecimal())
+    return "<number>" if field in _NUMBERS and is_number else value
 
 
 def leaks(answer: Answer, said: str, hidden: Iterable[str]) -> list[str]:
