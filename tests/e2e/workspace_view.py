@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from tests.e2e.numbering import FIRST, NOBODYS
 from tests.e2e.workspace_calls import Call
+from tests.e2e.workspace_registries import KINDS
 
 _TOKEN = re.compile(r"⟦(\w)\.(\w+)\.(\d+)⟧")
 _QUOTED = re.compile("%E2%9F%A6(.*?)%E2%9F%A7")
@@ -76,6 +77,7 @@ class View:
                 "model": f"m-{digest}",
                 "experiment": str(NOBODYS + int(digest[:5], 16)),
             }
+            made |= dict.fromkeys(KINDS.values(), made["experiment"])
             if kind in ("role_id", "permission"):
                 made[kind] = str(10**9 + int(digest[:5], 16))
             if kind == "hex":
@@ -156,7 +158,9 @@ class View:
 
 def _tells(label: str, value: str) -> bool:
     """Whether a value is nothing but what its label says, wherever it stands."""
-    return len(value) > 12 or (".experiment." in label and len(value) == len(str(FIRST)))
+    kind = label.split(".")[1]
+    is_number = kind == "experiment" or kind in KINDS.values()
+    return len(value) > 12 or (is_number and len(value) == len(str(FIRST)))
 
 
 def _is_telling(label: str, value: str) -> bool:
