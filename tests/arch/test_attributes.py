@@ -19,15 +19,12 @@ EXPRESSIONS = {
 }
 
 SPELLING = {
-    "functions/indexer",
     "layers/core/python/mlcore/db/capacity.py",
     "layers/core/python/mlcore/db/table.py",
     "local/engine",
-    "operate/failures.py",
-    "operate/transfer",
 }
-"""Who still spells them, or reads what is no item of a model: keys in answers of DynamoDB, and
-records of its stream. The list only gets shorter."""
+"""Who reads what is no item of a model: keys in answers of DynamoDB, and in the engine's file. The
+list only gets shorter."""
 
 
 def _text(node: ast.expr) -> str | None:
