@@ -101,8 +101,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     for record in records:
         image: Raw = record.get("NewImage") or record.get("OldImage") or {}
         if Item.of(image).type == keys.RUN.name:
-            item_of_run = Run.of(image)
-            run: Owner = (item_of_run.experiment_id, item_of_run.run_id)
+            run_item = Run.of(image)
+            run: Owner = (run_item.experiment_id, run_item.run_id)
             _read_run(seen.setdefault(run, _Seen()), run, record)
         elif is_outside(image):
             run = _owner_of(image)

@@ -33,11 +33,8 @@ from mlcore.search.text_fields import CONTENT, Indexed
 RUNS_TOGETHER = 64
 
 CHILD_TYPES = {
-    one.name
-    for one in (
-        *(keys.RUN_METRIC, keys.RUN_PARAM, keys.RUN_TAG),
-        *(keys.RUN_INPUT, keys.RUN_LOGGED_MODEL),
-    )
+    *(keys.RUN_METRIC.name, keys.RUN_PARAM.name, keys.RUN_TAG.name),
+    *(keys.RUN_INPUT.name, keys.RUN_LOGGED_MODEL.name),
 }
 _INDEX_PREFIXES = (
     keys.DATASET_LINK.sk.prefix(),

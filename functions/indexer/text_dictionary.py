@@ -25,6 +25,7 @@ from indexer import text_items, text_page
 from indexer.projections import Entity, Posting
 from indexer.text_page import HELD, Entry, Page
 from mlcore.db import keys
+from mlcore.db.attributes import text_of
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
@@ -36,6 +37,7 @@ from mlcore.search.text import TRIGRAM, VALUE, WORD, Token
 
 _KINDS = {text_fields.texts_of(kind): kind for kind in (text_items.RUN, text_items.TRACE)}
 
+_ENTITY_TYPE = Fts.entity_type.attr_name
 
 _VERSION_BITS = 53
 """A put that takes the place of another has another version, whoever made it."""
@@ -76,7 +78,7 @@ def items(entry: Entry) -> list[Raw]:
 
 def told_by(experiment_id: str, item: Raw) -> Entry | None:
     """What an item of the dictionary is of; None for any other item."""
-    kind = _KINDS.get(EntityEntry.of(item).entity_type or "")
+    kind = _KINDS.get(text_of(item, _ENTITY_TYPE) or "")
     if kind is None:
         return None
     told = Fts.of(item)

@@ -202,13 +202,11 @@ _TOLD: Final = ("PK", "SK", "level", "gsi2pk", "gsi2sk")
 def says_more(found: Raw, right: Raw) -> bool:
     """Whether an FTS_REV item differs from what it is to be by further tokens alone, such as those
     of a text that is not asked for any more."""
-    there, asked = FtsRev.of(found), FtsRev.of(right)
-    if there.postings is None or asked.postings is None:
+    if FtsRev.of(found).postings is None or FtsRev.of(right).postings is None:
         return False
-    return (
-        (there.level, there.token) == (asked.level, asked.token)
-        and (there.entity_type, there.entity_id) == (asked.entity_type, asked.entity_id)
-        and postings_of(found) > postings_of(right)
+    told = (FtsRev.level, FtsRev.token, FtsRev.entity_type, FtsRev.entity_id)
+    return all(found.get(one.attr_name) == right.get(one.attr_name) for one in told) and (
+        postings_of(found) > postings_of(right)
     )
 
 
