@@ -93,14 +93,13 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert caller.demo("generate")["features_generated"] == ["traces"]
         assert counts(client) == whole
 
-        # What ann has made is hers.
         assert caller.demo("delete")["features_deleted"] == PARTS
         assert client.get_experiment_by_name("MLflow Demo") is None
         assert client.search_registered_models() == []
         assert caller.demo("delete")["features_deleted"] == []
-        # A login that is none makes nothing.
         anew = caller.demo("generate")
         assert anew["experiment_id"] != again["experiment_id"]
+        # A login that is none makes nothing.
         with pytest.raises(urllib.error.HTTPError) as refused:
             Caller(server.url, ("ann", "wrong")).demo("generate")
         assert refused.value.code == 401
