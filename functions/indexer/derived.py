@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from indexer import experiment_items, text_items, trace_items
-from indexer.index_items import INDEXES
+from indexer.index_items import INDEXES, OUTSIDE_MAPS
 from indexer.projections import Entity, Posting, is_outside
-from indexer.run_items import OUTSIDE_MAPS
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key

@@ -28,7 +28,7 @@ from indexer import (
     text_items,
     writes,
 )
-from indexer.index_items import INDEXES
+from indexer.index_items import INDEXES, OUTSIDE_MAPS
 from indexer.projections import Changes, Entity, Posting, Writes, is_outside
 from indexer.settled import Found
 from mlcore.db import keys
@@ -44,12 +44,6 @@ from mlcore.repos.runs import marked_experiments
 from mlcore.repos.runs import markers as run_markers
 from mlcore.search import text_fields
 
-OUTSIDE_MAPS = {
-    keys.RUN_METRIC.name: "metrics",
-    keys.RUN_PARAM.name: "params",
-    keys.RUN_INPUT.name: "inputs",
-}
-"""The indexed maps by the type of the child items that hold their values outside."""
 _FIELD = {"tags": text_fields.tag_field, "params": text_fields.param_field}
 """Of the maps whose texts may be in the full-text index: what a key's text is called there."""
 _METRICS = "metrics"
