@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from indexer import index_items, text_items
 from indexer.index_items import INDEXES
-from indexer.projections import Writes
+from indexer.projections import Writes, is_outside
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -91,7 +91,7 @@ def metrics(run: Owner, item: Run, found: Found) -> Writes:
         place = keys.run_metric(run[0], run[1], key)
         there = found.children.get(place)
         child = run_children.MAPS["metrics"].child(place, key, text)
-        if there is not None and "outside" in there:
+        if there is not None and is_outside(there):
             continue
         if there is None or not same(there, child):
             puts.append(child)
@@ -125,6 +125,12 @@ def metrics_of_nobody(run: Owner, moved: Mapping[str, set[Key]]) -> Writes:
     """The same of a run that is gone, whose last record names all that it had."""
     deletes = [keys.run_metric(run[0], run[1], key) for key in sorted(moved)]
     return Writes([], [], deletes, removals=sorted(set().union(*moved.values())))
+
+
+def places(run: Owner, item: Run) -> set[Key]:
+    """Where the RANK items of a run's metrics are."""
+    place_of = INDEXES["metrics"].place
+    return {place_of(run, key, text) for key, text in (item.metrics or {}).items()}
 
 
 def ranked(run: Owner, child: RunMetric) -> Key:
