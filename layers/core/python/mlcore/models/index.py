@@ -110,7 +110,7 @@ class FtsTexts(Item):
 
 
 class Pending(Item):
-    """A marker of an earlier version: a write that the indexer had not followed; the entity tells its
+    """A marker of an earlier version: a write that the indexer had not followed, by the entity's
     ``write_id``. Now the run itself is marked, in LSI5."""
 
     pattern = keys.PENDING

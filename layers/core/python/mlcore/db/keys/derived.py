@@ -1,5 +1,5 @@
-"""Keys of the items that the indexer derives (ranks, full text, links), of what it still owes, and of
-the markers that earlier versions put for that."""
+"""Keys of the items that the indexer derives (ranks, full text, links), of what it still owes, and
+of the markers that earlier versions put for that."""
 
 from __future__ import annotations
 
