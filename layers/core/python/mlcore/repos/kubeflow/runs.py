@@ -236,11 +236,10 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         (RunItem.property_types, properties.marks(after.properties)),
         (RunItem.lsi3sk, keys.lsi3_run(fields["status"], read.item.start_time, read.run.run_id)),
         (RunItem.external_id, after.external_id),
+        (RunItem.user_id, fields.get("owner", "")),
     ]
     if "endTimeSinceEpoch" in fields:
         attributes.append((RunItem.end_time, int(fields["endTimeSinceEpoch"])))
-    if "owner" in fields:
-        attributes.append((RunItem.user_id, fields["owner"]))
     runs.write(read.run, decide, attributes, exclusive=True, any_stage=True)
     if before.external_id and after.external_id != before.external_id:
         with contextlib.suppress(Conflict):  # it is another's by now
