@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
@@ -47,6 +48,7 @@ class Numbered(Protocol):
 
 
 R = TypeVar("R", bound=Numbered)
+P = TypeVar("P")
 
 _MODELS: Final[dict[str, tuple[type[NumberedItem], Callable[[int], Key]]]] = {
     kinds.SERVING_ENVIRONMENT.name: (ServingEnvironment, keys.serving_environment),
@@ -235,6 +237,13 @@ def by_number(
             yield read
     late = [read for read in unseen() if read.number > above and read.number not in seen]
     yield from sorted(late, key=lambda read: read.number)
+
+
+def side_by_side(children: Callable[[P], list[R]], parents: Iterator[P]) -> Iterator[R]:
+    """The children of each parent, a hundred parents at a time."""
+    while chunk := list(islice(parents, LISTED_TOGETHER)):
+        for found in table.parallel([partial(children, parent) for parent in chunk]):
+            yield from found
 
 
 def listed(workspace: str, kind: str, above: int = 0) -> Iterator[Raw]:

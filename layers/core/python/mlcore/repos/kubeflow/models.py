@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -192,14 +192,18 @@ def listed(workspace: str, above: int = 0) -> Iterator[Record]:
             if number is not None and number > above and not is_prompt(read.model.tags):
                 seen.add(read.incarnation)
                 yield read
-    for read in sorted(discovered(workspace), key=lambda read: read.item.number or 0):
+    known = set(entities.places_of(workspace, KIND.name))
+    late = discovered(workspace, known)
+    for read in sorted(late, key=lambda read: read.item.number or 0):
         if read.incarnation not in seen and (read.item.number or 0) > above:
             yield read
 
 
-def discovered(workspace: str) -> Iterator[Record]:
-    """All models by name, each with a number."""
-    places = (place for _, place in registered_models.listed(workspace, limit=1_000))
+def discovered(workspace: str, known: Collection[keys.Key] = ()) -> Iterator[Record]:
+    """All models by name, each with a number; without those whose places are known, which are not
+    read."""
+    found = registered_models.listed(workspace, limit=1_000)
+    places = (place for _, place in found if place not in known)
     while chunk := list(islice(places, entities.LISTED_TOGETHER)):
         reads = registered_models.find_many(chunk, workspace)
         yield from numbered([read for read in reads if not is_prompt(read.model.tags)])

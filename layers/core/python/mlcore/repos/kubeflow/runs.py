@@ -269,8 +269,7 @@ def listed(workspace: str, above: int = 0) -> Iterator[Record]:
     """All runs by number; indexes may lag."""
 
     def unseen() -> Iterator[Record]:
-        for experiment in experiments.listed(workspace):
-            yield from of_experiment(experiment)
+        return entities.side_by_side(of_experiment, experiments.listed(workspace))
 
     return entities.by_number(workspace, KIND, above, at_numbers, unseen)
 

@@ -17,8 +17,8 @@ def listed(workspace: str, above: int = 0) -> Iterator[Record]:
     """All versions by number; indexes may lag."""
 
     def unseen() -> Iterator[Record]:
-        for model in models.discovered(workspace):
-            yield from of_model(_model_reference(model))
+        found = map(_model_reference, models.discovered(workspace))
+        return entities.side_by_side(of_model, found)
 
     return entities.by_number(workspace, KIND, above, at_numbers, unseen)
 
