@@ -92,9 +92,7 @@ def changes(registry: ModelRegistry, name: str) -> None:
         assert (changed.description, changed.external_id) == ("changed", entity.external_id)
         assert changed.custom_properties == {"new": 1.5}
         assert changed.id == entity.id
-        assert int(changed.last_update_time_since_epoch) >= int(
-            entity.last_update_time_since_epoch
-        )
+        assert int(changed.last_update_time_since_epoch) >= int(entity.last_update_time_since_epoch)
     model.state = RegisteredModelState.ARCHIVED
     made.state = ModelVersionState.ARCHIVED
     assert registry.update(model).state == RegisteredModelState.ARCHIVED
@@ -116,7 +114,7 @@ def pagers(registry: ModelRegistry, name: str) -> None:
     registry.update(oldest)
     created = [f"v{number}" for number in range(4)]
     updated = ["v1", "v2", "v3", "v0"]
-    for size in (1, 3, 5):
+    for size in (1, 3):
         for order, expected in (
             ("order_by_id", created),
             ("order_by_creation_time", created),
@@ -125,7 +123,7 @@ def pagers(registry: ModelRegistry, name: str) -> None:
             pager = getattr(registry.get_model_versions(f"{name} pages").page_size(size), order)()
             assert [one.name for one in pager.ascending()] == expected, (size, order)
             assert [one.name for one in pager.descending()] == expected[::-1], (size, order)
-            assert [one.name for one in pager.restart().ascending()] == expected, (size, order)
+        assert [one.name for one in pager.restart().ascending()] == updated, size
     assert [one.name for one in registry.get_model_versions(f"{name} pages")] == created
     everything = [one.id for one in registry.get_registered_models()]
     assert len(everything) == len(set(everything))
@@ -170,10 +168,10 @@ def below(registry: ModelRegistry, name: str) -> None:
 
 
 def with_a_runner_of_ones_own(url: str, name: str, token: str | None) -> None:
-    done: list[str] = []
+    done: list[Coroutine[Any, Any, Any]] = []
 
     def runner(work: Coroutine[Any, Any, Any]) -> Any:
-        done.append(work.__name__)
+        done.append(work)
         return asyncio.new_event_loop().run_until_complete(work)
 
     registry = connected(url, token, async_runner=runner)

@@ -82,9 +82,7 @@ def parse(data: Any) -> dict[str, Property]:
         if len(key) > 255:
             raise bad(f"the name of a custom property exceeds 255 characters: {key[:50]}…")
         if is_reserved(key):
-            raise bad(
-                f"custom property '{key}': the name is one of {key.split('.')[0]}'s own"
-            )
+            raise bad(f"custom property '{key}': the name is one of {key.split('.')[0]}'s own")
         if value is not None:
             found[key] = _value(key, value)
     return found
