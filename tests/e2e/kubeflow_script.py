@@ -2,8 +2,8 @@
 
     python kubeflow_script.py URL NAME [TOKEN] [--models]
 
-NAME is a model that MLflow registered, with one version; ``--models`` leaves experiments out. Prints ``ok <client version>``; any wrong
-answer ends it with an AssertionError.
+NAME is a model that MLflow registered, with one version; ``--models`` leaves experiments out.
+Prints ``ok <client version>``; any wrong answer ends it with an AssertionError.
 """
 
 from __future__ import annotations
