@@ -1,4 +1,5 @@
-"""Items that make search fast, written by the indexer, and markers of what it still owes."""
+"""Items that make search fast, written by the indexer; where runs are that it has not followed; and
+markers that earlier versions put for that."""
 
 from __future__ import annotations
 
@@ -14,11 +15,19 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class EntityEntry(Item):
-    """What an item of any kind may tell of the entity that it is about: a run, or ``entity_id``."""
+    """What an item of any kind may tell of the entity that it is about: a run, or ``entity_id``,
+    and in which ``version``."""
 
+    version = IntAttribute(null=True)
     run_id = TextAttribute(null=True)
     entity_type = TextAttribute(null=True)
     entity_id = TextAttribute(null=True)
+
+
+class ExperimentEntry(Item):
+    """What an item of any kind tells that is of an experiment, or is one."""
+
+    experiment_id = TextAttribute()
 
 
 class DatasetLink(Item):
@@ -109,7 +118,8 @@ class FtsTexts(Item):
 
 
 class Pending(Item):
-    """A write that the indexer has not followed yet; the entity tells its ``write_id``."""
+    """A marker of an earlier version: a write that the indexer had not followed, by the entity's
+    ``write_id``. Now the run itself is marked, in LSI5."""
 
     pattern = keys.PENDING
 
