@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from kubeflow import lists, run_artifacts
+from kubeflow import finds, lists, run_artifacts
 from kubeflow.answers import Call, Made
 from kubeflow.versions import check_stored_name
 from mlcore import errors, ids
@@ -16,7 +16,7 @@ from mlcore.db.table import table
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import bad, missing, not_found
+from mlcore.kubeflow.errors import bad, missing
 from mlcore.kubeflow.kinds import (
     ARTIFACT_KINDS,
     ARTIFACTS,
@@ -86,25 +86,16 @@ def find_model_artifact(call: Call) -> dict[str, Any]:
 
 
 def _find(call: Call, wanted: tuple[str, ...]) -> dict[str, Any]:
-    arguments = call.arguments()
-    name, parent = arguments.get("name"), arguments.get("parentResourceId")
-    external = arguments.get("externalId")
-    if name and parent:
-        found = _named(call, body.number(parent), name, wanted)
-    elif external:
-        found = []
-        for kind in wanted:
-            number = steps.find_external(call.workspace, KINDS[kind], external)
-            raw = None if number is None else artifacts.find(number, call.workspace)
-            found += [raw] if raw is not None else []
-    else:
-        raise bad(
-            "invalid parameters call, supply either (name and parentResourceId), or externalId"
-        )
-    if len(found) != 1:
-        words = artifacts.WORDS if len(wanted) > 1 else MODEL_ARTIFACT.words
-        raise not_found(words)
-    return call.shown(_entity(found[0]))
+    def named(parent: int, name: str) -> list[Raw]:
+        return _named(call, parent, name, wanted)
+
+    def external(value: str) -> list[Raw]:
+        given = (steps.find_external(call.workspace, KINDS[kind], value) for kind in wanted)
+        raws = (artifacts.find(one, call.workspace) for one in given if one is not None)
+        return [raw for raw in raws if raw is not None]
+
+    words = artifacts.WORDS if len(wanted) > 1 else MODEL_ARTIFACT.words
+    return call.shown(_entity(finds.find_only(call, words, named, external)))
 
 
 def _named(call: Call, parent: int, name: str, wanted: tuple[str, ...]) -> list[Raw]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from kubeflow import lists
+from kubeflow import finds, lists
 from kubeflow.answers import Call, Made
 from kubeflow.versions import check_stored_name
 from mlcore import ids
@@ -13,11 +14,11 @@ from mlcore.auth.permissions import EXPERIMENT
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import bad, not_found
+from mlcore.kubeflow.errors import bad
 from mlcore.kubeflow.kinds import EXPERIMENT as KIND
 from mlcore.kubeflow.kinds import EXPERIMENT_RUN as RUN
 from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentRecord
-from mlcore.repos.kubeflow import experiments, numbers, runs, steps
+from mlcore.repos.kubeflow import experiments, numbers, runs
 from mlcore.settle import settle
 
 
@@ -32,17 +33,8 @@ def create(call: Call) -> Made:
 
 
 def find(call: Call) -> dict[str, Any]:
-    arguments = call.arguments()
-    if name := arguments.get("name"):
-        read = experiments.find_by_name(call.workspace, name)
-    elif external := arguments.get("externalId"):
-        number = steps.find_external(call.workspace, KIND, external)
-        read = None if number is None else experiments.find(number, call.workspace)
-    else:
-        raise bad("invalid parameters call, supply either name or externalId")
-    if read is None:
-        raise not_found(KIND.words)
-    return call.shown(experiments.entity_of(read))
+    named = partial(experiments.find_by_name, call.workspace)
+    return call.shown(experiments.entity_of(finds.find(call, KIND, named, experiments.find)))
 
 
 def get(call: Call) -> dict[str, Any]:
@@ -105,24 +97,12 @@ def _create_run(call: Call, parent: int, values: Values) -> dict[str, Any]:
 
 
 def find_run(call: Call) -> dict[str, Any]:
-    arguments = call.arguments()
-    name, parent = arguments.get("name"), arguments.get("parentResourceId")
-    external = arguments.get("externalId")
-    found: list[runs.Record] = []
-    if name and parent:
-        experiment = experiments.find(body.number(parent, KIND.words), call.workspace)
+    def named(parent: int, name: str) -> runs.Record | None:
+        experiment = experiments.find(parent, call.workspace)
         found = [] if experiment is None else runs.named(experiment, name)
-    elif external:
-        number = steps.find_external(call.workspace, RUN, external)
-        read = None if number is None else runs.find(number, call.workspace)
-        found = [] if read is None else [read]
-    else:
-        raise bad(
-            "invalid parameters call, supply either (name and parentResourceId), or externalId"
-        )
-    if len(found) != 1:
-        raise not_found(RUN.words)
-    return call.shown(runs.entity_of(found[0]))
+        return found[0] if len(found) == 1 else None
+
+    return call.shown(runs.entity_of(finds.find_child(call, RUN, named, runs.find)))
 
 
 def get_run(call: Call) -> dict[str, Any]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from kubeflow import lists
+from kubeflow import finds, lists
 from kubeflow.answers import Call, Made
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL
 from mlcore.kubeflow import body, merge
-from mlcore.kubeflow.errors import bad, not_found
+from mlcore.kubeflow.errors import bad, missing
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
-from mlcore.repos.kubeflow import models, numbers, serving, steps
+from mlcore.repos.kubeflow import models, numbers, serving
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
 from mlcore.settle import settle
 
@@ -28,18 +29,8 @@ def create(call: Call) -> Made:
 
 
 def find(call: Call) -> dict[str, Any]:
-    arguments = call.arguments()
-    read = None
-    if name := arguments.get("name"):
-        read = models.find_by_name(call.workspace, name)
-    elif external := arguments.get("externalId"):
-        number = steps.find_external(call.workspace, KIND, external)
-        read = None if number is None else models.get(number, call.workspace)
-    else:
-        raise bad("invalid parameters call, supply either name or externalId")
-    if read is None:
-        raise not_found(KIND.words)
-    return call.shown(models.entity_of(read))
+    named = partial(models.find_by_name, call.workspace)
+    return call.shown(models.entity_of(finds.find(call, KIND, named, models.find)))
 
 
 def get(call: Call) -> dict[str, Any]:
@@ -70,8 +61,12 @@ def delete(call: Call) -> None:
     """As MLflow does it, unless something serves the model."""
 
     def attempt() -> None:
-        read = read_of(call)
-        serving.check_unserved(read.item.number or 0, call.workspace)
-        models.delete(read, call.request.moving_grants(read.model.name, None))
+        number = call.number("id", KIND.words)
+        reference = numbers.get(number, KIND.name, call.workspace)
+        referred = serving.unserved(reference)
+        read = models.at(reference)
+        if read is None:
+            raise missing(KIND.words, number)
+        models.delete(read, call.request.moving_grants(read.model.name, None), referred)
 
     settle(KIND.words, attempt)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
-from kubeflow import lists
+from kubeflow import finds, lists
 from kubeflow.answers import Call, Made
 from kubeflow.versions import check_stored_name
 from mlcore import ids
 from mlcore.db.expression import Raw
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
+from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import bad, missing, not_found
 from mlcore.kubeflow.kinds import (
     INFERENCE_SERVICE,
@@ -18,13 +21,11 @@ from mlcore.kubeflow.kinds import (
     REGISTERED_MODEL,
     SERVE_MODEL,
     SERVING_ENVIRONMENT,
+    Kind,
 )
 from mlcore.repos.kubeflow import entities, models, numbers, serving, steps, version_lists, versions
 from mlcore.repos.kubeflow.entities import entity_of
 from mlcore.settle import settle
-
-_NEEDED: Final = "invalid parameters call, supply either (name and parentResourceId), or externalId"
-
 
 # ------------------------------------------------------------------ environments
 
@@ -38,18 +39,12 @@ def create_environment(call: Call) -> Made:
 
 
 def find_environment(call: Call) -> dict[str, Any]:
-    arguments = call.arguments()
-    kind = SERVING_ENVIRONMENT
-    if name := arguments.get("name"):
+    def named(name: str) -> Raw | None:
         number = serving.environment_named(call.workspace, name)
-    elif external := arguments.get("externalId"):
-        number = steps.find_external(call.workspace, kind, external)
-    else:
-        raise bad("invalid parameters call, supply either name or externalId")
-    raw = None if number is None else entities.find(kind.name, number, call.workspace)
-    if raw is None:
-        raise not_found(kind.words)
-    return call.shown(entity_of(raw))
+        return None if number is None else at(number, call.workspace)
+
+    at = partial(entities.find, SERVING_ENVIRONMENT.name)
+    return call.shown(entity_of(finds.find(call, SERVING_ENVIRONMENT, named, at)))
 
 
 def get_environment(call: Call) -> dict[str, Any]:
@@ -57,18 +52,11 @@ def get_environment(call: Call) -> dict[str, Any]:
 
 
 def update_environment(call: Call) -> dict[str, Any]:
-    values = body.values_of(SERVING_ENVIRONMENT, call.json(), body.UPDATE)
-    return _change(call, _environment(call), values)
+    return _update(call, SERVING_ENVIRONMENT, entities.change)
 
 
 def list_environments(call: Call) -> Any:
-    return lists.page_by_number(
-        call,
-        SERVING_ENVIRONMENT.name,
-        lambda above: map(
-            entity_of, entities.listed(call.workspace, SERVING_ENVIRONMENT.name, above)
-        ),
-    )
+    return _list(call, SERVING_ENVIRONMENT)
 
 
 def delete_environment(call: Call) -> None:
@@ -80,14 +68,29 @@ def delete_environment(call: Call) -> None:
 
 
 def _environment(call: Call) -> Raw:
-    kind = SERVING_ENVIRONMENT
+    return _read(call, SERVING_ENVIRONMENT)
+
+
+# ------------------------------------------------------------------ of either kind
+
+
+def _read(call: Call, kind: Kind) -> Raw:
     return entities.get(kind.name, call.number("id", kind.words), call.workspace)
 
 
-def _change(call: Call, raw: Raw, values: Values) -> dict[str, Any]:
-    return call.shown(
-        entities.change(raw, call.workspace, lambda entity: merge.merged(entity, values))
-    )
+def _list(call: Call, kind: Kind) -> Any:
+    def source(above: int) -> Iterator[Entity]:
+        return map(entity_of, entities.listed(call.workspace, kind.name, above))
+
+    return lists.page_by_number(call, kind.name, source)
+
+
+def _update(
+    call: Call, kind: Kind, change: Callable[[Raw, str, Callable[[Entity], Entity]], Entity]
+) -> dict[str, Any]:
+    values = body.values_of(kind, call.json(), body.UPDATE)
+    raw = _read(call, kind)
+    return call.shown(change(raw, call.workspace, lambda entity: merge.merged(entity, values)))
 
 
 # ------------------------------------------------------------------ services
@@ -109,29 +112,22 @@ def _create_service(call: Call, parent: int, values: Values) -> Made:
     """Its environment must be there; its model and version may come later, as upstream has it."""
     if values.get("name"):
         check_stored_name(parent, values["name"])
-    entities.get(SERVING_ENVIRONMENT.name, parent, call.workspace)
+    wanted = body.number(values["registeredModelId"], REGISTERED_MODEL.words)
+    model = serving.model_in(parent, wanted, call.workspace)
     (number,) = numbers.take(numbers.CONTEXTS)
     values = {**values, "servingEnvironmentId": str(parent)}
     entity = merge.created(INFERENCE_SERVICE, number, values, ids.now_ms())
-    serving.create_service(entity, parent, call.workspace)
+    serving.create_service(entity, parent, call.workspace, model)
     return Made(call.shown(entity))
 
 
 def find_service(call: Call) -> dict[str, Any]:
-    arguments = call.arguments()
-    kind = INFERENCE_SERVICE
-    name, parent = arguments.get("name"), arguments.get("parentResourceId")
-    if name and parent:
-        child = steps.find_child(body.number(parent), kind, name)
-        number = None if child is None else child.number
-    elif external := arguments.get("externalId"):
-        number = steps.find_external(call.workspace, kind, external)
-    else:
-        raise bad(_NEEDED)
-    raw = None if number is None else entities.find(kind.name, number, call.workspace)
-    if raw is None:
-        raise not_found(kind.words)
-    return call.shown(entity_of(raw))
+    def named(parent: int, name: str) -> Raw | None:
+        child = steps.find_child(parent, INFERENCE_SERVICE, name)
+        return None if child is None else at(child.number, call.workspace)
+
+    at = partial(entities.find, INFERENCE_SERVICE.name)
+    return call.shown(entity_of(finds.find_child(call, INFERENCE_SERVICE, named, at)))
 
 
 def get_service(call: Call) -> dict[str, Any]:
@@ -139,18 +135,11 @@ def get_service(call: Call) -> dict[str, Any]:
 
 
 def update_service(call: Call) -> dict[str, Any]:
-    values = body.values_of(INFERENCE_SERVICE, call.json(), body.UPDATE)
-    return _change(call, _service(call), values)
+    return _update(call, INFERENCE_SERVICE, serving.change_service)
 
 
 def list_services(call: Call) -> Any:
-    return lists.page_by_number(
-        call,
-        INFERENCE_SERVICE.name,
-        lambda above: map(
-            entity_of, entities.listed(call.workspace, INFERENCE_SERVICE.name, above)
-        ),
-    )
+    return _list(call, INFERENCE_SERVICE)
 
 
 def list_services_of_environment(call: Call) -> Any:
@@ -189,8 +178,7 @@ def delete_service(call: Call) -> None:
 
 
 def _service(call: Call) -> Raw:
-    kind = INFERENCE_SERVICE
-    return entities.get(kind.name, call.number("id", kind.words), call.workspace)
+    return _read(call, INFERENCE_SERVICE)
 
 
 # ------------------------------------------------------------------ serve models

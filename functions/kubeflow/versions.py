@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from kubeflow import lists
+from kubeflow import finds, lists
 from kubeflow.answers import Call, Made
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL
 from mlcore.db.table import table
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
-from mlcore.kubeflow.errors import bad, missing, not_found
+from mlcore.kubeflow.errors import bad, missing
 from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
-from mlcore.repos.kubeflow import models, numbers, serving, steps, version_lists, versions
+from mlcore.repos.kubeflow import models, numbers, serving, version_lists, versions
 from mlcore.repos.kubeflow.versions import Record
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
-from mlcore.settle import settle
 
 
 def create(call: Call) -> Made:
@@ -65,22 +65,10 @@ def check_stored_name(parent: int, name: str) -> None:
 
 
 def find(call: Call) -> dict[str, Any]:
-    arguments = call.arguments()
-    name, parent = arguments.get("name"), arguments.get("parentResourceId")
-    external = arguments.get("externalId")
-    read: Record | None = None
-    if name and parent:
-        read = versions.find_by_name(body.number(parent, MODEL.words), name, call.workspace)
-    elif external:
-        number = steps.find_external(call.workspace, KIND, external)
-        read = None if number is None else versions.find(number, call.workspace)
-    else:
-        raise bad(
-            "invalid parameters call, supply either (name and parentResourceId), or externalId"
-        )
-    if read is None:
-        raise not_found(KIND.words)
-    return call.shown(versions.entity_of(read))
+    def named(parent: int, name: str) -> Record | None:
+        return versions.find_by_name(parent, name, call.workspace)
+
+    return call.shown(versions.entity_of(finds.find_child(call, KIND, named, versions.find)))
 
 
 def get(call: Call) -> dict[str, Any]:
@@ -98,13 +86,9 @@ def _update(call: Call, read: Record, values: Values) -> dict[str, Any]:
 
 def delete(call: Call) -> None:
     """As MLflow does it, unless something serves the version."""
-
-    def attempt() -> None:
-        read = read_of(call)
-        serving.check_unserved(read.model.number, call.workspace, read.number)
-        versions.delete(read)
-
-    settle(KIND.words, attempt)
+    read = read_of(call)
+    served = partial(serving.unserved_version, read.model.number, call.workspace, read.number)
+    versions.delete(read, served)
 
 
 def list_all(call: Call) -> Any:

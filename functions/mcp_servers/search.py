@@ -59,12 +59,7 @@ def search_mcp_servers(message: m.SearchMCPServers, request: Request) -> dict[st
     comparisons = _comparisons(message.filter_string, entity, (ATTRIBUTE, TAG))
     matches = predicate(list(map(_reachable, comparisons)), entity)
     page = _Page(message, entity, _SERVER_ORDER, [request.workspace])
-    readable = request.may_read(MCP_SERVER)
-    found = (
-        _listed(server)
-        for server in mcp_servers.of_workspace(request.workspace)
-        if readable(server.name)
-    )
+    found = map(_listed, _readable(request))
     return page.answer("mcp_servers", filter(matches, found), _servers)
 
 
@@ -232,9 +227,14 @@ def _searched(name: str | None, request: Request) -> list[MCPServer]:
     if name is not None:
         server = mcp_servers.find(request.workspace, name)
         return [] if server is None else [server]
-    readable = request.may_read(MCP_SERVER)
+    return _readable(request)
+
+
+def _readable(request: Request) -> list[MCPServer]:
+    """Those of the workspace that the caller may read."""
+    may_read = request.may_read(MCP_SERVER)
     return [
-        server for server in mcp_servers.of_workspace(request.workspace) if readable(server.name)
+        server for server in mcp_servers.of_workspace(request.workspace) if may_read(server.name)
     ]
 
 

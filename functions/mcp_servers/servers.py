@@ -162,11 +162,11 @@ def without(entries: dict[str, str], key: str) -> dict[str, str]:
     return {name: value for name, value in entries.items() if name != key}
 
 
-def there(name: str, request: Request) -> MCPServer:
-    """A server. Raises ResourceDoesNotExist."""
+def there(name: str, request: Request, missing: errors.MlflowError | None = None) -> MCPServer:
+    """A server. Raises ResourceDoesNotExist, or what ``missing`` is instead."""
     server = mcp_servers.find(request.workspace, name)
     if server is None:
-        raise errors.ResourceDoesNotExist(f"MCPServer not found (name='{name}')")
+        raise missing or errors.ResourceDoesNotExist(f"MCPServer not found (name='{name}')")
     return server
 
 
@@ -183,9 +183,7 @@ def changed(
     """
 
     def attempt() -> MCPServer:
-        server = mcp_servers.find(request.workspace, name)
-        if server is None:
-            raise missing or errors.ResourceDoesNotExist(f"MCPServer not found (name='{name}')")
+        server = there(name, request, missing)
         wanted = change(server)
         if wanted != server:
             mcp_servers.write(wanted)

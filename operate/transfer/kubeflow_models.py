@@ -309,7 +309,11 @@ def _write_served(one: Entity, parent: int, there: Any) -> int:
     if there is None:
         (number,) = numbers.take(numbers.EXECUTIONS if serve else numbers.CONTEXTS)
         made = one._replace(id=number)
-        (serving.create_serve if serve else serving.create_service)(made, parent, SPACE)
+        if serve:
+            serving.create_serve(made, parent, SPACE)
+        else:
+            model = serving.model_in(parent, int(one.fields["registeredModelId"]), SPACE)
+            serving.create_service(made, parent, SPACE, model)
         return number
     raw = entities.get(one.kind, there.number, SPACE)
     now = entities.entity_of(raw)

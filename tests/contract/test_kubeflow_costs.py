@@ -3,26 +3,52 @@ killed."""
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.kubeflow.kinds import REGISTERED_MODEL
+from mlcore.models.registry import RegisteredModel
 from tests.contract.api import Api
 from tests.contract.conftest import Store, forget
 from tests.contract.kubeflow_api import KubeflowApi, properties
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
 
+FIRST = 1_000_000
 
-@pytest.mark.parametrize("others", [0, 120])
+
+def more_models(store: Store, count: int) -> Iterator[dict[str, Any]]:
+    """Copies of a model's item, as lists find it."""
+    number = int(KubeflowApi().model("other")["id"])
+    is_model = RegisteredModel.pattern.name
+    (copied,) = (json.dumps(item) for item in store.items() if item["type"]["S"] == is_model)
+    own = json.dumps(keys.gsi2_number(DEFAULT_WORKSPACE, REGISTERED_MODEL.name, number).sk)
+    # Their numbers are above those that the counter gives here.
+    for at in range(FIRST, FIRST + count):
+        index = json.dumps(keys.gsi2_number(DEFAULT_WORKSPACE, REGISTERED_MODEL.name, at).sk)
+        text = copied.replace(own, index).replace("other", f"other {at}")
+        yield json.loads(
+            text.replace(f'"number": {{"N": "{number}"}}', f'"number": {{"N": "{at}"}}')
+        )
+
+
+@pytest.mark.parametrize("others", [0, 10_000])
 def test_budgets(store: Store, others: int) -> None:
+    """However many models there are."""
     api = KubeflowApi()
-    for number in range(others):
-        store.api.post("registered-models/create", name=f"other {number}")
+    if others:
+        table.batch_write(more_models(store, others))
+    forget()
 
     def costs(most: int, call: Callable[[], Any]) -> Any:
         forget()
@@ -44,9 +70,13 @@ def test_budgets(store: Store, others: int) -> None:
     changed = properties(a=1)
     costs(3, lambda: api.patch(f"registered_models/{model['id']}", customProperties=changed))
     costs(3, lambda: api.patch(f"model_versions/{version['id']}", description="d"))
-    assert len(api.items("registered_models")) == others + 1
     if others:
-        costs(2, lambda: api.get("registered_models", pageSize=1))
+        for query in ({"pageSize": "50"}, {"pageSize": "50", "filterQuery": "state = 'LIVE'"}):
+            page = costs(2, partial(api.get, "registered_models", **query))
+            assert (page["size"], page["nextPageToken"] != "") == (50, True)
+        last = base64.b64encode(f"{FIRST + others - 3}:{FIRST + others - 3}".encode()).decode()
+        end = costs(26, lambda: api.get("registered_models", nextPageToken=last))
+        assert [int(one["id"]) for one in end["items"]] == [FIRST + others - 2, FIRST + others - 1]
     for number in range(98):
         api.version(model["id"], f"n{number}")
     page = costs(2, lambda: api.get(f"registered_models/{model['id']}/versions"))
@@ -63,7 +93,8 @@ def test_mlflow_pays_nothing(store: Store) -> None:
 
 
 class Scene(NamedTuple):
-    """Entities that a write is about; their names are the scene's own."""
+    """Entities that a write is about; their names are the scene's own. The model of the service
+    and of what it serves is another's."""
 
     name: str
     model: str
@@ -72,6 +103,8 @@ class Scene(NamedTuple):
     environment: str
     experiment: str
     run: str
+    service: str = ""
+    serve: str = ""
 
 
 _scenes = itertools.count()
@@ -90,6 +123,19 @@ def scene_of(api: KubeflowApi) -> Scene:
     api.post(f"experiment_runs/{run['id']}/artifacts", **param)
     entities = (model, version, artifact, environment, experiment, run)
     return Scene(name, *(entity["id"] for entity in entities))
+
+
+def served(api: KubeflowApi) -> Scene:
+    """A scene of a model that is served."""
+    name = f"scene {next(_scenes)}"
+    model = api.model(name)["id"]
+    version = api.version(model, "v")["id"]
+    environment = api.post("serving_environments", name=name, externalId=f"{name} x")["id"]
+    fields = {"registeredModelId": model, "servingEnvironmentId": environment}
+    state = {"desiredState": "UNDEPLOYED", "externalId": f"{name} y"}
+    service = api.post("inference_services", name="s", **fields, **state)["id"]
+    serve = api.post(f"inference_services/{service}/serves", name="one", modelVersionId=version)
+    return Scene(name, model, version, "", environment, "", "", service, serve["id"])
 
 
 Write = Callable[[Scene], tuple[str, str, dict[str, Any]]]
@@ -165,7 +211,52 @@ WRITES: dict[str, Write] = {
     "deleted artifact": lambda s: ("DELETE", f"artifacts/{s.artifact}", {}),
     "deleted environment": lambda s: ("DELETE", f"serving_environments/{s.environment}", {}),
     "deleted run": lambda s: ("DELETE", f"experiment_runs/{s.run}", {}),
+    "deleted experiment": lambda s: ("DELETE", f"experiments/{s.experiment}", {}),
+    "run's document": lambda s: (
+        "POST",
+        f"experiment_runs/{s.run}/artifacts",
+        {"artifactType": "doc-artifact", "name": "new", "uri": "s3://elsewhere/d"},
+    ),
 }
+
+
+SERVED: dict[str, Write] = {
+    "environment": lambda s: (
+        "PATCH",
+        f"serving_environments/{s.environment}",
+        {"externalId": f"{s.name} e", "customProperties": properties(b=2)},
+    ),
+    "deployed service": lambda s: (
+        "PATCH",
+        f"inference_services/{s.service}",
+        {"desiredState": "DEPLOYED", "externalId": f"{s.name} e"},
+    ),
+    "serve": lambda s: (
+        "POST",
+        f"inference_services/{s.service}/serves",
+        {"name": "two", "modelVersionId": s.version},
+    ),
+    "deleted serve": lambda s: ("DELETE", f"inference_services/{s.service}/serves/{s.serve}", {}),
+    "deleted service": lambda s: ("DELETE", f"inference_services/{s.service}", {}),
+    "deleted environment": lambda s: ("DELETE", f"serving_environments/{s.environment}", {}),
+}
+
+
+def state_served(api: KubeflowApi, _: Api, scene: Scene) -> list[str]:
+    told = [
+        api.ask("GET", path).body
+        for path in (
+            f"serving_environments/{scene.environment}",
+            f"serving_environments/{scene.environment}/inference_services",
+            f"inference_services/{scene.service}",
+            f"inference_services/{scene.service}/serves",
+        )
+    ]
+    told.append(api.ask("GET", "serving_environment", name=scene.name).body)
+    for kind in ("serving_environment", "inference_service"):
+        for external in ("x", "y", "e"):
+            told.append(api.ask("GET", kind, externalId=f"{scene.name} {external}").body)
+    return [shown(one, scene) for one in told]
 
 
 def shown(value: Any, scene: Scene) -> Any:
@@ -209,12 +300,28 @@ def state(api: KubeflowApi, mlflow: Api, scene: Scene) -> list[str]:
 
 @pytest.mark.parametrize("write", WRITES)
 def test_a_write_that_is_killed_and_repeated(broken: tuple[Api, Doubles], write: str) -> None:
+    kill(broken, scene_of, WRITES[write], state)
+
+
+@pytest.mark.parametrize("write", SERVED)
+def test_a_write_of_what_serves_that_is_killed_and_repeated(
+    broken: tuple[Api, Doubles], write: str
+) -> None:
+    kill(broken, served, SERVED[write], state_served)
+
+
+def kill(
+    broken: tuple[Api, Doubles],
+    scene_of: Callable[[KubeflowApi], Scene],
+    write: Write,
+    state: Callable[[KubeflowApi, Api, Scene], list[str]],
+) -> None:
     mlflow, doubles = broken
     api = KubeflowApi()
     scene = scene_of(api)
     forget()
     before = doubles.faulty.total
-    method, path, body = WRITES[write](scene)
+    method, path, body = write(scene)
     calm = api.ask(method, path, body or None)
     assert calm.status < 300, calm
     calls = doubles.faulty.total - before
@@ -222,7 +329,7 @@ def test_a_write_that_is_killed_and_repeated(broken: tuple[Api, Doubles], write:
     # To be killed behind a call is to be killed before the next one.
     for nth in range(1, calls + 1):
         scene = scene_of(api)
-        method, path, body = WRITES[write](scene)
+        method, path, body = write(scene)
         forget()
         doubles.faulty.arm(Fault.DEAD_AFTER, nth)
         first = api.ask(method, path, body or None)

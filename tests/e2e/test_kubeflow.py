@@ -15,6 +15,7 @@ from tests.servers import ADMIN, Server, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 SCRIPT = Path(__file__).with_name("kubeflow_script.py")
+CALLS = SCRIPT.with_name("kubeflow_calls.py")
 V1 = "/api/model_registry/v1"
 
 MODEL = """
@@ -56,6 +57,32 @@ def test_both_clients(tracking_uri: str, tmp_path: Path, client: str) -> None:
     found = registry.search_model_versions(f"name = '{name} kubeflow' and tags.layers = '3'")
     assert [version.version for version in found] == ["1"]
     assert registry.get_registered_model(f"{name} kubeflow").description == "described"
+
+
+@pytest.mark.parametrize("client", [KUBEFLOW_OLD, KUBEFLOW])
+def test_all_that_a_client_offers(tracking_uri: str, tmp_path: Path, client: str) -> None:
+    name = f"calls {uuid4().hex}"
+
+    def post(path: str, **fields: Any) -> Any:
+        answer = requests.post(f"{tracking_uri}/api/2.0/mlflow/{path}", json=fields, timeout=30)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    experiment = post("experiments/create", name=name)["experiment_id"]
+    run = post("runs/create", experiment_id=experiment, start_time=1)["run"]["info"]["run_id"]
+    metric = {"key": "acc", "value": 0.75, "timestamp": 5, "step": 2}
+    param = {"key": "rate", "value": "0.1"}
+    post("runs/log-batch", run_id=run, metrics=[metric], params=[param])
+    dataset = {"name": "table", "digest": "abc", "source_type": "http", "source": "{}"}
+    post("runs/log-inputs", run_id=run, datasets=[{"tags": [], "dataset": dataset}])
+    run_script(CALLS, client, tmp_path, tracking_uri, name)
+    shown = requests.get(
+        f"{tracking_uri}/api/2.0/mlflow/model-versions/get",
+        params={"name": f"{name} model", "version": "1"},
+        timeout=30,
+    ).json()["model_version"]
+    assert (shown["source"], shown["user_id"]) == ("s3://elsewhere/model", "somebody")
+    assert shown["tags"] == [{"key": "new", "value": "1.5"}]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")

@@ -11,6 +11,8 @@ import pytest
 import requests
 
 from tests import issuer
+from tests.e2e import test_kubeflow
+from tests.e2e.clients import KUBEFLOW_OLD, run_script
 from tests.servers import Server, start_product, stopped
 
 mlflow = pytest.importorskip("mlflow")
@@ -72,6 +74,32 @@ def test_clients_send_tokens(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("MLFLOW_TRACKING_TOKEN")
     with pytest.raises(mlflow.exceptions.MlflowException, match="not authenticated"):
         client.get_run(run_id)
+
+
+def test_kubeflows_client_sends_tokens(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What it registers is its user's; another may read it, and nobody without a token."""
+    token, other = guarded.token("ada@example.org"), guarded.token("bob@example.org")
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", token)
+    client, name = mlflow.MlflowClient(guarded.server.url), f"registry of ada {uuid4().hex}"
+    client.create_registered_model(name, tags={"team": "retention"})
+    client.create_model_version(name, "s3://elsewhere/of-mlflow")
+    run_script(test_kubeflow.SCRIPT, KUBEFLOW_OLD, tmp_path, guarded.server.url, name, token)
+    found = client.search_model_versions(f"name = '{name} kubeflow'")
+    assert [version.source for version in found] == ["s3://elsewhere/moved"]
+    place = f"{guarded.server.url}{test_kubeflow.V1}/registered_model"
+    asked = {"name": f"{name} kubeflow"}
+    statuses = []
+    for login in (token, other, "x.y.z", None):
+        headers = {} if login is None else {"Authorization": f"Bearer {login}"}
+        answer = requests.get(place, params=asked, headers=headers, timeout=30)
+        statuses.append(answer.status_code)
+        if answer.status_code == 200:
+            path = f"{place}s/{answer.json()['id']}"
+            changed = requests.patch(path, json={"owner": "o"}, headers=headers, timeout=30)
+            statuses.append(changed.status_code)
+    assert statuses == [200, 200, 200, 403, 401, 401]
 
 
 def test_other_tokens_are_nobody(guarded: Guarded) -> None:

@@ -10,7 +10,9 @@ import pytest
 from tests.rehearsal.stack import NoInterpreter, Stack, deployed
 
 WHOLE = os.environ.get("REHEARSAL") == "whole"
-collect_ignore = [] if WHOLE else ["test_builds.py", "test_versions.py", "test_whole.py"]
+collect_ignore = (
+    [] if WHOLE else ["test_builds.py", "test_kubeflow.py", "test_versions.py", "test_whole.py"]
+)
 
 
 @pytest.fixture(scope="session")

@@ -66,6 +66,8 @@ class Kind(NamedTuple):
     named: bool = True
     """Whether its name must be given."""
     artifact_type: str = ""
+    empty_is_none: tuple[str, ...] = ()
+    """Fields of which MLflow does not tell an empty text from none."""
 
     def field(self, name: str) -> Field | None:
         return next((field for field in self.fields if field.name == name), None)
@@ -92,6 +94,7 @@ REGISTERED_MODEL: Final = Kind(
         *_texts("provider", "logo", "license", "licenseLink", "libraryName", "owner"),
         _state("RegisteredModelState"),
     ),
+    empty_is_none=("description",),
 )
 MODEL_VERSION: Final = Kind(
     "model_version",
@@ -102,6 +105,7 @@ MODEL_VERSION: Final = Kind(
         _state("ModelVersionState"),
         Field("author"),
     ),
+    empty_is_none=("author",),
 )
 SERVING_ENVIRONMENT: Final = Kind(
     "serving_environment", "ServingEnvironment", "serving environment"
@@ -145,6 +149,7 @@ EXPERIMENT_RUN: Final = Kind(
         Field("owner"),
     ),
     named=False,
+    empty_is_none=("owner",),
 )
 _OF_RUN: Final = (
     Field("experimentId", REFERENCE, fixed=True, only="v1alpha3"),

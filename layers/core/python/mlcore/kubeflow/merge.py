@@ -30,7 +30,7 @@ def own_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def created(kind: Kind, number: int, values: body.Values, now: int) -> Entity:
     """A new entity; one without a name gets a random one."""
-    return Entity(
+    made = Entity(
         kind=kind.name,
         id=number,
         name=values.get("name") or str(uuid4()),
@@ -41,6 +41,7 @@ def created(kind: Kind, number: int, values: body.Values, now: int) -> Entity:
         properties=values.get("customProperties", {}),
         fields={**body.defaults(kind), **own_fields(values)},
     )
+    return _held(made)
 
 
 def merged(entity: Entity, values: body.Values) -> Entity:
@@ -48,9 +49,20 @@ def merged(entity: Entity, values: body.Values) -> Entity:
     unset, and what never changes stays."""
     fixed = {field.name for field in entity.of_kind.fields if field.fixed}
     given = {name: value for name, value in own_fields(values).items() if name not in fixed}
-    return entity._replace(
+    changed = entity._replace(
         description=values.get("description", entity.description),
         external_id=values.get("externalId", entity.external_id) or None,
         properties=values.get("customProperties", entity.properties),
         fields={**entity.fields, **given},
     )
+    return _held(changed)
+
+
+def _held(entity: Entity) -> Entity:
+    """As it will be read."""
+    empty = entity.of_kind.empty_is_none
+    fields = {
+        name: value for name, value in entity.fields.items() if name not in empty or value != ""
+    }
+    nothing = entity.description == "" and "description" in empty
+    return entity._replace(fields=fields, description=None if nothing else entity.description)

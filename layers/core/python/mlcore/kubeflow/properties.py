@@ -2,7 +2,8 @@
 
 A property and a tag of one key are one thing. A tag holds the property's text; the type is kept
 beside it, together with a mark of that text, so that a tag which MLflow has written since is a
-string. Keys that begin with ``mlflow.`` or ``kubeflow.`` are the systems' own: no custom property.
+string. Keys that begin with ``mlflow.``, and ``kubeflow.<field>``, are the systems' own: no custom
+property.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from mlcore.kubeflow.errors import bad
+from mlcore.kubeflow.kinds import KINDS
 
 STRING: Final = "MetadataStringValue"
 INT: Final = "MetadataIntValue"
@@ -33,7 +35,10 @@ MEMBER: Final = {
 """Where a value of a type is in its JSON object."""
 
 _MOST_INT: Final = 2**31
-_RESERVED: Final = ("mlflow.", "kubeflow.")
+_OWN: Final = frozenset(
+    f"kubeflow.{field.name}" for kind in KINDS.values() for field in kind.fields
+)
+"""Tags that carry fields; what else begins so is the client's, such as a nested run's parent."""
 _SHORT: Final = 40
 
 
@@ -63,7 +68,7 @@ Properties = Mapping[str, Property]
 
 def is_reserved(key: str) -> bool:
     """Whether a tag is the systems' own."""
-    return key.startswith(_RESERVED)
+    return key.startswith("mlflow.") or key in _OWN
 
 
 def parse(data: Any) -> dict[str, Property]:
@@ -77,9 +82,7 @@ def parse(data: Any) -> dict[str, Property]:
         if len(key) > 255:
             raise bad(f"the name of a custom property exceeds 255 characters: {key[:50]}…")
         if is_reserved(key):
-            raise bad(
-                f"custom property '{key}': names that begin with {key.split('.')[0]}. are reserved"
-            )
+            raise bad(f"custom property '{key}': the name is one of {key.split('.')[0]}'s own")
         if value is not None:
             found[key] = _value(key, value)
     return found

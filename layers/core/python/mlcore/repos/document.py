@@ -173,7 +173,8 @@ def write(
 
     Raises:
         ConditionFailed: the item is not as it was read; read again and decide again.
-        TransactionFailed: the item is, but what is ``beside`` is not.
+        TransactionFailed: the item is, but what is ``beside`` is not; positions are those of
+            ``beside``, whatever else was moved.
     """
     present = document.inline()
     inline, outside, size = _placed(document, present, sets)
@@ -293,13 +294,17 @@ def _move(
         for (attribute, key), item in moves
     ]
     moved = {document.maps[attribute].place(document.owner, key) for (attribute, key), _ in moves}
-    others = [operation for operation in beside if key_of(operation) not in moved]
+    others = [place for place, one in enumerate(beside) if key_of(one) not in moved]
+    parts = [*operations, *(beside[place] for place in others)]
     try:
-        table.transact([Change(document.key, update), *operations, *others], token=new_ulid())
+        table.transact([Change(document.key, update), *parts], token=new_ulid())
     except TransactionFailed as failed:
-        if 0 not in failed.items:
-            raise
-        raise ConditionFailed(failed.items[0]) from failed
+        if 0 in failed.items:
+            raise ConditionFailed(failed.items[0]) from failed
+        first = 1 + len(operations)
+        raise TransactionFailed(
+            {others[place - first]: item for place, item in failed.items.items()}
+        ) from failed
 
 
 def _set_each(

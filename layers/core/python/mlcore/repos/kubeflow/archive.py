@@ -9,16 +9,17 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import Operation, table
 from mlcore.ids import now_ms
+from mlcore.kubeflow.kinds import REGISTERED_MODEL
 from mlcore.models.registry import ModelEnd, ModelHome
 from mlcore.prompts import is_prompt
-from mlcore.repos.kubeflow import models, serving, tags
+from mlcore.repos.kubeflow import models, numbers, serving, tags
 from mlcore.repos.registry import model_versions, registered_models, stages
 from mlcore.repos.registry.model_versions import ARCHIVED, StoredModelVersion
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.repos.users import grants
-from mlcore.settle import settle
+from mlcore.settle import Conflict, settle
 
 MODELS: Final = "archived_models"
 VERSIONS: Final = "archived_versions"
@@ -88,10 +89,16 @@ def expire(place: Place) -> bool:
     def attempt() -> None:
         found = _archived(place)
         if isinstance(found, StoredRegisteredModel):
-            if found.item.number is not None:
-                serving.check_unserved(found.item.number, found.model.workspace)
-            model = found.model
-            models.delete(found, grants.moving_of_model(model.workspace, model.name, None))
+            model, number = found.model, found.item.number
+            referred = None
+            if number is not None:
+                raw = numbers.raw(number)
+                reference = numbers.of_kind(raw, REGISTERED_MODEL.name, model.workspace)
+                if reference is None:
+                    raise Conflict  # it was deleted meanwhile
+                referred = serving.unserved(reference)
+            moving = grants.moving_of_model(model.workspace, model.name, None)
+            models.delete(found, moving, referred)
         elif found is not None:
             _expire_version(found)
 
@@ -103,8 +110,12 @@ def expire(place: Place) -> bool:
 
 
 def _expire_version(found: StoredModelVersion) -> None:
-    model = found.model
-    if model.item.number is not None and found.item.number is not None:
-        serving.check_unserved(model.item.number, model.model.workspace, found.item.number)
+    model, number = found.model, found.item.number
+
+    def allowed() -> list[Operation]:
+        if model.item.number is None or number is None:
+            return []
+        return serving.unserved_version(model.item.number, model.model.workspace, number)
+
     with contextlib.suppress(errors.ResourceDoesNotExist):  # somebody else deleted it
-        stages.delete(found)
+        stages.delete(found, allowed)

@@ -4,9 +4,10 @@ the item under its own number."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
@@ -20,6 +21,7 @@ from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing
 from mlcore.kubeflow.kinds import ARTIFACT_KINDS, KINDS, Kind
 from mlcore.models.base import KEY
+from mlcore.models.experiments import Experiment
 from mlcore.models.kubeflow import (
     Artifact,
     InferenceService,
@@ -29,12 +31,24 @@ from mlcore.models.kubeflow import (
 )
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.models.runs import Run
+from mlcore.repos.kubeflow import changes
 from mlcore.repos.kubeflow import steps as parts
 from mlcore.repos.kubeflow.numbers import absent
 from mlcore.repos.kubeflow.steps import Step
-from mlcore.settle import Conflict, settle
+from mlcore.settle import Conflict
 
 LISTED_TOGETHER: Final = 100
+
+
+class Numbered(Protocol):
+    """An entity of MLflow's as it was read."""
+
+    @property
+    def number(self) -> int: ...
+
+
+R = TypeVar("R", bound=Numbered)
+P = TypeVar("P")
 
 _MODELS: Final[dict[str, tuple[type[NumberedItem], Callable[[int], Key]]]] = {
     kinds.SERVING_ENVIRONMENT.name: (ServingEnvironment, keys.serving_environment),
@@ -132,10 +146,21 @@ def attributes(
         (item.number, entity.id),
         (item.gsi2pk, gsi2pk),
         (item.gsi2sk, gsi2sk),
+    ]
+    return {**_raw(values), **kept(item, entity)}
+
+
+def kept(item: type[Experiment | ModelVersion | RegisteredModel | Run], entity: Entity) -> Raw:
+    """What MLflow has no word for."""
+    values: list[tuple[ItemAttribute[Any], Any]] = [
         (item.property_types, properties.marks(entity.properties)),
     ]
     if entity.external_id is not None:
         values.append((item.external_id, entity.external_id))
+    return _raw(values)
+
+
+def _raw(values: Sequence[tuple[ItemAttribute[Any], Any]]) -> Raw:
     return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
 
 
@@ -190,6 +215,37 @@ def _numbered(workspace: str, kind: str, above: int) -> Iterator[Raw]:
     return table.query_all(pk, index="GSI2", between=(least, most), limit=1_000, attributes=asked)
 
 
+def by_number(
+    workspace: str,
+    kind: Kind,
+    above: int,
+    at: Callable[[Sequence[int], str], list[R]],
+    unseen: Callable[[], Iterable[R]],
+) -> Iterator[R]:
+    """All entities of a kind that MLflow has too, by their numbers, which GSI2 has; then those that
+    Kubeflow sees for the first time. Indexes may lag.
+
+    Args:
+        at: those that there are of some numbers, and of a workspace.
+        unseen: all of them by way of their parents, each with a number.
+    """
+    seen = set()
+    found = numbers_of(workspace, kind.name, above=above)
+    while chunk := list(islice(found, LISTED_TOGETHER)):
+        for read in at(chunk, workspace):
+            seen.add(read.number)
+            yield read
+    late = [read for read in unseen() if read.number > above and read.number not in seen]
+    yield from sorted(late, key=lambda read: read.number)
+
+
+def side_by_side(children: Callable[[P], list[R]], parents: Iterator[P]) -> Iterator[R]:
+    """The children of each parent, a hundred parents at a time."""
+    while chunk := list(islice(parents, LISTED_TOGETHER)):
+        for found in table.parallel([partial(children, parent) for parent in chunk]):
+            yield from found
+
+
 def listed(workspace: str, kind: str, above: int = 0) -> Iterator[Raw]:
     """All items of a kind that are Kubeflow's alone, by number, a hundred at a time."""
     found = numbers_of(workspace, list_kind(kind), above=above)
@@ -211,38 +267,33 @@ def change(
     Raises:
         ResourceDoesNotExist: it is gone.
     """
-    current: Raw | None = raw
     key = key_in(raw)
     kind = KINDS[NumberedItem.of(raw).kind]
     number = NumberedItem.of(raw).number
 
-    def attempt() -> Entity:
-        nonlocal current
-        if current is None:
-            current = table.get(key)
-        if current is None:
+    def again() -> Raw:
+        found = table.get(key)
+        if found is None:
             raise missing(kind.words, number)
+        return found
+
+    def attempt(current: Raw) -> Entity:
         before = entity_of(current)
         after = alter(before)
         after = after._replace(update_time=max(now_ms(), before.update_time))
         update = _update(current, after)
         external = parts.external_id(workspace, kind, number, before.external_id, after.external_id)
         more = [*external, *beside(before, after)]
-        seen, current = current, None
         if more:
             parts.execute([Step(Change(key, update)), *more])
             return after
         try:
             table.update(key, update)
         except ConditionFailed as failed:
-            current = failed.item
-            if current is None:
-                raise missing(kind.words, number) from failed
             raise Conflict from failed
-        del seen
         return after
 
-    return settle(kind.words, attempt)
+    return changes.settled(kind.words, raw, again, attempt)
 
 
 def _update(raw: Raw, after: Entity) -> Update:
@@ -252,13 +303,7 @@ def _update(raw: Raw, after: Entity) -> Update:
     update.set(NumberedItem.last_update_time, after.update_time)
     update.set(NumberedItem.properties, properties.stored(after.properties))
     update.set(NumberedItem.details, _texts(after.of_kind, after.fields))
-    for attribute, value in (
-        (NumberedItem.description, after.description),
-        (NumberedItem.external_id, after.external_id),
-    ):
-        if value is None:
-            update.remove(attribute)
-        else:
-            update.set(attribute, value)
+    changes.put(update, NumberedItem.description, after.description)
+    changes.put(update, NumberedItem.external_id, after.external_id)
     update.require_equal(NumberedItem.version, NumberedItem.of(raw).version)
     return update

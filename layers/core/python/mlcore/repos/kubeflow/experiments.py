@@ -3,16 +3,12 @@ is no number."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from mlcore.db import keys
-from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Raw, Update
-from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Operation, TransactionFailed, table
+from mlcore.db.expression import Update
+from mlcore.db.table import Delete, Operation, table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, Experiment
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -23,17 +19,12 @@ from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing, taken
 from mlcore.kubeflow.kinds import EXPERIMENT as KIND
 from mlcore.models.experiments import Experiment as ExperimentItem
-from mlcore.repos import document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments.creations import AlsoFailed, IdTaken, NameTaken
 from mlcore.repos.experiments.experiments import StoredExperiment as Record
-from mlcore.repos.kubeflow import contexts, numbers, steps, tags
-from mlcore.repos.kubeflow.steps import Step
-from mlcore.settle import Conflict, settle
-
-NOTE = "mlflow.note.content"
-"""MLflow's tag for the description of an experiment or a run."""
+from mlcore.repos.kubeflow import changes, contexts, entities, numbers, steps, tags
+from mlcore.settle import Conflict
 
 FIELDS = ("owner",)
 """Those that tags carry."""
@@ -67,7 +58,7 @@ def entity_of(read: Record) -> Entity:
         name=experiment.name,
         create_time=experiment.creation_time,
         update_time=experiment.last_update_time,
-        description=experiment.tags.get(NOTE),
+        description=experiment.tags.get(tags.NOTE),
         external_id=item.external_id,
         properties=properties.of_tags(experiment.tags, item.property_types or {}),
         fields={
@@ -118,62 +109,36 @@ def create(
             lifecycle_stage=DELETED if entity.fields["state"] == tags.ARCHIVED else ACTIVE,
             creation_time=entity.create_time,
             last_update_time=entity.update_time,
-            tags=_tags(entity),
+            tags=tags.tags_of_tracked(entity, FIELDS),
             workspace=workspace,
         )
         also = [*(step.operation for step in external), *granting(experiment_id)]
         try:
-            experiments.create(experiment, also, _attributes(entity))
+            experiments.create(experiment, also, entities.kept(ExperimentItem, entity))
         except IdTaken:
             continue
         except NameTaken as failed:
             raise taken(KIND.title, entity.name) from failed
         except AlsoFailed as failed:
-            for step in external:
-                if step.operation is failed.operation and step.error is not None:
-                    raise step.error from failed
-            raise Conflict from failed
+            errors = (step.error for step in external if step.operation is failed.operation)
+            raise next(errors, None) or Conflict() from failed
         return made
     raise AssertionError  # numbers do not end
 
 
-def _tags(entity: Entity) -> dict[str, str]:
-    found = tags.tags_of(entity, FIELDS)
-    return found if entity.description is None else {**found, NOTE: entity.description}
-
-
-def _attributes(entity: Entity) -> Raw:
-    values: list[tuple[ItemAttribute[Any], Any]] = [
-        (ExperimentItem.property_types, properties.marks(entity.properties)),
-    ]
-    if entity.external_id is not None:
-        values.append((ExperimentItem.external_id, entity.external_id))
-    return {attribute.attr_name: attribute.raw(value) for attribute, value in values}
-
-
 def numbered(reads: Sequence[Record]) -> list[Record]:
     """The same experiments, each with a number; without those that are gone meanwhile."""
-    without = [read for read in reads if number_of(read) is None]
-    given = dict(zip(map(id, without), numbers.take(numbers.CONTEXTS, len(without)), strict=True))
-    calls = [partial(_number, read, given.get(id(read))) for read in reads]
-    return [read for read in table.parallel(calls) if read is not None]
+    return numbers.numbered(reads, number_of, _number)
 
 
-def _number(read: Record, number: int | None) -> Record | None:
-    if number is None:
-        return read
-    update = Update()
-    document.touch(update)
-    update.set(ExperimentItem.number, number)
-    update.require_absent(ExperimentItem.number)
-    update.require_exists(ExperimentItem.PK)
-    experiment = read.experiment
+def _number(read: Record, number: int) -> Record | None:
+    claimed = numbers.claim(ExperimentItem, number)
+    claimed.require_exists(ExperimentItem.PK)
+    experiment, place = read.experiment, read.document.key
     refer = numbers.reference(
-        number, KIND.name, experiment.workspace, read.document.key, name=experiment.experiment_id
+        number, KIND.name, experiment.workspace, place, name=experiment.experiment_id
     )
-    with contextlib.suppress(TransactionFailed):  # somebody else was first
-        table.transact([Change(read.document.key, update), refer], token=new_ulid())
-    item = table.get(read.document.key)
+    item = numbers.give(place, claimed, refer)
     found = None if item is None else experiments.of_item(item)
     return found if found is not None and number_of(found) is not None else None
 
@@ -186,15 +151,10 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         ResourceDoesNotExist: it is gone.
         ResourceConflict: another has the external id.
     """
-    current: Record | None = read
     number = number_of(read) or 0
     workspace = read.experiment.workspace
 
-    def attempt() -> Entity:
-        nonlocal current
-        if current is None:
-            current = get(number, workspace)
-        seen, current = current, None
+    def attempt(seen: Record) -> Entity:
         before = entity_of(seen)
         after = alter(before)
         if after.fields["state"] != before.fields["state"]:
@@ -206,34 +166,18 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
             before = entity_of(seen)
             after = alter(before)
         after = after._replace(update_time=max(now_ms(), before.update_time))
-        wanted = tags.changes(seen.experiment.tags, _tags(after), FIELDS)
+        texts = tags.tags_of_tracked(after, FIELDS)
+        wanted = tags.changes(seen.experiment.tags, texts, FIELDS)
         external = steps.external_id(workspace, KIND, number, before.external_id, after.external_id)
-        try:
-            document.write(
-                seen.document,
-                wanted.sets,
-                wanted.removals,
-                partial(_complete, seen, after),
-                [step.operation for step in external],
-            )
-        except ConditionFailed as failed:
-            raise Conflict from failed
-        except TransactionFailed as failed:
-            raise steps.meaning([Step(external[0].operation), *external], failed) from failed
+        changes.write(seen.document, wanted, partial(_complete, seen, after), external)
         return after
 
-    return settle("experiment", attempt)
+    return changes.settled(KIND.words, read, lambda: get(number, workspace), attempt)
 
 
 def _complete(read: Record, after: Entity, update: Update) -> None:
-    item = ExperimentItem
-    update.set(item.last_update_time, after.update_time)
-    update.set(item.property_types, properties.marks(after.properties))
-    if after.external_id is None:
-        update.remove(item.external_id)
-    else:
-        update.set(item.external_id, after.external_id)
-    update.require_equal(item.version, _item(read).version)
+    changes.keep(ExperimentItem, after, update)
+    update.require_equal(ExperimentItem.version, _item(read).version)
 
 
 def listed(workspace: str) -> Iterator[Record]:

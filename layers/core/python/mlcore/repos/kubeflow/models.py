@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
 
 from mlcore.db import keys
-from mlcore.db.expression import Update
+from mlcore.db.expression import Condition, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Operation, TransactionFailed, table
+from mlcore.db.table import Operation, Put, table
 from mlcore.entities.registry import RegisteredModel
-from mlcore.ids import new_ulid, now_ms
+from mlcore.ids import now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing, taken
@@ -21,13 +20,11 @@ from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
 from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import is_prompt
-from mlcore.repos import document
-from mlcore.repos.kubeflow import entities, numbers, steps, tags
-from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.kubeflow import changes, entities, numbers, steps, tags
 from mlcore.repos.registry import homes, names, registered_models
 from mlcore.repos.registry.names import AlsoFailed, NameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
-from mlcore.settle import Conflict, settle
+from mlcore.settle import Conflict
 
 FIELDS: Final = tuple(field.name for field in KIND.fields)
 """All are tags."""
@@ -58,9 +55,15 @@ def find_by_name(workspace: str, name: str) -> Record | None:
     return read if read.item.number is not None else numbered([read])[0]
 
 
+def find(number: int, workspace: str) -> Record | None:
+    """Two consistent GetItem: the reference, the model."""
+    reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
+    return None if reference is None else at(reference)
+
+
 def get(number: int, workspace: str) -> Record:
-    """Two consistent GetItem. Raises ResourceDoesNotExist."""
-    found = at(numbers.get(number, KIND.name, workspace))
+    """As :func:`find`. Raises ResourceDoesNotExist."""
+    found = find(number, workspace)
     if found is None:
         raise missing(KIND.words, number)
     return found
@@ -90,7 +93,7 @@ def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> No
 
     def following(place: keys.Key, home: str, incarnation: str) -> list[Operation]:
         refer = _reference(entity.id, workspace, place, home, incarnation, entity.name)
-        return [refer, *(step.operation for step in external), *also]
+        return [*(step.operation for step in external), *also, refer]
 
     try:
         names.create(
@@ -99,14 +102,12 @@ def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> No
     except NameTaken as failed:
         raise taken(KIND.title, entity.name) from failed
     except AlsoFailed as failed:
-        position = failed.position - 1
-        error = external[position].error if 0 <= position < len(external) else None
-        raise error or Conflict() from failed
+        raise steps.meaning_at(external, failed.position) from failed
 
 
 def _reference(
     number: int, workspace: str, place: keys.Key, home: str, incarnation: str, name: str
-) -> Operation:
+) -> Put:
     return numbers.reference(
         number, KIND.name, workspace, place, incarnation=incarnation, home=home, name=name
     )
@@ -114,31 +115,17 @@ def _reference(
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
     """The same models, each with a number; those that are gone meanwhile are left out."""
-    without = [read for read in reads if read.item.number is None]
-    given = dict(zip(map(id, without), numbers.take(numbers.CONTEXTS, len(without)), strict=True))
-    calls = [partial(_number, read, given.get(id(read))) for read in reads]
-    return [read for read in table.parallel(calls) if read is not None]
+    return numbers.numbered(reads, lambda read: read.item.number, _number)
 
 
-def _number(read: Record, number: int | None) -> Record | None:
-    if number is None:
-        return read
-    model = read.model
-    update = Update()
-    document.touch(update)
-    gsi2pk, gsi2sk = keys.gsi2_number(model.workspace, KIND.name, number)
-    update.set(RegisteredModelItem.number, number)
-    update.set(RegisteredModelItem.gsi2pk, gsi2pk)
-    update.set(RegisteredModelItem.gsi2sk, gsi2sk)
-    update.require_absent(RegisteredModelItem.number)
-    update.require_equal(RegisteredModelItem.incarnation, read.incarnation)
-    refer = _reference(
-        number, model.workspace, read.document.key, read.home, read.incarnation, model.name
-    )
-    # Else somebody else was first, or it was renamed or deleted.
-    with contextlib.suppress(TransactionFailed):
-        table.transact([Change(read.document.key, update), refer], token=new_ulid())
-    found = registered_models.find(model.workspace, model.name)
+def _number(read: Record, number: int) -> Record | None:
+    model, place = read.model, read.document.key
+    listed = keys.gsi2_number(model.workspace, KIND.name, number)
+    claimed = numbers.claim(RegisteredModelItem, number, listed)
+    claimed.require_equal(RegisteredModelItem.incarnation, read.incarnation)
+    refer = _reference(number, model.workspace, place, read.home, read.incarnation, model.name)
+    item = numbers.give(place, claimed, refer)
+    found = None if item is None else registered_models.of_item(item)
     if found is None or found.incarnation != read.incarnation or found.item.number is None:
         return None
     return found
@@ -151,59 +138,40 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         ResourceDoesNotExist: it is gone.
         ResourceConflict: another has the external id.
     """
-    current: Record | None = read
     workspace = read.model.workspace
     number = read.item.number or 0
 
-    def attempt() -> Entity:
-        nonlocal current
-        if current is None:
-            current = get(number, workspace)
-        seen, current = current, None
+    def attempt(seen: Record) -> Entity:
         before = entity_of(seen)
         after = alter(before)
         after = after._replace(update_time=max(now_ms(), before.update_time))
         wanted = tags.changes(seen.model.tags, tags.tags_of(after, FIELDS), FIELDS)
         external = steps.external_id(workspace, KIND, number, before.external_id, after.external_id)
-        try:
-            document.write(
-                seen.document,
-                wanted.sets,
-                wanted.removals,
-                partial(_complete, seen, after),
-                [step.operation for step in external],
-            )
-        except ConditionFailed as failed:
-            raise Conflict from failed
-        except TransactionFailed as failed:
-            raise steps.meaning([Step(_nothing(external)), *external], failed) from failed
+        changes.write(seen.document, wanted, partial(_complete, seen, after), external)
         return after
 
-    return settle("model", attempt)
-
-
-def _nothing(external: Sequence[Step]) -> Operation:
-    """Stands for the model's own write, the first of the transaction."""
-    return external[0].operation
+    return changes.settled("model", read, lambda: get(number, workspace), attempt)
 
 
 def _complete(read: Record, after: Entity, update: Update) -> None:
     item = RegisteredModelItem
+    changes.keep(item, after, update)
     update.set(item.description, after.description or "")
-    update.set(item.last_update_time, after.update_time)
-    update.set(item.property_types, properties.marks(after.properties))
-    if after.external_id is None:
-        update.remove(item.external_id)
-    else:
-        update.set(item.external_id, after.external_id)
     update.require_equal(item.incarnation, read.incarnation)
     update.require_equal(item.version, read.item.version)
 
 
-def delete(read: Record, also: Sequence[Operation] = ()) -> None:
-    """As MLflow does it: the model is gone at once, then what was in its home."""
+def delete(read: Record, also: Sequence[Operation] = (), referred: Condition | None = None) -> None:
+    """As MLflow does it: the model is gone at once, then what was in its home.
+
+    Args:
+        referred: what must hold of its reference still.
+
+    Raises:
+        Conflict: it changed meanwhile, or what refers to it.
+    """
     try:
-        names.delete(read, also)
+        names.delete(read, also, referred)
     except ConditionFailed as failed:
         raise Conflict from failed
     homes.clear(read.home, read.incarnation)
@@ -224,14 +192,18 @@ def listed(workspace: str, above: int = 0) -> Iterator[Record]:
             if number is not None and number > above and not is_prompt(read.model.tags):
                 seen.add(read.incarnation)
                 yield read
-    for read in sorted(discovered(workspace), key=lambda read: read.item.number or 0):
+    known = set(entities.places_of(workspace, KIND.name))
+    late = discovered(workspace, known)
+    for read in sorted(late, key=lambda read: read.item.number or 0):
         if read.incarnation not in seen and (read.item.number or 0) > above:
             yield read
 
 
-def discovered(workspace: str) -> Iterator[Record]:
-    """All models by name, each with a number."""
-    places = (place for _, place in registered_models.listed(workspace, limit=1_000))
+def discovered(workspace: str, known: Collection[keys.Key] = ()) -> Iterator[Record]:
+    """All models by name, each with a number; without those whose places are known, which are not
+    read."""
+    found = registered_models.listed(workspace, limit=1_000)
+    places = (place for _, place in found if place not in known)
     while chunk := list(islice(places, entities.LISTED_TOGETHER)):
         reads = registered_models.find_many(chunk, workspace)
         yield from numbered([read for read in reads if not is_prompt(read.model.tags)])

@@ -6,20 +6,28 @@ Kubeflow's API; then a condition lets the first one win, and all see the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.keys import Key
-from mlcore.db.table import Check, Put, table
-from mlcore.ids import now_ms
+from mlcore.db.table import Change, Check, Put, TransactionFailed, table
+from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow.errors import missing
 from mlcore.kubeflow.kinds import KINDS
 from mlcore.models.base import Item
+from mlcore.models.experiments import Experiment
 from mlcore.models.kubeflow import ContextRef
 from mlcore.models.platform import IdCounter
+from mlcore.models.registry import ModelVersion, RegisteredModel
+from mlcore.models.runs import Run
+from mlcore.repos import document
 from mlcore.repos.experiments import ids as experiment_ids
+
+R = TypeVar("R")
 
 CONTEXTS: Final = "contexts"
 ARTIFACTS: Final = "artifacts"
@@ -42,6 +50,57 @@ def take(space: str, count: int = 1) -> list[int]:
     item = IdCounter.of(table.update(keys.id_counter(), update, returning=True))
     last = (item.artifacts if space == ARTIFACTS else item.executions) or 0
     return list(range(last - count + 1, last + 1))
+
+
+def numbered(
+    reads: Sequence[R],
+    number_of: Callable[[R], int | None],
+    give: Callable[[R, int], R | None],
+) -> list[R]:
+    """The same entities, each with a number; without those that are gone meanwhile. Those that have
+    one cost nothing.
+
+    Args:
+        give: writes a number to an entity that has none, unless somebody else is first; answers it
+            as it is then.
+    """
+    without = [place for place, read in enumerate(reads) if number_of(read) is None]
+    given = take(CONTEXTS, len(without))
+    calls = [
+        partial(give, reads[place], number) for place, number in zip(without, given, strict=True)
+    ]
+    found: dict[int, R | None] = dict(enumerate(reads))
+    found.update(zip(without, table.parallel(calls), strict=True))
+    return [read for read in found.values() if read is not None]
+
+
+def claim(
+    item: type[Experiment | ModelVersion | RegisteredModel | Run],
+    number: int,
+    listed: tuple[str, str] | None = None,
+) -> Update:
+    """What gives an item of MLflow's its number, if it has none.
+
+    Args:
+        listed: where GSI2 has it by its number.
+    """
+    update = Update()
+    document.touch(update)
+    update.set(item.number, number)
+    if listed is not None:
+        pk, sk = listed
+        update.set(item.gsi2pk, pk)
+        update.set(item.gsi2sk, sk)
+    update.require_absent(item.number)
+    return update
+
+
+def give(place: Key, claimed: Update, refer: Put) -> Raw | None:
+    """A number to an item, and where that is to the number; answers the item as it is then, whoever
+    was first. One transaction, and one consistent GetItem."""
+    with contextlib.suppress(TransactionFailed):  # somebody else was first, or it is gone
+        table.transact([Change(place, claimed), refer], token=new_ulid())
+    return table.get(place)
 
 
 def reference(
@@ -87,6 +146,22 @@ def present(key: Key) -> Check:
     return Check(key, condition)
 
 
+def hold(reference: ContextRef) -> Change:
+    """Fails when the entity is gone, and lets fail what deletes it by what it read before."""
+    update = Update()
+    update.add(ContextRef.version, 1)
+    update.set(ContextRef.updated_at, now_ms())
+    update.require_exists(ContextRef.PK)
+    return Change(keys.context_ref(reference.number), update)
+
+
+def unchanged(reference: ContextRef) -> Condition:
+    """Nobody has held the entity since its reference was read."""
+    condition = Condition()
+    condition.require_equal(ContextRef.version, reference.version)
+    return condition
+
+
 def place_of(reference: ContextRef) -> Key:
     return Key(reference.item_pk, reference.item_sk)
 
@@ -116,3 +191,12 @@ def get_many(numbers: Sequence[int]) -> list[ContextRef | None]:
     """Of any kind and workspace; one BatchGetItem for each hundred."""
     items = table.batch_get([keys.context_ref(number) for number in numbers])
     return [None if item is None else ContextRef.of(item) for item in items]
+
+
+def find_many(numbers: Sequence[int], kind: str, workspace: str) -> list[ContextRef]:
+    """Those of a kind and workspace that there are, in order; as :func:`get_many`."""
+    return [
+        found
+        for found in get_many(numbers)
+        if found is not None and found.kind == kind and found.workspace == workspace
+    ]

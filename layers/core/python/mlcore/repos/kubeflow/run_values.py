@@ -176,7 +176,8 @@ def _valued(entity: Entity, key: str, texts: Mapping[str, Mapping[str, str]]) ->
     if text is None:
         return None
     if entity.kind == PARAMETER.name:
-        return entity._replace(fields={**entity.fields, "value": text})
+        # Clients demand a type; MLflow has none but texts.
+        return entity._replace(fields={"parameterType": "string", **entity.fields, "value": text})
     metric = parse_latest(key, text)
     return entity._replace(fields={**entity.fields, **point_fields(metric)})
 

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Put, TransactionFailed, key_in, table
+from mlcore.db.table import Delete, Put, key_in, table
 from mlcore.entities.runs import Run
 from mlcore.entities.stages import ACTIVE, DELETED
-from mlcore.ids import new_ulid, now_ms
+from mlcore.ids import new_ulid
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import external_id_taken, missing, taken
+from mlcore.kubeflow.errors import missing, taken
 from mlcore.kubeflow.kinds import EXPERIMENT_RUN as KIND
 from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
-from mlcore.models.kubeflow import ContextChild, ContextRef, ExternalId
+from mlcore.models.kubeflow import ContextChild, ContextRef
 from mlcore.models.runs import Run as RunItem
-from mlcore.repos import document
 from mlcore.repos.experiments import experiments as mlflow_experiments
 from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentRecord
 from mlcore.repos.kubeflow import contexts, entities, experiments, numbers, steps, tags
-from mlcore.repos.kubeflow.experiments import NOTE
 from mlcore.repos.removal import remains
 from mlcore.repos.runs import creations, runs
 from mlcore.repos.runs.runs import StoredRun as RunRecord
@@ -72,7 +68,7 @@ def entity_of(read: Record) -> Entity:
         name=item.run_name,
         create_time=item.start_time,
         update_time=item.updated_at or item.start_time,
-        description=texts.get(NOTE),
+        description=texts.get(tags.NOTE),
         external_id=item.external_id,
         properties=properties.of_tags(texts, item.property_types or {}),
         fields=fields,
@@ -149,7 +145,7 @@ def create(entity: Entity, experiment: ExperimentRecord) -> Entity:
         lifecycle_stage=DELETED if fields["state"] == tags.ARCHIVED else ACTIVE,
         metrics={},
         params={},
-        tags={**_tags(entity), RUN_NAME_TAG: entity.name},
+        tags={**tags.tags_of_tracked(entity, ()), RUN_NAME_TAG: entity.name},
     )
     place = keys.run(owner.experiment_id, run_id)
     error = taken(KIND.title, entity.name)
@@ -166,8 +162,7 @@ def create(entity: Entity, experiment: ExperimentRecord) -> Entity:
         except creations.AlsoFailed as failed:
             if failed.position == 0 and _forsaken(parent, entity.name, owner.workspace):
                 raise Conflict from failed
-            told = parts[failed.position].error if failed.position < len(parts) else None
-            raise told or Conflict() from failed
+            raise steps.meaning_at(parts, failed.position) from failed
 
     settle(KIND.words, attempt)
     made = runs.load(run_id, owner.workspace)
@@ -189,40 +184,22 @@ def _forsaken(parent: int, name: str, workspace: str) -> bool:
     return True
 
 
-def _tags(entity: Entity) -> dict[str, str]:
-    found = tags.tags_of(entity, ())
-    return found if entity.description is None else {**found, NOTE: entity.description}
-
-
 def _reference(number: int, workspace: str, run_id: str, place: keys.Key, parent: int) -> Put:
     return numbers.reference(number, KIND.name, workspace, place, parent=parent, name=run_id)
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
     """The same runs, each with a number; without those that are gone meanwhile."""
-    without = [read for read in reads if read.item.number is None]
-    given = dict(zip(map(id, without), numbers.take(numbers.CONTEXTS, len(without)), strict=True))
-    calls = [partial(_number, read, given.get(id(read))) for read in reads]
-    return [read for read in table.parallel(calls) if read is not None]
+    return numbers.numbered(reads, lambda read: read.item.number, _number)
 
 
-def _number(read: Record, number: int | None) -> Record | None:
-    if number is None:
-        return read
-    run = read.run
+def _number(read: Record, number: int) -> Record | None:
+    run, place = read.run, read.run.document.key
     workspace = run.experiment.workspace
-    update = Update()
-    document.touch(update)
-    gsi2pk, gsi2sk = keys.gsi2_number(workspace, KIND.name, number)
-    update.set(RunItem.number, number)
-    update.set(RunItem.gsi2pk, gsi2pk)
-    update.set(RunItem.gsi2sk, gsi2sk)
-    update.require_absent(RunItem.number)
-    update.require_exists(RunItem.PK)
-    refer = _reference(number, workspace, run.run_id, run.document.key, read.experiment)
-    with contextlib.suppress(TransactionFailed):  # somebody else was first
-        table.transact([Change(run.document.key, update), refer], token=new_ulid())
-    item = table.get(run.document.key)
+    claimed = numbers.claim(RunItem, number, keys.gsi2_number(workspace, KIND.name, number))
+    claimed.require_exists(RunItem.PK)
+    refer = _reference(number, workspace, run.run_id, place, read.experiment)
+    item = numbers.give(place, claimed, refer)
     if item is None or RunItem.of(item).number is None:
         return None
     return Record(runs.of_item(item, run.experiment), read.experiment)
@@ -239,8 +216,9 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
     workspace = read.run.experiment.workspace
     before = entity_of(read)
     after = alter(before)
-    if after.external_id != before.external_id and after.external_id:
-        _take_external(workspace, read.number, after.external_id)
+    taken_now = steps.external_id(workspace, KIND, read.number, None, after.external_id)
+    if taken_now and after.external_id != before.external_id:
+        steps.execute(taken_now)
     if after.fields["state"] != before.fields["state"]:
         stage = DELETED if after.fields["state"] == tags.ARCHIVED else ACTIVE
         runs.set_stage(read.run, stage)
@@ -248,7 +226,8 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], list[tuple[str, str]]]:
         now = current.document.texts("tags")
-        wanted = tags.changes(now, _tags(alter(entity_of(Record(current, read.experiment)))), ())
+        changed = alter(entity_of(Record(current, read.experiment)))
+        wanted = tags.changes(now, tags.tags_of_tracked(changed, ()), ())
         return wanted.sets, wanted.removals
 
     fields = after.fields
@@ -256,35 +235,16 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         (RunItem.status, fields["status"]),
         (RunItem.property_types, properties.marks(after.properties)),
         (RunItem.lsi3sk, keys.lsi3_run(fields["status"], read.item.start_time, read.run.run_id)),
+        (RunItem.external_id, after.external_id),
+        (RunItem.user_id, fields.get("owner", "")),
     ]
     if "endTimeSinceEpoch" in fields:
         attributes.append((RunItem.end_time, int(fields["endTimeSinceEpoch"])))
-    if "owner" in fields:
-        attributes.append((RunItem.user_id, fields["owner"]))
-    if after.external_id is not None:
-        attributes.append((RunItem.external_id, after.external_id))
     runs.write(read.run, decide, attributes, exclusive=True, any_stage=True)
-    if before.external_id is not None and after.external_id != before.external_id:
-        _free_external(workspace, read.number, before.external_id)
+    if before.external_id and after.external_id != before.external_id:
+        with contextlib.suppress(Conflict):  # it is another's by now
+            steps.execute(steps.external_id(workspace, KIND, read.number, before.external_id, None))
     return entity_of(get(read.number, workspace))
-
-
-def _take_external(workspace: str, number: int, external: str) -> None:
-    key = keys.external_id(workspace, KIND.name, external)
-    item = ExternalId(PK=key.pk, SK=key.sk, number=number, updated_at=now_ms(), version=1)
-    free = Condition()
-    free.require_absent_or_equal(ExternalId.number, number)
-    try:
-        table.put(dict(item.serialize()), free)
-    except ConditionFailed as failed:
-        raise external_id_taken(KIND.title, external) from failed
-
-
-def _free_external(workspace: str, number: int, external: str) -> None:
-    mine = Condition()
-    mine.require_equal(ExternalId.number, number)
-    with contextlib.suppress(ConditionFailed):
-        table.delete(keys.external_id(workspace, KIND.name, external), mine)
 
 
 def delete(read: Record) -> None:
@@ -306,30 +266,17 @@ def delete(read: Record) -> None:
 
 
 def listed(workspace: str, above: int = 0) -> Iterator[Record]:
-    """All runs by number, which GSI2 has; then those that Kubeflow sees for the first time. Indexes
-    may lag."""
-    seen = set()
-    found = entities.numbers_of(workspace, KIND.name, above=above)
-    while chunk := list(islice(found, entities.LISTED_TOGETHER)):
-        for read in at_numbers(chunk, workspace):
-            seen.add(read.number)
-            yield read
-    late = [
-        read
-        for experiment in experiments.listed(workspace)
-        for read in of_experiment(experiment)
-        if read.number > above and read.number not in seen
-    ]
-    yield from sorted(late, key=lambda read: read.number)
+    """All runs by number; indexes may lag."""
+
+    def unseen() -> Iterator[Record]:
+        return entities.side_by_side(of_experiment, experiments.listed(workspace))
+
+    return entities.by_number(workspace, KIND, above, at_numbers, unseen)
 
 
 def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
     """Those that there are, in order; a few BatchGetItem for each hundred."""
-    references = [
-        found
-        for found in numbers.get_many(wanted)
-        if found is not None and found.kind == KIND.name and found.workspace == workspace
-    ]
+    references = numbers.find_many(wanted, KIND.name, workspace)
     places = [numbers.place_of(found) for found in references]
     owners = list(dict.fromkeys(keys.experiment_id_of(place.pk) for place in places))
     items = table.batch_get([*places, *map(keys.experiment, owners)])

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
-from mlcore.db.table import Delete, Put, table
+from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.table import Change, Check, Delete, Operation, Put, table
 from mlcore.errors import ResourceConflict
 from mlcore.ids import now_ms
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing, taken
-from mlcore.kubeflow.kinds import INFERENCE_SERVICE, SERVE_MODEL, SERVING_ENVIRONMENT, Kind
-from mlcore.models.kubeflow import ContextChild, ContextName, NumberedItem, ServeModel
+from mlcore.kubeflow.kinds import (
+    INFERENCE_SERVICE,
+    REGISTERED_MODEL,
+    SERVE_MODEL,
+    SERVING_ENVIRONMENT,
+    Kind,
+)
+from mlcore.models.kubeflow import (
+    ContextChild,
+    ContextName,
+    ContextRef,
+    NumberedItem,
+    ServeModel,
+)
 from mlcore.models.kubeflow import InferenceService as InferenceServiceItem
 from mlcore.repos.kubeflow import entities, numbers, steps
 from mlcore.repos.kubeflow.entities import entity_of
@@ -38,11 +52,58 @@ def environment_named(workspace: str, name: str) -> int | None:
     return None if item is None else ContextName.of(item).number
 
 
-def create_service(entity: Entity, environment: int, workspace: str) -> None:
-    """One transaction: the service, its name in the environment, and that it serves the model,
-    which may come later. Raises ResourceConflict, ResourceDoesNotExist."""
+def model_in(environment: int, model: int, workspace: str) -> ContextRef | None:
+    """The model that a service is to serve in an environment; None for one that is not there, as
+    upstream has it. One BatchGetItem. Raises ResourceDoesNotExist: the environment is not there."""
+    raw, reference = table.batch_get(
+        [keys.serving_environment(environment), keys.context_ref(model)]
+    )
+    if raw is None or NumberedItem.of(raw).workspace != workspace:
+        raise missing(SERVING_ENVIRONMENT.words, environment)
+    return numbers.of_kind(reference, REGISTERED_MODEL.name, workspace)
+
+
+def create_service(
+    entity: Entity, environment: int, workspace: str, model: ContextRef | None
+) -> None:
+    """One transaction: the service, its name in the environment, and that it serves the model.
+    Raises ResourceConflict, ResourceDoesNotExist."""
     made = entities.creation(entity, workspace, parent=environment)
-    steps.execute([*made, *_under(entity, environment, SERVING_ENVIRONMENT), _serving(entity)])
+    steps.execute(
+        [
+            *made,
+            *_under(entity, environment, SERVING_ENVIRONMENT),
+            _serving(entity),
+            *_held(model),
+        ]
+    )
+
+
+def change_service(raw: Raw, workspace: str, alter: Callable[[Entity], Entity]) -> Entity:
+    """As :func:`entities.change`; one that serves from then on holds its model."""
+
+    def holding(before: Entity, after: Entity) -> list[Step]:
+        if _serves(after) in (None, _serves(before)):
+            return []
+        model = int(after.fields["registeredModelId"])
+        return _held(numbers.of_kind(numbers.raw(model), REGISTERED_MODEL.name, workspace))
+
+    return entities.change(raw, workspace, alter, holding)
+
+
+def _serves(service: Entity) -> str | None:
+    """The version that a deployed service names, or an empty text."""
+    if service.fields.get("desiredState") != DEPLOYED:
+        return None
+    return service.fields.get("modelVersionId") or ""
+
+
+def _held(model: ContextRef | None) -> list[Step]:
+    """What keeps a model from being deleted by somebody who has not seen the service."""
+    if model is None:
+        return []
+    gone = ResourceConflict(f"the registered model {model.number} was deleted meanwhile")
+    return [Step(numbers.hold(model), gone)]
 
 
 def _serving(service: Entity) -> Step:
@@ -72,11 +133,15 @@ def create_serve(entity: Entity, service: int, workspace: str) -> None:
 
 
 def _under(entity: Entity, parent: int, kind: Kind) -> list[Step]:
+    """A name among the children of a parent, which nobody deletes who has not seen this one."""
     error = taken(entity.of_kind.title, entity.name)
-    present = numbers.present(entities.key_of(kind.name, parent))
+    held = Update()
+    held.add(NumberedItem.version, 1)
+    held.set(NumberedItem.updated_at, now_ms())
+    held.require_exists(NumberedItem.PK)
     return [
         steps.child(parent, entity.of_kind, entity.name, entity.id, None, error),
-        Step(present, missing(kind.words, parent)),
+        Step(Change(entities.key_of(kind.name, parent), held), missing(kind.words, parent)),
     ]
 
 
@@ -96,21 +161,30 @@ def _linked(parent: int, child_kind: str, kind: Kind, workspace: str) -> list[Ra
 # ------------------------------------------------------------------ removal
 
 
-def check_unserved(model: int, workspace: str, version: int | None = None) -> None:
-    """Raises ResourceConflict: a service is deployed that serves the model, or this version of it
-    (one that names no version serves any).
+def unserved(model: ContextRef, version: int | None = None) -> Condition:
+    """What holds of a model's reference until a service comes to serve the model.
 
     Two consistent reads: the services of the model; each of them.
+
+    Raises:
+        ResourceConflict: a service is deployed that serves the model, or this version of it (one
+            that names no version serves any).
     """
-    for raw in _linked(model, SERVING, INFERENCE_SERVICE, workspace):
+    for raw in _linked(model.number, SERVING, INFERENCE_SERVICE, model.workspace):
         service = entity_of(raw)
-        named = service.fields.get("modelVersionId")
-        if service.fields.get("desiredState") == DEPLOYED and (
-            version is None or named in (None, "", str(version))
-        ):
+        named = _serves(service)
+        if named is not None and (version is None or named in ("", str(version))):
             raise ResourceConflict(
                 f"the inference service {service.id} is deployed and serves it; undeploy it first"
             )
+    return numbers.unchanged(model)
+
+
+def unserved_version(model: int, workspace: str, version: int) -> list[Operation]:
+    """What a transaction must find that deletes a version; as :func:`unserved`. Raises
+    ResourceDoesNotExist, ResourceConflict."""
+    reference = numbers.get(model, REGISTERED_MODEL.name, workspace)
+    return [Check(keys.context_ref(model), unserved(reference, version))]
 
 
 def delete_environment(raw: Raw, workspace: str) -> None:

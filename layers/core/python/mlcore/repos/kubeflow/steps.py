@@ -35,11 +35,15 @@ def execute(steps: Sequence[Step]) -> None:
 
 
 def meaning(steps: Sequence[Step], failed: TransactionFailed) -> Exception:
-    for position in sorted(failed.items):
-        error = steps[position].error
-        if error is not None:
-            return error
-    return Conflict()
+    errors = (steps[position].error for position in sorted(failed.items))
+    return next((error for error in errors if error is not None), Conflict())
+
+
+def meaning_at(steps: Sequence[Step], position: int) -> Exception:
+    """What it means that the operation at a position of a transaction was refused, which begins
+    with these steps; of what is behind them somebody else was first."""
+    error = steps[position].error if position < len(steps) else None
+    return error or Conflict()
 
 
 def child(
@@ -71,14 +75,18 @@ def external_id(
     if after:
         key = keys.external_id(workspace, kind.name, after)
         item = ExternalId(PK=key.pk, SK=key.sk, number=number, updated_at=now_ms(), version=1)
-        steps.append(
-            Step(Put(dict(item.serialize()), absent()), external_id_taken(kind.title, after))
-        )
+        taken = external_id_taken(kind.title, after)
+        steps.append(Step(Put(dict(item.serialize()), _mine(number)), taken))
     if before:
-        mine = Condition()
-        mine.require_absent_or_equal(ExternalId.number, number)
-        steps.append(Step(Delete(keys.external_id(workspace, kind.name, before), mine)))
+        key = keys.external_id(workspace, kind.name, before)
+        steps.append(Step(Delete(key, _mine(number))))
     return steps
+
+
+def _mine(number: int) -> Condition:
+    condition = Condition()
+    condition.require_absent_or_equal(ExternalId.number, number)
+    return condition
 
 
 def find_external(workspace: str, kind: Kind, external: str) -> int | None:

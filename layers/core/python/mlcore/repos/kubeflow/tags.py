@@ -16,6 +16,8 @@ from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import Kind
 
 PREFIX: Final = "kubeflow."
+NOTE: Final = "mlflow.note.content"
+"""MLflow's tag for the description of an experiment or a run."""
 LIVE: Final = "LIVE"
 ARCHIVED: Final = "ARCHIVED"
 
@@ -66,6 +68,12 @@ def tags_of(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
             text = json.dumps(value) if isinstance(value, list) else str(value)
             found[PREFIX + name] = text
     return found
+
+
+def tags_of_tracked(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
+    """As :func:`tags_of`, of an experiment or a run: their description is a tag too."""
+    found = tags_of(entity, fields)
+    return found if entity.description is None else {**found, NOTE: entity.description}
 
 
 def changes(now: Mapping[str, str], wanted: Mapping[str, str], fields: Sequence[str]) -> Changes:

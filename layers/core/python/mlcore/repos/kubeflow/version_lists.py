@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from mlcore.db.table import table
 from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
@@ -15,21 +14,13 @@ from mlcore.repos.registry.registered_models import StoredRegisteredModel as Mod
 
 
 def listed(workspace: str, above: int = 0) -> Iterator[Record]:
-    """All versions by number, which GSI2 has; then those that Kubeflow sees for the first time.
-    Indexes may lag."""
-    seen = set()
-    found = entities.numbers_of(workspace, KIND.name, above=above)
-    while chunk := list(islice(found, entities.LISTED_TOGETHER)):
-        for read in at_numbers(chunk, workspace):
-            seen.add(read.number)
-            yield read
-    late = [
-        read
-        for model in models.discovered(workspace)
-        for read in of_model(_model_reference(model))
-        if read.number > above and read.number not in seen
-    ]
-    yield from sorted(late, key=lambda read: read.number)
+    """All versions by number; indexes may lag."""
+
+    def unseen() -> Iterator[Record]:
+        found = map(_model_reference, models.discovered(workspace))
+        return entities.side_by_side(of_model, found)
+
+    return entities.by_number(workspace, KIND, above, at_numbers, unseen)
 
 
 def _model_reference(model: ModelRecord) -> ContextRef:
@@ -47,11 +38,7 @@ def _model_reference(model: ModelRecord) -> ContextRef:
 
 def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
     """Those that there are, in order; three BatchGetItem for each hundred."""
-    references = [
-        found
-        for found in numbers.get_many(wanted)
-        if found is not None and found.kind == KIND.name and found.workspace == workspace
-    ]
+    references = numbers.find_many(wanted, KIND.name, workspace)
     parents = list(dict.fromkeys(found.parent or 0 for found in references))
     owners = dict(zip(parents, numbers.get_many(parents), strict=True))
     items = table.batch_get([numbers.place_of(found) for found in references])

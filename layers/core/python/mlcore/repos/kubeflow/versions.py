@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
-from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import Change, Operation, Put, TransactionFailed, table
 from mlcore.entities.registry import ModelVersion
@@ -27,12 +26,10 @@ from mlcore.models.kubeflow import ContextChild, ContextRef
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.repos import document
 from mlcore.repos.document import Document
-from mlcore.repos.kubeflow import entities, models, numbers, steps, tags
-from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.kubeflow import changes, entities, models, numbers, steps, tags
 from mlcore.repos.registry import model_versions, stages
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, NO_STAGE, READY, AlsoFailed
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
-from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
 _OF_MLFLOW: Final = re.compile(r"(?:mlflow-)?([1-9][0-9]{0,17})")
@@ -178,23 +175,21 @@ def create(
         status_message=None,
         tags=tags.tags_of(entity, ()),
     )
-    external = steps.external_id(workspace, KIND, entity.id, None, entity.external_id)
     error = taken(KIND.title, entity.name)
+    external = steps.external_id(workspace, KIND, entity.id, None, entity.external_id)
 
     def following(version: ModelVersion) -> list[Operation]:
         place = keys.model_version(model.home, version.version)
         child = steps.child(reference.number, KIND, entity.name, entity.id, place, error)
         refer = _reference(entity.id, reference, place)
-        return [child.operation, refer, *(step.operation for step in external), *also]
+        return [child.operation, *(step.operation for step in external), *also, refer]
 
     try:
         model_versions.create(model, draft, following, _attributes(entity, workspace))
     except AlsoFailed as failed:
         if failed.position == 0:
             raise error from failed
-        position = failed.position - 2
-        told = external[position].error if 0 <= position < len(external) else None
-        raise told or Conflict() from failed
+        raise steps.meaning_at(external, failed.position - 1) from failed
     return entity
 
 
@@ -218,15 +213,10 @@ def _attributes(entity: Entity, workspace: str) -> Raw:
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
     """The same versions, each with a number and a name; without those that are gone meanwhile."""
-    without = [read for read in reads if read.item.number is None]
-    given = dict(zip(map(id, without), numbers.take(numbers.CONTEXTS, len(without)), strict=True))
-    calls = [partial(_number, read, given.get(id(read))) for read in reads]
-    return [read for read in table.parallel(calls) if read is not None]
+    return numbers.numbered(reads, lambda read: read.item.number, _number)
 
 
-def _number(read: Record, number: int | None) -> Record | None:
-    if number is None:
-        return read
+def _number(read: Record, number: int) -> Record | None:
     version = str(read.item.model_version)
     for name in (version, f"mlflow-{version}", f"mlflow-{version}-{number}"):
         child = steps.child(
@@ -245,14 +235,9 @@ def _number(read: Record, number: int | None) -> Record | None:
 
 
 def _claim(read: Record, number: int, name: str) -> Change:
-    update = Update()
-    document.touch(update)
-    gsi2pk, gsi2sk = keys.gsi2_number(read.model.workspace, KIND.name, number)
-    update.set(ModelVersionItem.number, number)
+    listed = keys.gsi2_number(read.model.workspace, KIND.name, number)
+    update = numbers.claim(ModelVersionItem, number, listed)
     update.set(ModelVersionItem.kubeflow_name, name)
-    update.set(ModelVersionItem.gsi2pk, gsi2pk)
-    update.set(ModelVersionItem.gsi2sk, gsi2sk)
-    update.require_absent(ModelVersionItem.number)
     update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
     return Change(read.document.key, update)
 
@@ -265,14 +250,9 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         ResourceDoesNotExist: it is gone.
         ResourceConflict: another has the external id.
     """
-    current: Record | None = read
     workspace = read.model.workspace
 
-    def attempt() -> Entity:
-        nonlocal current
-        if current is None:
-            current = get(read.number, workspace)
-        seen, current = current, None
+    def attempt(seen: Record) -> Entity:
         before = entity_of(seen)
         after = alter(before)
         if after.fields["state"] != before.fields["state"]:
@@ -287,21 +267,10 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
             workspace, KIND, read.number, before.external_id, after.external_id
         )
         said = _said(seen, wanted) if wanted.any else None
-        try:
-            document.write(
-                seen.document,
-                wanted.sets,
-                wanted.removals,
-                partial(_complete, seen, after, said),
-                [step.operation for step in external],
-            )
-        except ConditionFailed as failed:
-            raise Conflict from failed
-        except TransactionFailed as failed:
-            raise steps.meaning([Step(external[0].operation), *external], failed) from failed
+        changes.write(seen.document, wanted, partial(_complete, seen, after, said), external)
         return after
 
-    return settle("model version", attempt)
+    return changes.settled(KIND.words, read, lambda: get(read.number, workspace), attempt)
 
 
 def _move(read: Record, state: str) -> None:
@@ -328,29 +297,22 @@ def _said(read: Record, wanted: tags.Changes) -> str | None:
 
 def _complete(read: Record, after: Entity, said: str | None, update: Update) -> None:
     item = ModelVersionItem
-    update.set(item.last_update_time, after.update_time)
-    update.set(item.property_types, properties.marks(after.properties))
-    for attribute, value in (
-        (item.description, after.description),
-        (item.external_id, after.external_id),
-        (item.user_id, after.fields.get("author")),
-    ):
-        if value is None:
-            update.remove(attribute)
-        else:
-            update.set(attribute, value)
+    changes.keep(item, after, update)
+    changes.put(update, item.description, after.description)
+    changes.put(update, item.user_id, after.fields.get("author"))
     if said is not None:
         update.set(item.event, said)
     update.require_exists(item.lsi3sk)
     update.require_equal(item.version, read.item.version)
 
 
-def delete(read: Record) -> None:
-    """As MLflow does it. Raises ResourceDoesNotExist."""
+def delete(read: Record, allowed: Callable[[], Sequence[Operation]]) -> None:
+    """As MLflow does it (:func:`mlcore.repos.registry.stages.delete`). Raises
+    ResourceDoesNotExist."""
     model = models.at(read.model)
     if model is None:
         raise missing(KIND.words, read.number)
-    stages.delete(model_versions.of_item(read.document.item, model))
+    stages.delete(model_versions.of_item(read.document.item, model), allowed)
 
 
 def reference_of(read: Record) -> ContextRef:

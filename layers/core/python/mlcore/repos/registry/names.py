@@ -182,9 +182,16 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
         # else it has the new name already: the transaction had gone through before
 
 
-def delete(stored: StoredRegisteredModel, also: Sequence[Operation] = ()) -> None:
+def delete(
+    stored: StoredRegisteredModel,
+    also: Sequence[Operation] = (),
+    referred: Condition | None = None,
+) -> None:
     """Removes the model, and ``also`` what goes with it, in one transaction; its home keeps what
     nobody can reach any more.
+
+    Args:
+        referred: what must hold of the reference to its number.
 
     Raises:
         ResourceDoesNotExist: it was renamed meanwhile.
@@ -192,7 +199,7 @@ def delete(stored: StoredRegisteredModel, also: Sequence[Operation] = ()) -> Non
     """
     mine = Condition()
     mine.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
-    following = [*_leaving(stored.item), *also]
+    following = [*_leaving(stored.item, referred), *also]
     # What goes with it was chosen by the model as it was stored.
     if stored.item.number is None:
         mine.require_absent(RegisteredModelItem.number)
@@ -232,11 +239,11 @@ def _moving(item: RegisteredModelItem, place: keys.Key, name: str) -> list[Opera
     return [Change(keys.context_ref(item.number), change)]
 
 
-def _leaving(item: RegisteredModelItem) -> list[Operation]:
+def _leaving(item: RegisteredModelItem, referred: Condition | None) -> list[Operation]:
     """What takes a model's number away with it, and its external id."""
     if item.number is None:
         return []
-    leaving: list[Operation] = [Delete(keys.context_ref(item.number))]
+    leaving: list[Operation] = [Delete(keys.context_ref(item.number), referred)]
     if item.external_id:
         place = keys.external_id(item.workspace, item.type, item.external_id)
         leaving.append(Delete(place))

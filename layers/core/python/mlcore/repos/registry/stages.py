@@ -74,8 +74,14 @@ def transition(
     return model_versions.get(stored.model.model.workspace, name, number)
 
 
-def delete(stored: StoredModelVersion) -> None:
+def delete(
+    stored: StoredModelVersion, allowed: Callable[[], Sequence[Operation]] = lambda: ()
+) -> None:
     """Deletes a version: it keeps its number and its tags, and loses its aliases and the rest.
+
+    Args:
+        allowed: raises what forbids it, and answers what the transaction must find still so; asked
+            anew for each attempt.
 
     Raises:
         ResourceDoesNotExist: the version is deleted already, or its model is gone.
@@ -94,7 +100,7 @@ def delete(stored: StoredModelVersion) -> None:
             if version.run_id:
                 place = keys.run_model_version(version.run_id, model.incarnation, version.version)
                 beside.append(Delete(place))
-            beside += _leaving(current)
+            beside += [*_leaving(current), *allowed()]
             outside = model.document.outside.get("aliases", {})
             inline = [name for name in names if name not in outside]
             if _moved(model, [_Move(current.document.item, DELETED)], inline, beside):

@@ -197,7 +197,7 @@ def write(
 
     Args:
         decide: what to change, asked anew for each attempt.
-        attributes: further attributes to set.
+        attributes: further attributes to set, or to remove where the value is None.
         exclusive: what is decided depends on the value that it replaces, so nobody may write in
             between.
         any_stage: completes what was begun while the run was active, whatever it is now.
@@ -253,7 +253,10 @@ def _send(run: StoredRun, change: _Change, *, exclusive: bool) -> None:
 
     def complete(update: Update) -> None:
         for attribute, value in change.attributes:
-            update.set(attribute, value)
+            if value is None:
+                update.remove(attribute)
+            else:
+                update.set(attribute, value)
         if mark is not None:
             update.set(RunItem.lsi5sk, mark)
         if not any(attribute is RunItem.property_types for attribute, _ in change.attributes):

@@ -1,0 +1,73 @@
+"""Changes of entities: what was read decides what is written, until nobody comes between; what
+each part of the transaction means when it does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from mlcore.db.expression import Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import TransactionFailed
+from mlcore.kubeflow import properties
+from mlcore.kubeflow.entity import Entity
+from mlcore.models.experiments import Experiment
+from mlcore.models.registry import ModelVersion, RegisteredModel
+from mlcore.repos import document
+from mlcore.repos.document import Document
+from mlcore.repos.kubeflow import steps
+from mlcore.repos.kubeflow.steps import Step
+from mlcore.repos.kubeflow.tags import Changes
+from mlcore.settle import Conflict, settle
+
+R = TypeVar("R")
+
+
+def settled(words: str, read: R, again: Callable[[], R], attempt: Callable[[R], Entity]) -> Entity:
+    """Writes an entity by how it was read, and by how ``again`` reads it after each Conflict."""
+    current: R | None = read
+
+    def once() -> Entity:
+        nonlocal current
+        seen, current = current, None
+        return attempt(again() if seen is None else seen)
+
+    return settle(words, once)
+
+
+def write(
+    written: Document,
+    wanted: Changes,
+    complete: Callable[[Update], None],
+    external: Sequence[Step],
+) -> None:
+    """Writes the tags of an item of MLflow's, its attributes, and its external id.
+
+    Raises:
+        Conflict: it is not as it was read.
+        ResourceConflict: another has the external id.
+    """
+    operations = [step.operation for step in external]
+    try:
+        document.write(written, wanted.sets, wanted.removals, complete, operations)
+    except ConditionFailed as failed:
+        raise Conflict from failed
+    except TransactionFailed as failed:
+        raise steps.meaning(external, failed) from failed
+
+
+def keep(
+    item: type[Experiment | ModelVersion | RegisteredModel], after: Entity, update: Update
+) -> None:
+    """What MLflow has no word for: the types of its properties, its external id."""
+    update.set(item.last_update_time, after.update_time)
+    update.set(item.property_types, properties.marks(after.properties))
+    put(update, item.external_id, after.external_id)
+
+
+def put(update: Update, attribute: Any, value: Any) -> None:
+    """Sets an attribute, or removes it for None."""
+    if value is None:
+        update.remove(attribute)
+    else:
+        update.set(attribute, value)
