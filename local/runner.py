@@ -27,6 +27,7 @@ from local.engine import table, ttl
 from local.engine.engine import Engine, EngineFailed
 from local.engine.file import EngineFile
 from local.events.batch import DeadLetters
+from local.events.catalog import watch as watch_catalog
 from local.events.checkpoints import Checkpoints
 from local.events.completion import Completion
 from local.events.publishing import Publishing
@@ -99,6 +100,7 @@ class Runner:
             endpoint = self._start_engine(stack, place, name)
             files = environment.keep_files(place.artifacts)
             tables = environment.keep_tables(place.system_tables)
+            catalog = environment.keep_catalog(options.catalog or place.path / "catalog")
             environment.answer_to_own_names(options.host)
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
@@ -122,6 +124,7 @@ class Runner:
             server = Server(application, bound)
             self._end = server.stop
             self._work_off(stack, template, functions, queues)
+            watch_catalog(stack, functions.values(), catalog)
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
             if file and tables:
