@@ -74,12 +74,6 @@ def keep_tables(folder: Path, environ: MutableMapping[str, str] = os.environ) ->
     return Path(environ.setdefault("SYSTEM_TABLES_FOLDER", str(folder)))
 
 
-def keep_catalog(folder: Path, environ: MutableMapping[str, str] = os.environ) -> Path:
-    """Where the files of the model catalog are."""
-    environ["CATALOG_FOLDER"] = str(folder)
-    return folder
-
-
 def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, str]:
     """Name and password that the first administrator gets."""
     return (

@@ -100,7 +100,6 @@ class Runner:
             endpoint = self._start_engine(stack, place, name)
             files = environment.keep_files(place.artifacts)
             tables = environment.keep_tables(place.system_tables)
-            catalog = environment.keep_catalog(options.catalog or place.path / "catalog")
             environment.answer_to_own_names(options.host)
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
@@ -124,7 +123,7 @@ class Runner:
             server = Server(application, bound)
             self._end = server.stop
             self._work_off(stack, template, functions, queues)
-            watch_catalog(stack, functions.values(), catalog)
+            watch_catalog(stack, functions.values(), options.catalog or place.path / "catalog")
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
             if file and tables:

@@ -5,7 +5,6 @@ A name is a path below the catalog, with "/" between segments. No name leads out
 
 from __future__ import annotations
 
-import functools
 import os
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol
@@ -80,7 +79,6 @@ class InBucket:
         return data
 
 
-@functools.cache
 def files() -> Files:
     """The files of this process."""
     folder = os.environ.get(FOLDER)

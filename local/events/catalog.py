@@ -74,6 +74,7 @@ def marks(folder: Path) -> Marks:
 def watch(stack: contextlib.ExitStack, functions: Iterable[Function], folder: Path) -> None:
     """The catalog is loaded before the first request, and whenever its files change, until the
     stack is closed."""
+    os.environ["CATALOG_FOLDER"] = str(folder)
     for function in functions:
         if function.definition.handler.startswith("catalog_loader."):
             found = CatalogWatch(folder, partial(function.invoke, {}))

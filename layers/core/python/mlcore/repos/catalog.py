@@ -15,8 +15,9 @@ from typing import Any, Final, NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Put, TransactionFailed, table
+from mlcore.db.table import Change, Put, TransactionFailed, key_in, table
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import KEY
 from mlcore.models.catalog import Catalog, CatalogGeneration, CatalogShard
 from mlcore.settle import Conflict
 
@@ -165,10 +166,8 @@ def sweep(read: Current, now: int, *, unfinished: bool) -> int:
 
 
 def _delete(generation: str) -> None:
-    places = table.query_all(
-        keys.catalog_shards(generation), attributes=(CatalogShard.PK, CatalogShard.SK)
-    )
-    table.batch_write(deletes=[keys.Key(raw["PK"]["S"], raw["SK"]["S"]) for raw in places])
+    places = table.query_all(keys.catalog_shards(generation), attributes=KEY)
+    table.batch_write(deletes=[key_in(raw) for raw in places])
     table.delete(keys.catalog_generation(generation))
 
 
