@@ -7,8 +7,8 @@ side by side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from mlcore.catalog.entry import MODEL, SERVER, Entry, Forms, of_stored, source_key
 from mlcore.errors import TemporarilyUnavailable
@@ -16,7 +16,11 @@ from mlcore.memory import Latest
 from mlcore.repos import catalog
 from mlcore.repos.catalog import Current
 
+T = TypeVar("T")
+
 _ATTEMPTS: Final = 5
+_MOST_ANSWERS: Final = 20
+"""That a generation remembers: each may name all entries."""
 
 
 class Generation:
@@ -29,8 +33,7 @@ class Generation:
         self.servers = tuple(entry for entry in entries if entry.kind == SERVER)
         self._by_name = {(entry.source, entry.name): entry for entry in self.models}
         self._by_id = {entry.id: entry for entry in self.servers}
-        self.orders: dict[str, tuple[Entry, ...]] = {}
-        """Models by what they were ordered by before."""
+        self._answers: dict[tuple[Hashable, ...], Any] = {}
 
     def stating(self, state: Mapping[str, Any]) -> Generation:
         """The same entries, with what is said of them now."""
@@ -40,6 +43,17 @@ class Generation:
         other.__dict__.update(self.__dict__)
         other.state = state
         return other
+
+    def remembered(self, question: tuple[Hashable, ...], answer: Callable[[], T]) -> T:
+        """What the entries answer to a question, which never changes. Threads may share it."""
+        found: tuple[T] | None = self._answers.get(question)
+        if found is not None:
+            return found[0]
+        made = answer()
+        if len(self._answers) >= _MOST_ANSWERS:
+            self._answers.clear()
+        self._answers[question] = (made,)
+        return made
 
     def sources(self, workspace: str, asset_type: str | None = None) -> list[Mapping[str, Any]]:
         """The sources that a workspace sees: its own, and those that all share and none of its own

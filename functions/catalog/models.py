@@ -25,24 +25,26 @@ def list_models(call: Call) -> Any:
     words = arguments.get("q", "").lower()
     by, down = arguments.get("orderBy", ""), descending(arguments)
     recommended = call.flag("recommendations") or by.upper() == _RECOMMENDED
-    setting = recommendations.setting_of(call)
-    if recommended:
-        in_order: Sequence[Entry] = recommendations.ordered(read.models, setting)
-    else:
-        place = f"{by} {down}"
-        in_order = read.orders.get(place) or tuple(orders.ordered(read.models, by, descending=down))
-        if len(read.orders) < _REMEMBERED:
-            read.orders[place] = tuple(in_order)
-    found = [
-        entry
-        for entry in in_order
-        if entry.source in keys and (not words or _says(entry, words)) and test(entry)
-    ]
+    setting = recommendations.setting_of(call) if recommended else None
+
+    def in_order() -> list[Entry]:
+        if setting is not None:
+            return recommendations.ordered(read.models, setting)
+        return orders.ordered(read.models, by, descending=down)
+
+    def search() -> list[Entry]:
+        return [
+            entry
+            for entry in read.remembered(("order", by, down, setting), in_order)
+            if entry.source in keys and (not words or _says(entry, words)) and test(entry)
+        ]
+
+    question = (
+        *("models", frozenset(keys), arguments.get("filterQuery", ""), words),
+        *(by, down, setting),
+    )
+    found = read.remembered(question, search)
     return page(call, found, shown.sourced, read, after, lambda entry: entry.id)
-
-
-_REMEMBERED: Final = 20
-"""Orders of a generation."""
 
 
 def _says(entry: Entry, words: str) -> bool:
@@ -57,8 +59,12 @@ def _says(entry: Entry, words: str) -> bool:
 def filter_options(call: Call) -> Any:
     read = call.current()
     keys = read.keys(call.workspace, "models")
-    entries = [entry for entry in read.models if entry.source in keys]
-    return options.of_models(entries, read.state.get("queries", {}).get("models", {}))
+
+    def choose() -> dict[str, Any]:
+        entries = (entry for entry in read.models if entry.source in keys)
+        return options.of_models(entries, read.state.get("queries", {}).get("models", {}))
+
+    return read.remembered(("options", frozenset(keys)), choose)
 
 
 def get_model(call: Call) -> Any:

@@ -17,16 +17,24 @@ SERVERS = "/api/mcp_catalog/v1alpha1"
 
 SOURCES = """
 model_catalogs:
-  - {id: open, name: Open models, type: yaml, labels: [Open], properties: {yamlCatalogPath: open.yaml}}
+  - id: open
+    name: Open models
+    type: yaml
+    labels: [Open]
+    properties: {yamlCatalogPath: open.yaml}
   - id: lab
     name: Lab
     type: yaml
     properties: {yamlCatalogPath: /mounted/once/lab.yaml}
     includedModels: ["lab/*"]
     excludedModels: ["*-DRAFT"]
-  - {id: off, name: Switched off, type: yaml, enabled: false, properties: {yamlCatalogPath: no.yaml}}
+  - {id: off, name: Switched off, type: yaml, enabled: false}
 mcp_catalogs:
-  - {id: tools, name: Tools, type: yaml, labels: [Open], properties: {yamlCatalogPath: servers.yaml}}
+  - id: tools
+    name: Tools
+    type: yaml
+    labels: [Open]
+    properties: {yamlCatalogPath: servers.yaml}
 labels:
   - {name: Open, displayName: Open to all, priority: "2"}
   - {name: null, displayName: Others}
@@ -35,7 +43,9 @@ namedQueries:
     filters: {artifacts.ttft_p90.double_value: {operator: "<=", value: min}}
   remote:
     assetType: mcp_servers
-    filters: {deploymentMode: {operator: "=", value: remote}, tags: {operator: IN, value: [git, web]}}
+    filters:
+      deploymentMode: {operator: "=", value: remote}
+      tags: {operator: IN, value: [git, web]}
 """
 
 
@@ -69,7 +79,8 @@ models:
       - {performance(300, 2, "A10", 1)}
       - artifactType: metrics-artifact
         metricsType: accuracy-metrics
-        customProperties: {{overall_average: {{metadataType: MetadataDoubleValue, double_value: 61.5}}}}
+        customProperties:
+          overall_average: {{metadataType: MetadataDoubleValue, double_value: 61.5}}
   - {{name: org/beta, provider: Other, license: mit, language: [fr]}}
   - name: gamma
     artifacts:
@@ -87,7 +98,10 @@ mcp_servers:
     endpoints: {http: "https://forge.example/mcp"}
     securityIndicators: {sast: true, verifiedSource: false}
     tools:
-      - {name: search, description: Looks, accessType: read_only, parameters: [{name: q, type: string}]}
+      - name: search
+        description: Looks
+        accessType: read_only
+        parameters: [{name: q, type: string}]
       - {name: delete, accessType: destructive}
   - {name: files, deploymentMode: local, tags: [disk]}
 """
