@@ -343,10 +343,7 @@ class Runner:
         house.start()
 
     def _trim(self, file: EngineFile) -> int:
-        """Without a poller nothing is trimmed.
-
-        A later run with the indexer still wants the records.
-        """
+        """Without a poller nothing is trimmed: a later run with the indexer wants the records."""
         positions = [poller.processed() for poller in self._pollers]
         known = [position for position in positions if position is not None]
         return file.trim_stream(min(known)) if known and len(known) == len(positions) else 0
