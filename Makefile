@@ -34,7 +34,7 @@ ARCHITECTURE ?= arm64
 
 BIN      := .venv/bin
 SYNC     := $(BIN)/uv sync --quiet --frozen --all-packages --compile-bytecode
-LOCKS    := pyproject.toml uv.lock layers/core/pyproject.toml layers/tables/pyproject.toml layers/tokens/pyproject.toml
+LOCKS    := pyproject.toml uv.lock layers/catalog/pyproject.toml layers/core/pyproject.toml layers/tables/pyproject.toml layers/tokens/pyproject.toml
 PLATFORM  = $(shell uname -s | sed 's/Linux/linux/; s/Darwin/darwin/')-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
 ENGINES  := .tools/engines-$(DYNOXIDE_VERSION)-$(EXTENDDB_VERSION).stamp
 UI       := .tools/ui.stamp
@@ -132,6 +132,8 @@ lock: .venv/all.stamp ## Resolve dependencies again: uv.lock and the layer's req
 		--no-header --output-file layers/core/requirements.txt
 	$(BIN)/uv export --quiet --frozen --no-dev --package tokens --no-emit-workspace \
 		--no-header --output-file layers/tokens/requirements.txt
+	$(BIN)/uv export --quiet --frozen --no-dev --package catalog --no-emit-workspace \
+		--no-header --output-file layers/catalog/requirements.txt
 	$(BIN)/uv export --quiet --frozen --no-dev --package mltables --no-emit-workspace \
 		--no-header --output-file layers/tables/requirements.txt
 

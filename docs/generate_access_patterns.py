@@ -633,6 +633,21 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "Query, then BatchGetItem",
         ),
     ),
+    "Model catalog": (
+        Access("Which generation is read", "catalog", ("catalog",), "GetItem"),
+        Access(
+            "Whether a page's generation can still be read",
+            "catalog_generation",
+            ("catalog_generation", "catalog_generation_prefix"),
+            "GetItem; Query, begins_with, where generations are swept",
+        ),
+        Access(
+            "All models and MCP servers of a generation",
+            "catalog_shard",
+            ("catalog_shard", "catalog_shards"),
+            "BatchGetItem, all shards side by side",
+        ),
+    ),
 }
 
 NUMBERED = {

@@ -21,6 +21,8 @@ class Options(NamedTuple):
     workspaces: bool = False
     chosen: tuple[tuple[str, str], ...] = ()
     """Parameters of the template, by their names."""
+    catalog: Path | None = None
+    """The files of the model catalog; None for those in the data folder."""
 
     def parameters(self) -> dict[str, str]:
         """The parameters that a deployment with these options would be given."""
@@ -61,6 +63,12 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         metavar="NAME=VALUE",
         help="a parameter of template.yaml, such as Authentication=oidc",
     )
+    parser.add_argument(
+        "--catalog",
+        type=Path,
+        metavar="DIR",
+        help="folder with the sources of the model catalog (catalog, in the data folder)",
+    )
     parser.add_argument("--no-indexer", action="store_true", help="leave the stream unread")
     parser.add_argument(
         "--template",
@@ -71,6 +79,8 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     given = parser.parse_args(arguments)
     if not 0 <= given.port <= 65535:
         parser.error("--port is a number from 0 to 65535")
+    if given.catalog and not given.catalog.expanduser().is_dir():
+        parser.error(f"--catalog: there is no folder {given.catalog}")
     data = None if given.ephemeral else (given.data or default_data_folder())
     return Options(
         host=given.host,
@@ -81,6 +91,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         auth=given.auth,
         workspaces=given.workspaces,
         chosen=tuple(given.parameter),
+        catalog=given.catalog.expanduser().resolve() if given.catalog else None,
     )
 
 

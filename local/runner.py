@@ -27,6 +27,7 @@ from local.engine import table, ttl
 from local.engine.engine import Engine, EngineFailed
 from local.engine.file import EngineFile
 from local.events.batch import DeadLetters
+from local.events.catalog import watch as watch_catalog
 from local.events.checkpoints import Checkpoints
 from local.events.completion import Completion
 from local.events.publishing import Publishing
@@ -123,6 +124,7 @@ class Runner:
             server = Server(application, bound)
             self._end = server.stop
             self._work_off(stack, template, functions, queues)
+            watch_catalog(stack, functions.values(), options.catalog or place.path / "catalog")
             if options.indexer and stream:
                 self._follow(stack, template, application, functions, stream, place, file)
             if file and tables:
@@ -341,10 +343,7 @@ class Runner:
         house.start()
 
     def _trim(self, file: EngineFile) -> int:
-        """Without a poller nothing is trimmed.
-
-        A later run with the indexer still wants the records.
-        """
+        """Without a poller nothing is trimmed: a later run with the indexer wants the records."""
         positions = [poller.processed() for poller in self._pollers]
         known = [position for position in positions if position is not None]
         return file.trim_stream(min(known)) if known and len(known) == len(positions) else 0

@@ -61,6 +61,7 @@ STORE_ACTIONS = {
     "delete_older": (_REMOVE, _LIST),
 }
 INTERNAL_FILES = (
+    "catalog_loader.files",
     "mlcore.repos.runs.history_files",
     "mlcore.repos.traces.span_packs",
     "mlcore.repos.traces.traces",

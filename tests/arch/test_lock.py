@@ -13,7 +13,7 @@ import pytest
 
 from tests.arch import project
 
-LAYERS = {"mlcore": "core", "mltables": "tables", "tokens": "tokens"}
+LAYERS = {"mlcore": "core", "mltables": "tables", "tokens": "tokens", "catalog": "catalog"}
 
 
 def _uv(*arguments: str) -> str:

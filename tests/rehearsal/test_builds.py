@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.xdist_group("builds"), pytest.mark.timeout(300)]
 ELF, AT = b"\x7fELF", slice(18, 20)
 MACHINES = {"arm64": 0xB7, "x86_64": 0x3E}
 LAYERS = {
+    "CatalogLayer": "layers/catalog",
     "CoreLayer": "layers/core",
     "TablesLayer": "layers/tables",
     "TokensLayer": "layers/tokens",

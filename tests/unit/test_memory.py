@@ -74,3 +74,14 @@ def test_it_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now += 0.2
     assert brief.get("key") is None
     assert brief.pop("key") is None
+
+
+def test_the_latest_is_one_value_outside_the_bound() -> None:
+    latest: memory.Latest[str, str] = memory.Latest("latest of the tests")
+    assert latest.get("a") is None
+    assert latest.put("a", "x") is None
+    assert latest.get("a") == "x"
+    assert latest.put("b", "y") == ("a", "x")
+    assert (latest.get("a"), latest.get("b")) == (None, "y")
+    memory.forget()
+    assert latest.get("b") is None

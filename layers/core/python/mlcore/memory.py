@@ -34,6 +34,8 @@ _entries: dict[tuple[str, Hashable], _Entry] = {}
 _held = [0]
 """Bytes of the entries."""
 _writing = threading.Lock()
+_alone: dict[str, tuple[Hashable, Any]] = {}
+"""The one value of each memory that is outside the bound."""
 
 
 class Memory(Generic[K, V]):
@@ -88,10 +90,34 @@ class Memory(Generic[K, V]):
             return value
 
 
+class Latest(Generic[K, V]):
+    """One value, outside the bound, for what whoever makes it bounds: the one that was put last.
+    Threads may share it."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+
+    def get(self, key: K) -> V | None:
+        """None if another key was put since, or none."""
+        held = _alone.get(self._noun)
+        if held is None or held[0] != key:
+            return None
+        value: V = held[1]
+        return value
+
+    def put(self, key: K, value: V) -> tuple[K, V] | None:
+        """Forgets the former value, and answers it."""
+        with _writing:
+            former: Any = _alone.get(self._noun)
+            _alone[self._noun] = (key, value)
+            return None if former is None else (former[0], former[1])
+
+
 def forget() -> None:
     """As if the process had just started."""
     with _writing:
         _entries.clear()
+        _alone.clear()
         _held[0] = 0
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from mlcore.db import keys
 
 CASES = {
+    "catalog": (keys.catalog(), "CSRC", "CSRC#CURRENT"),
+    "catalog_generation": (keys.catalog_generation("01"), "CSRC", "CSRC#GENERATION#01"),
+    "catalog_shard": (keys.catalog_shard("01", 7), "CSRC#01", f"CSRC#SHARD#{7:020d}"),
     "experiment": (keys.experiment("1"), "EXP#1", "E#META"),
     "experiment_tag": (keys.experiment_tag("1", "a#b"), "EXP#1", "E#TAG#a#b"),
     "experiment_name_rev": (keys.experiment_name_rev("1"), "EXP#1", "E#NAME_REV"),

@@ -356,6 +356,7 @@ PREFIXES = {
     keys.review_queue_prefix(): "REVIEWQUEUE#",
     keys.review_queue_item_prefix("rq"): "REVIEWQUEUEITEM#rq#",
     keys.issue_prefix(): "ISSUE#",
+    keys.catalog_generation_prefix(): "CSRC#GENERATION#",
     keys.context_child_prefix(): "CHILD#",
     keys.context_child_prefix("metric"): "CHILD#metric#",
 }
@@ -376,4 +377,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "02b969755a328a78"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "268ec370326f64a1"

@@ -141,7 +141,7 @@ class Routes:
         for route in routes:
             for prefix in _prefixes(route):
                 path = prefix + route.path
-                if "+}/" in path:
+                if "+}/" in path or (path.endswith("+}") and path.count("{") > 1):
                     self._texts.append((_pattern(path), route))
                 else:
                     self._methods_of(path)[route.method] = route

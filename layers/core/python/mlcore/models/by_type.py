@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlcore.models import (
+    catalog,
     datasets,
     evaluation,
     experiments,
@@ -21,6 +22,7 @@ from mlcore.models.base import MODELS
 
 __all__ = [
     "MODELS",
+    "catalog",
     "datasets",
     "evaluation",
     "experiments",

@@ -9,7 +9,7 @@ those of MLflow's filters.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
@@ -24,6 +24,8 @@ TEXT: Final = "string_value"
 INT: Final = "int_value"
 DOUBLE: Final = "double_value"
 BOOL: Final = "bool_value"
+TEXTS: Final = "array"
+"""A list of texts, which equals each of its members; not one that is unequal to it."""
 
 SUFFIXES: Final = (TEXT, DOUBLE, INT, BOOL)
 _MAX_DEPTH: Final = 100
@@ -54,6 +56,67 @@ class Source(NamedTuple):
     """The value of such a property; None where the entity has none."""
     custom: Callable[[Any, str], tuple[str, Any] | None]
     """(type, value) of a custom property."""
+    parts: Parts | None = None
+
+
+class Parts(NamedTuple):
+    """Entities that belong to one: conditions on them that AND joins hold of the same one."""
+
+    prefix: str
+    """What the names of their properties begin with."""
+    of: Callable[[Any], Iterable[Any]]
+    source: Source
+
+
+Condition = tuple[str, str, Any]
+"""A property, an operator (``NOT IN`` too), and a value or a list of them."""
+
+
+def all_of(conditions: Iterable[Condition], source: Source) -> Test:
+    """The test that all conditions hold. Raises InvalidParameterValue."""
+    found = []
+    for name, operator, value in conditions:
+        operand = tuple(value) if isinstance(value, list | tuple) else value
+        base, _, suffix = name.rpartition(".")
+        kind = suffix if base and suffix in SUFFIXES else None
+        unlike = operator == "NOT IN"
+        sign = "IN" if unlike else _SIGNS.get(operator, operator)
+        if (sign == "IN") != isinstance(operand, tuple):
+            raise InvalidParameterValue(_MISMATCH)
+        test, of_part = _placed(base if kind else name, kind, sign, operand, source)
+        found.append((_opposite(test) if unlike else test, of_part))
+    return _joined(found, source)
+
+
+def _opposite(test: Test) -> Test:
+    return lambda item: not test(item)
+
+
+def _placed(
+    name: str, kind: str | None, operator: str, operand: Value | tuple[Value, ...], source: Source
+) -> tuple[Test, bool]:
+    """The test of a condition, and whether it is one of a part."""
+    parts = source.parts
+    if parts is not None and name.startswith(parts.prefix):
+        name = name.removeprefix(parts.prefix)
+        return _condition(name, kind, operator, operand, parts.source), True
+    return _condition(name, kind, operator, operand, source), False
+
+
+def _joined(tests: list[tuple[Test, bool]], source: Source) -> Test:
+    """The test that all hold, those of parts of the same one."""
+    own = [test for test, of_part in tests if not of_part]
+    of_parts = [test for test, of_part in tests if of_part]
+    if of_parts and source.parts is not None:
+        parts = source.parts.of
+        if len(of_parts) == 1:
+            (only,) = of_parts
+            own.append(lambda item: any(map(only, parts(item))))
+        else:
+            own.append(
+                lambda item: any(all(test(part) for test in of_parts) for part in parts(item))
+            )
+    return own[0] if len(own) == 1 else lambda item: all(test(item) for test in own)
 
 
 class _Token(NamedTuple):
@@ -137,20 +200,21 @@ class _Reader:
         tests = [self._term(depth)]
         while self._takes("AND"):
             tests.append(self._term(depth))
-        return tests[0] if len(tests) == 1 else lambda item: all(test(item) for test in tests)
+        return _joined(tests, self._source)
 
-    def _term(self, depth: int) -> Test:
+    def _term(self, depth: int) -> tuple[Test, bool]:
+        """A test, and whether it is one of a part of the entity."""
         if self._takes("("):
             test = self.either(depth + 1)
             self._demand(")")
-            return test
+            return test, False
         name, kind = self._property()
         operator = self._next()
         if operator.text == "IN" and operator.kind == "keyword":
-            return _condition(name, kind, "IN", tuple(self._list()), self._source)
+            return _placed(name, kind, "IN", tuple(self._list()), self._source)
         if operator.kind == "sign" or operator.text in ("LIKE", "ILIKE"):
             sign = _SIGNS.get(operator.text, operator.text)
-            return _condition(name, kind, sign, self._value(), self._source)
+            return _placed(name, kind, sign, self._value(), self._source)
         raise _refused(f"unexpected {operator.text!r} at {operator.at}")
 
     def _demand(self, text: str) -> None:
@@ -208,6 +272,8 @@ def _condition(
 ) -> Test:
     if name in source.known:
         wanted = source.known[name]
+        if wanted == TEXTS:
+            return _membership(name, operator, operand, source)
         holds = _test(operator, _converted(operand, wanted))
         get = source.attribute
         return lambda item: (value := get(item, name)) is not None and holds(value)
@@ -226,6 +292,15 @@ def _condition(
         return found is not None and found[0] in tests and tests[found[0]](found[1])
 
     return meets
+
+
+def _membership(
+    name: str, operator: str, operand: Value | tuple[Value, ...], source: Source
+) -> Test:
+    holds = _test(operator, _converted(operand, TEXT))
+    every = all if operator == "!=" else any
+    get = source.attribute
+    return lambda item: (value := get(item, name)) is not None and every(map(holds, value))
 
 
 def _types(value: Value) -> tuple[str, ...]:

@@ -103,6 +103,11 @@ Items: under each partition key its sort keys, and the items' ``type``::
         RECORD#<record_id>                                  evaluation_record
     ENTITY#<entity_id>
         ENTITY#REF                                          entity_ref
+    CSRC
+        CSRC#CURRENT                                        catalog
+        CSRC#GENERATION#<write_id>                          catalog_generation
+    CSRC#<write_id>
+        CSRC#SHARD#<number>                                 catalog_shard
     CONTEXT#<context_id>
         CONTEXT#REF                                         context_ref
         CHILD#<child_kind>#<child_name>                     context_child
@@ -175,6 +180,8 @@ order of encoded values in :mod:`mlcore.db.sortable`. Functions named after a pa
 
 from __future__ import annotations
 
+from mlcore.db.keys.catalog import *  # noqa: F403
+from mlcore.db.keys.catalog import CATALOG_PATTERNS
 from mlcore.db.keys.derived import *  # noqa: F403
 from mlcore.db.keys.derived import DERIVED_PATTERNS
 from mlcore.db.keys.evaluation import *  # noqa: F403
@@ -216,6 +223,7 @@ PATTERNS: dict[str, Pattern] = {
         *EVALUATION_PATTERNS,
         *MCP_SERVER_PATTERNS,
         *KUBEFLOW_PATTERNS,
+        *CATALOG_PATTERNS,
     )
 }
 """The patterns of items by name."""

@@ -1,0 +1,180 @@
+"""Requests to the catalog as its rules take them: the generation that a request is about, and the
+page that it asks for."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import parse_qsl
+
+from catalog import generation
+from catalog.generation import Generation
+from mlcore.http import Request, Response
+from mlcore.http.kubeflow import Answer, Versions
+from mlcore.kubeflow import body
+from mlcore.kubeflow.errors import bad
+
+T = TypeVar("T")
+
+MODELS: Final = "/api/model_catalog"
+SERVERS: Final = "/api/mcp_catalog"
+OLD: Final = "v1alpha1"
+V1: Final = "v1"
+
+VERSIONS: Final = Versions({f"{api}/{OLD}": f"{api}/{V1}" for api in (MODELS, SERVERS)})
+MANNER: Final = VERSIONS.manner()
+
+PAGE_SIZE: Final = 10
+_MAX_TOKEN: Final = 1024
+_RESPONSE_BYTES: Final = 3_500_000
+"""About as much JSON as a page may have: a Lambda response ends at 6 MB. A token leads on."""
+
+
+class Call(NamedTuple):
+    request: Request
+
+    @property
+    def workspace(self) -> str:
+        return self.request.workspace
+
+    def arguments(self) -> dict[str, str]:
+        """The query, without what is empty. Raises InvalidParameterValue."""
+        found = self.request.arguments()
+        body.check_text(found)
+        return {name: value for name, value in found.items() if value}
+
+    def repeated(self, *names: str) -> list[str]:
+        """The values of arguments that may come more than once, or with commas between them."""
+        query = self.request.event.get("rawQueryString") or ""
+        found = [value for name, value in parse_qsl(query) if name in names]
+        body.check_text(found)
+        return [each.strip() for value in found for each in value.split(",") if each.strip()]
+
+    def flag(self, name: str) -> bool:
+        """Raises InvalidParameterValue."""
+        text = self.arguments().get(name, "false")
+        if text not in ("true", "false"):
+            raise bad(f"invalid {name}: must be true or false")
+        return text == "true"
+
+    def number(self, name: str, least: int, most: int) -> int | None:
+        """Raises InvalidParameterValue."""
+        text = self.arguments().get(name)
+        if text is None:
+            return None
+        digits = text.removeprefix("-").removeprefix("+")
+        if not (digits.isascii() and digits.isdecimal()) or len(digits) > 10:
+            raise bad(f"invalid {name}: {text[:50]!r} is no integer")
+        if not least <= int(text) <= most:
+            raise bad(f"invalid {name}: must be from {least} to {most}")
+        return int(text)
+
+    def current(self) -> Generation:
+        """What is read now. One round trip, two more where this process has not read it yet."""
+        return generation.current()
+
+    def reading(self) -> tuple[Generation, Position | None]:
+        """The generation that a page is of: that of the page before, as long as it can be read.
+        Raises InvalidParameterValue."""
+        after = _position(self.arguments().get("nextPageToken", ""))
+        if after is None:
+            return generation.current(), None
+        return generation.of(after.generation) or generation.current(), after
+
+    def parameter(self, name: str) -> str:
+        return self.request.parameters.get(name, "")
+
+
+class Position(NamedTuple):
+    """What a page comes after."""
+
+    generation: str
+    offset: int
+    last: int
+    """The id of what came last; 0 where there is none."""
+
+
+Function = Callable[[Call], Answer]
+
+
+def answering(function: Function) -> Callable[[Request], Response]:
+    @functools.wraps(function)
+    def answer(request: Request) -> Answer:
+        return function(Call(request))
+
+    return VERSIONS.answering(answer)
+
+
+def page(
+    call: Call,
+    items: Sequence[T],
+    shown: Callable[[T], dict[str, Any]],
+    read: Generation,
+    after: Position | None,
+    identity: Callable[[T], int] = lambda _: 0,
+) -> dict[str, Any]:
+    """A page of what a request asks for, all of which is given, in order.
+
+    Args:
+        identity: the id of an item, by which a walk goes on that has lost its generation.
+    """
+    size = call.number("pageSize", 1, 2**31 - 1) or PAGE_SIZE
+    begin = _begin(items, read, after, identity)
+    found: list[dict[str, Any]] = []
+    weight = 0
+    for item in items[begin : begin + size]:
+        one = shown(item)
+        weight += len(json.dumps(one))
+        if found and weight > _RESPONSE_BYTES:
+            break
+        found.append(one)
+    end = begin + len(found)
+    token = ""
+    if end < len(items):
+        token = _token(Position(read.id, end, identity(items[end - 1])))
+    return {"items": found, "nextPageToken": token, "pageSize": size, "size": len(found)}
+
+
+def _begin(
+    items: Sequence[T], read: Generation, after: Position | None, identity: Callable[[T], int]
+) -> int:
+    if after is None:
+        return 0
+    if after.generation == read.id:
+        return after.offset
+    for at, item in enumerate(items):
+        if after.last and identity(item) == after.last:
+            return at + 1
+    raise bad("invalid nextPageToken: the catalog was loaded anew since; begin with the first page")
+
+
+def _token(position: Position) -> str:
+    text = f"{position.generation}:{position.offset}:{position.last}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _position(text: str) -> Position | None:
+    if not text:
+        return None
+    if len(text) > _MAX_TOKEN:
+        raise bad("invalid nextPageToken: too long")
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        parts = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").split(":")
+    except (binascii.Error, ValueError):
+        raise bad("invalid nextPageToken: no Base64") from None
+    if len(parts) != 3 or not all(part.isdecimal() and len(part) < 12 for part in parts[1:]):
+        raise bad("invalid nextPageToken: invalid format")
+    return Position(parts[0], int(parts[1]), int(parts[2]))
+
+
+def descending(arguments: Mapping[str, str]) -> bool:
+    """Raises InvalidParameterValue."""
+    order = arguments.get("sortOrder", "ASC").upper()
+    if order not in ("ASC", "DESC"):
+        raise bad(f"unsupported sort order field: {order[:50]}")
+    return order == "DESC"

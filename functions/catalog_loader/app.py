@@ -1,0 +1,43 @@
+"""The loader of the catalog: on a schedule, on a change of its files, and when an administrator
+asks; and what previews a source, because it reads YAML too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from catalog_loader import loading
+from catalog_loader.files import files
+from catalog_loader.preview import preview
+from mlcore.http import PlainRoute, Request, lambda_handler
+from mlcore.http.kubeflow import Versions
+from mlcore.observability import logger
+
+PREFIX: Final = "/api/model_catalog"
+_OLD: Final = f"{PREFIX}/v1alpha1"
+_V1: Final = f"{PREFIX}/v1"
+_VERSIONS: Final = Versions({_OLD: _V1})
+
+
+def reload(request: Request) -> dict[str, Any]:
+    """Loads the catalog whether or not its files have changed. An extension of ours."""
+    return loading.load(files(), force=True)._asdict()
+
+
+PLAIN_ROUTES: Final = tuple(
+    PlainRoute("POST", f"{version}{path}", _VERSIONS.answering(function), "requests.administrators")
+    for version in (_V1, _OLD)
+    for path, function in (("/sources/preview", preview), ("/sources/reload", reload))
+)
+
+_answer: Final = lambda_handler((), PLAIN_ROUTES, _VERSIONS.manner())
+
+
+def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """An HTTP event is answered; any other loads the catalog if its files have changed."""
+    if "requestContext" in event:
+        return _answer(dict(event), context)
+    report = loading.load(files())
+    if report.changed:
+        logger.info("the catalog was loaded", extra=report._asdict())
+    return report._asdict()

@@ -1,0 +1,48 @@
+"""Keys of the model catalog: which generation of it is read, the generations that have items, and
+the items of each in a partition of its own."""
+
+from __future__ import annotations
+
+from mlcore.db.keys.pattern import Key, Pattern
+
+CATALOG = Pattern(
+    "catalog",
+    "CSRC",
+    "CSRC#CURRENT",
+    "the generation of the catalog that is read, with the state of its sources",
+)
+CATALOG_GENERATION = Pattern(
+    "catalog_generation",
+    "CSRC",
+    "CSRC#GENERATION#<write_id>",
+    "a generation of the catalog that has items: one being written, read, or no longer read",
+)
+CATALOG_SHARD = Pattern(
+    "catalog_shard",
+    "CSRC#<write_id>",
+    "CSRC#SHARD#<number>",
+    "some of the models and MCP servers of a generation of the catalog, in order",
+)
+
+CATALOG_PATTERNS = (CATALOG, CATALOG_GENERATION, CATALOG_SHARD)
+
+
+def catalog() -> Key:
+    return Key(CATALOG.pk.text, CATALOG.sk.text)
+
+
+def catalog_generation(generation: str) -> Key:
+    return Key(CATALOG_GENERATION.pk.text, CATALOG_GENERATION.sk.build(generation))
+
+
+def catalog_generation_prefix() -> str:
+    return CATALOG_GENERATION.sk.prefix()
+
+
+def catalog_shards(generation: str) -> str:
+    """The partition of a generation."""
+    return CATALOG_SHARD.pk.build(generation)
+
+
+def catalog_shard(generation: str, number: int) -> Key:
+    return Key(catalog_shards(generation), CATALOG_SHARD.sk.build(number))

@@ -1,0 +1,38 @@
+"""Items of the model catalog. ``data`` is zlib of JSON."""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.attributes import BytesAttribute, IntAttribute, TextAttribute
+from mlcore.models.base import Item
+
+
+class Catalog(Item):
+    """Which generation is read; ``data`` holds its sources, labels and named queries."""
+
+    pattern = keys.CATALOG
+
+    version = IntAttribute()
+    generation = TextAttribute()
+    shards = IntAttribute()
+    data = BytesAttribute()
+
+
+class CatalogGeneration(Item):
+    """A generation; ``status`` is ``writing``, ``read``, ``replaced`` (since ``updated_at``), or
+    ``leaving``, whose items are being deleted."""
+
+    pattern = keys.CATALOG_GENERATION
+
+    generation = TextAttribute()
+    status = TextAttribute()
+    shards = IntAttribute()
+    data = BytesAttribute()
+
+
+class CatalogShard(Item):
+    """Models and MCP servers, in the order of their names."""
+
+    pattern = keys.CATALOG_SHARD
+
+    data = BytesAttribute()

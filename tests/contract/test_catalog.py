@@ -1,0 +1,208 @@
+"""What the catalog of models and MCP servers answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mlcore.db import capacity
+from mlcore.memory import forget
+from tests.contract.catalog_api import FILES, SERVERS, CatalogApi
+from tests.contract.conftest import Store
+
+ALPHA = "sources/open/models/org/Alpha"
+
+
+def test_sources_and_labels(shared: CatalogApi) -> None:
+    sources = {one["id"]: one for one in shared.get("sources")["items"]}
+    assert {name: one["status"] for name, one in sources.items()} == {
+        "lab": "available",
+        "off": "disabled",
+        "open": "available",
+    }
+    assert sources["open"]["labels"] == ["Open"]
+    assert shared.names("sources", name="OPEN") == ["Open models"]
+    assert shared.names("sources", assetType="mcp_servers") == ["Tools"]
+    assert shared.names("sources", assetType="anything") == []
+    assert shared.names("sources", orderBy="NAME", sortOrder="DESC")[0] == "Switched off"
+    assert shared.names("labels") == ["Open", None]
+    assert shared.names("labels", orderBy="priority", sortOrder="DESC") == ["Open", None]
+    assert shared.ask("GET", "labels", assetType="agents").status == 400
+    assert shared.ask("GET", "sources", orderBy="SIZE").status == 400
+
+
+QUERIES: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ["gamma", "lab/one", "org/Alpha", "org/beta"]),
+    ({"source": "lab,open", "q": "ORG"}, ["org/Alpha", "org/beta"]),
+    ({"source": ["lab", "open"], "q": "first of"}, ["org/Alpha"]),
+    ({"sourceLabel": "open"}, ["gamma", "org/Alpha", "org/beta"]),
+    ({"sourceLabel": "null"}, ["lab/one"]),
+    ({"sourceLabel": "nobody's"}, []),
+    ({"filterQuery": "language = 'de'"}, ["org/Alpha"]),
+    ({"filterQuery": "language != 'de'"}, ["org/beta"]),
+    ({"filterQuery": "language IN ('fr', 'de') AND license LIKE 'm%'"}, ["org/beta"]),
+    ({"filterQuery": "size.string_value = '7B' AND layers > 30"}, ["org/Alpha"]),
+    ({"filterQuery": "artifacts.ttft_p90 < 70"}, ["gamma", "org/Alpha"]),
+    # Of the same artifact: the fast one of Alpha is no A10.
+    (
+        {"filterQuery": "artifacts.ttft_p90 < 70 AND artifacts.hardware_type = 'A10'"},
+        ["gamma"],
+    ),
+    (
+        {"filterQuery": "(artifacts.ttft_p90 < 70) AND (artifacts.hardware_type = 'A10')"},
+        ["gamma", "org/Alpha"],
+    ),
+    ({"orderBy": "ACCURACY"}, ["org/Alpha"]),
+    ({"orderBy": "artifacts.ttft_p90.double_value"}, ["org/Alpha", "gamma"]),
+    (
+        {"orderBy": "artifacts.ttft_p90.double_value", "sortOrder": "DESC"},
+        ["org/Alpha", "gamma"],
+    ),
+    ({"orderBy": "NAME", "sortOrder": "DESC"}, ["org/beta", "org/Alpha", "lab/one", "gamma"]),
+    ({"recommendations": "true"}, ["org/Alpha", "gamma", "lab/one", "org/beta"]),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), QUERIES, ids=lambda one: str(one)[:60])
+def test_models(shared: CatalogApi, query: dict[str, Any], expected: list[str]) -> None:
+    found = shared.names("models", **query)
+    if "orderBy" in query and query["orderBy"] != "NAME":
+        found = found[: len(expected)]
+    assert found == expected
+
+
+@pytest.fixture(scope="module")
+def shared(shared_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("catalog")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CATALOG_FOLDER", str(folder))
+        api = CatalogApi(folder)
+        for name, text in FILES.items():
+            api.write(**{name.removesuffix(".yaml"): text})
+        api.load()
+        yield api
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status"),
+    [
+        ("models", {"filterQuery": "name ="}, 400),
+        ("models", {"filterQuery": "name = 5"}, 400),
+        ("models", {"source": "open", "sourceLabel": "Open"}, 400),
+        ("models", {"pageSize": "0"}, 400),
+        ("models", {"pageSize": "many"}, 400),
+        ("models", {"nextPageToken": "%%%"}, 400),
+        ("models", {"nextPageToken": "bm90aGluZw"}, 400),
+        ("models", {"sortOrder": "UP"}, 400),
+        ("models", {"q": "\0"}, 400),
+        (ALPHA, {}, 200),
+        ("sources/open/models/org%2FAlpha", {}, 200),
+        ("sources/open/models/nothing", {}, 404),
+        ("sources/lab/models/org/Alpha", {}, 404),
+        ("sources/open/models/nothing/artifacts", {}, 400),
+        ("sources/open/models/nothing/artifacts/performance", {}, 404),
+        (f"{ALPHA}/artifacts", {"filterQuery": "x.string_value = 5.0"}, 400),
+        (f"{ALPHA}/artifacts", {"artifactType": "doc-artifact"}, 400),
+        (f"{ALPHA}/artifacts/performance", {"targetRPS": "0"}, 400),
+        ("nothing", {}, 404),
+        (f"{SERVERS}/mcp_servers", {"namedQuery": "unknown"}, 400),
+        (f"{SERVERS}/mcp_servers", {"toolLimit": "101"}, 400),
+        (f"{SERVERS}/mcp_servers/x", {}, 400),
+        (f"{SERVERS}/mcp_servers/1", {}, 404),
+    ],
+)
+def test_what_is_refused(shared: CatalogApi, path: str, query: dict[str, Any], status: int) -> None:
+    answer = shared.ask("GET", path.replace("%2F", "/"), **query)
+    assert answer.status == status
+    if status >= 400 and path != "nothing":
+        assert set(answer.body) == {"code", "message"}
+
+
+def test_artifacts(shared: CatalogApi) -> None:
+    assert shared.get(f"{ALPHA}/artifacts")["size"] == 5
+    (model,) = shared.get(f"{ALPHA}/artifacts", artifactType="model-artifact")["items"]
+    assert (model["uri"], model["createTimeSinceEpoch"]) == (
+        "oci://registry/alpha:1",
+        "1700000000000",
+    )
+    listed = shared.get(f"{ALPHA}/artifacts", orderBy="ttft_p90.double_value", sortOrder="DESC")
+    latencies = [
+        one["customProperties"].get("ttft_p90", {}).get("double_value") for one in listed["items"]
+    ]
+    assert latencies == [300.0, 80.0, 50.0, None, None]
+
+
+def test_what_hardware_is_worth_its_price(shared: CatalogApi) -> None:
+    path = f"{ALPHA}/artifacts/performance"
+    asked = shared.get(path, targetRPS=9, orderBy="ttft_p90.double_value")["items"]
+    replicas = [one["customProperties"]["replicas"]["int_value"] for one in asked]
+    assert replicas == ["2", "3", "5"]
+    best = shared.get(path, targetRPS=9, recommendations="true")["items"]
+    # Of the H100, two of two cost 4 and are faster than three of one, which cost 3.
+    assert [one["customProperties"]["ttft_p90"]["double_value"] for one in best] == [300, 50, 80]
+
+
+def test_filter_options_and_named_queries(shared: CatalogApi) -> None:
+    options = shared.get("models/filter_options")
+    assert options["filters"]["language"] == {"type": "string", "values": ["de", "en", "fr"]}
+    latency = options["filters"]["artifacts.ttft_p90.double_value"]
+    assert latency == {"type": "number", "range": {"min": 50.0, "max": 300.0}}
+    assert options["namedQueries"]["fast"] == {
+        "artifacts.ttft_p90.double_value": {"operator": "<=", "value": 50.0}
+    }
+
+
+def test_servers_and_tools(shared: CatalogApi) -> None:
+    (server,) = shared.get(f"{SERVERS}/mcp_servers", namedQuery="remote")["items"]
+    assert (server["name"], server["toolCount"], "tools" in server) == ("forge", 2, False)
+    place = f"{SERVERS}/mcp_servers/{server['id']}"
+    shown = shared.get(place, includeTools="true", toolLimit=1)
+    assert [tool["name"] for tool in shown["tools"]] == ["search"]
+    assert shared.names(f"{place}/tools") == ["delete", "search"]
+    assert shared.names(f"{place}/tools", filterQuery="accessType = 'read_only'") == ["search"]
+    assert shared.get(f"{place}/tools/search")["serverName"] == "forge"
+    assert shared.ask("GET", f"{place}/tools/none").status == 404
+    assert shared.names(f"{SERVERS}/mcp_servers", filterQuery="sast = true") == ["forge"]
+    assert shared.names(f"{SERVERS}/mcp_servers", name="FIL") == ["files"]
+
+
+def test_both_versions_answer_alike_and_the_old_one_says_so(shared: CatalogApi) -> None:
+    old = shared.get("models")
+    assert shared.get("/api/model_catalog/v1/models") == old
+
+
+def test_a_list_is_one_round_trip_and_the_first_two(shared: CatalogApi) -> None:
+    forget()
+    counts = []
+    for _ in range(2):
+        shared.get("models", filterQuery="artifacts.ttft_p90 < 70")
+        last = capacity.last()
+        assert last is not None
+        counts.append(last.round_trips)
+    assert counts == [2, 1]
+
+
+def test_a_preview_reads_and_writes_nothing(shared: CatalogApi) -> None:
+    def form(config: str, data: str = "") -> str:
+        parts = [("config", config), *([("catalogData", data)] if data else [])]
+        lines = [
+            f'--b\r\nContent-Disposition: form-data; name="{name}"; filename="x"\r\n\r\n{text}\r\n'
+            for name, text in parts
+        ]
+        return "".join([*lines, "--b--\r\n"])
+
+    def ask(config: str, data: str = "", **query: Any) -> Any:
+        return shared.ask("POST", "sources/preview", form(config, data), form="b", **query)
+
+    shown = ask("type: yaml\nexcludedModels: ['*two*']", FILES["lab.yaml"])
+    assert shown.body["summary"] == {"totalModels": 3, "includedModels": 2, "excludedModels": 1}
+    shown = ask("type: yaml", FILES["lab.yaml"], filterStatus="included", pageSize=2)
+    assert (shown.body["size"], shown.body["nextPageToken"]) == (2, "2")
+    named = "type: yaml\nproperties: {yamlCatalogPath: lab.yaml}"
+    assert ask(named).body["summary"]["totalModels"] == 3
+    outside = "type: yaml\nproperties: {yamlCatalogPath: ../../etc/passwd}"
+    for config in ("type: other", "id: x", "a: [", outside, "type: yaml\nunknown: 1"):
+        assert ask(config, "" if config == outside else "models: []").status == 422, config
+    assert ask("type: yaml", "models: []", filterStatus="some").status == 400
+    assert shared.ask("POST", "sources/preview", "{}").status == 400
