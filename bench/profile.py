@@ -12,6 +12,7 @@ import contextlib
 import cProfile
 import io
 import json
+import logging
 import os
 import pstats
 import sys
@@ -27,7 +28,8 @@ from bench.client import Client
 from bench.workload import BATCH, HISTORY, Workload
 from mlcore.db import transport
 from mlcore.db.signature import Signer
-from mlcore.http import handler, request
+from mlcore.http import handler as lambda_handler
+from mlcore.http import request
 from mlcore.observability import logger
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
@@ -113,7 +115,7 @@ class Parts:
                 (transport, "_encode", "JSON to the engine"),
                 (transport, "_decode", "JSON of the engine"),
                 (request, "_json", "JSON of the request"),
-                (handler, "encode", "JSON of the answer"),
+                (lambda_handler, "encode", "JSON of the answer"),
                 (Signer, "sign", "signature"),
                 (transport.Transport, "_answer", "HTTP to the engine, with its JSON"),
             ):
@@ -230,15 +232,22 @@ def main() -> int:
     parser.add_argument("--lines", action="store_true", help="print the functions that take most")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     options = parser.parse_args()
+    unknown = [name for name in options.call if name not in CALLS]
+    if unknown:
+        parser.error(f"{unknown[0]} is none of {', '.join(CALLS)}")
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         os.environ.setdefault(variable, "test")
     for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         os.environ.setdefault(variable, REGION)
-    logger.setLevel("ERROR")
-    found = [
-        profile(name, options.times, server=options.server, lines=options.lines)
-        for name in options.call or CALLS
-    ]
+    with Path(os.devnull).open("w") as nowhere:
+        # A request's line costs what it costs, but it would bury the figures.
+        for handler in logging.getLogger(logger.name).handlers:
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(nowhere)
+        found = [
+            profile(name, options.times, server=options.server, lines=options.lines)
+            for name in options.call or CALLS
+        ]
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     return 0
