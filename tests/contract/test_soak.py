@@ -139,7 +139,7 @@ def test_one_experiment_takes_a_hundred_calls_a_second(
         f"{limits.refused} requests refused, {sum(one.repeated for one in clients)} calls repeated "
         f"by clients, at most {behind:.1f} s late, {searches} searches"
     )
-    assert ended >= SECONDS
+    assert ended >= 3
 
 
 def _search(api: Api, experiment_id: str, clients: list[Client], rng: random.Random) -> None:
