@@ -247,15 +247,6 @@ def test_an_endpoint_that_refuses_for_a_second(engine: Any) -> None:
     nats[0].close()
 
 
-def test_an_endpoint_that_hangs_up_for_a_while(engine: Any) -> None:
-    """As one that is just being started again; more often than a call is tried."""
-    engine.answers[:] = ["hang up"] * 5
-    made = transport(engine.port, attempts=2, patience=10)
-    assert made.call("GetItem", {}) == FINE[1]
-    assert len(engine.seen) == 6
-    made.close()
-
-
 class _Invocation:
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds

@@ -78,8 +78,8 @@ class Transport:
         keys: gives the credentials of this moment.
         connect_timeout, read_timeout: seconds, of one attempt.
         attempts: of one call, counting the first.
-        patience: seconds in which an endpoint that refuses or closes connections is tried again
-            however often that was, since either costs next to nothing.
+        patience: seconds in which an endpoint that refuses connections is tried again however often
+            that was, since a refusal costs next to nothing.
         longest: seconds that one call takes at most; less where :mod:`mlcore.db.deadline` says so.
         connections: at most so many are kept while nobody uses them.
         authorities: file of the certificates that an ``https`` endpoint is trusted by.
@@ -143,10 +143,10 @@ class Transport:
             failure: Exception
             try:
                 status, answer = self._exchange(operation, body, ends)
-            except (EndpointConnectionError, ConnectionClosedError) as error:
+            except EndpointConnectionError as error:
                 failure = error
                 again = again or time.monotonic() < started + self._patience
-            except ReadTimeoutError as error:
+            except (ReadTimeoutError, ConnectionClosedError) as error:
                 failure = error
             else:
                 if status < 300 and answer is not None:
