@@ -41,7 +41,7 @@ UI       := .tools/ui.stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint scan imports format prices build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench cost docs lock clean
+.PHONY: help setup local test lint scan imports format prices build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -118,6 +118,9 @@ publish-ui: .venv/local.stamp $(UI) ## Put the web UI into the bucket of a deplo
 
 bench: setup ## Measure the speed of the local runner
 	$(BIN)/python -m bench $(ARGS)
+
+profile: setup ## Tell where the time of a call goes: make profile CALL=log-metric; ARGS=--lines names functions, --server adds the runner
+	@PYTHONPATH=functions $(BIN)/python -m bench.profile $(CALL) $(ARGS)
 
 cost: .venv/all.stamp ## Print what a team's month costs; ARGS="--runs 100 --steps 500 …", --help names them, --write renews the docs
 	@$(BIN)/python -m bench.bill $(ARGS)

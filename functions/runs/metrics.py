@@ -41,7 +41,7 @@ def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[st
     )
     answer: dict[str, Any] = {}
     if page.points:
-        answer["metrics"] = [responses.metric(point) for point in page.points]
+        answer["metrics"] = responses.encoded_points(message.metric_key, page.points)
     if page.more:
         answer["next_page_token"] = _token(page.points[-1], page.large, query)
     return answer
@@ -55,7 +55,8 @@ def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -
     if message.has("max_results"):
         limit = min(message.max_results, limit)
     ordered = sorted(set(run_ids))
-    found: list[dict[str, Any]] = []
+    found: list[tuple[str, list[Metric]]] = []
+    count = 0
     for run_id, series in zip(
         ordered,
         metrics.read_beginnings(
@@ -63,8 +64,10 @@ def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -
         ),
         strict=True,
     ):
-        found += [responses.metric_of_run(point, run_id) for point in series]
-    return {"metrics": found[:limit] if limit >= 0 else found}
+        fitting = series if limit < 0 else series[: limit - count]
+        found.append((run_id, fitting))
+        count += len(fitting)
+    return {"metrics": responses.encoded_points_of_runs(message.metric_key, found)}
 
 
 def get_metric_history_bulk_interval(
@@ -73,9 +76,11 @@ def get_metric_history_bulk_interval(
     limit = message.max_results if message.has("max_results") else MAX_SAMPLED_POINTS
     low = message.start_step if message.has("start_step") else None
     high = message.end_step if message.has("end_step") else None
-    return metrics.history_interval(
+    found = metrics.history_interval(
         request.workspace, message.run_ids, message.metric_key, low, high, limit
     )
+    sampled = responses.encoded_points_of_runs(message.metric_key, found)
+    return {"metrics": sampled} if sampled else {}
 
 
 def _most_points(key: str) -> int:

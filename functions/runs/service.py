@@ -59,7 +59,8 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
 def get_run(message: m.GetRun, request: Request) -> dict[str, Any]:
     return {
         "run": responses.run(
-            runs.entity(runs.load(message.run_id or message.run_uuid, request.workspace))
+            runs.entity(runs.load(message.run_id or message.run_uuid, request.workspace)),
+            responses.encoded_data,
         )
     }
 

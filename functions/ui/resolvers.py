@@ -93,7 +93,11 @@ def get_metric_history_bulk_interval(
         )
     key = fields.get("metricKey") or ""
     low, high = fields.get("startStep"), fields.get("endStep")
-    return metrics.history_interval(_request(info).workspace, run_ids, key, low, high, limit)
+    found = metrics.history_interval(_request(info).workspace, run_ids, key, low, high, limit)
+    sampled = [
+        run_responses.metric_of_run(point, run_id) for run_id, points in found for point in points
+    ]
+    return {"metrics": sampled} if sampled else {}
 
 
 def search_datasets(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:

@@ -39,6 +39,16 @@ def test_the_latest_point_comes_back(metric: Metric) -> None:
     assert same(points.parse_latest(metric.key, points.latest_text(metric)), metric)
 
 
+@given(st.dictionaries(KEYS, st.tuples(VALUES, INT64, INT64)))
+def test_latest_points_come_back_together(values: dict[str, tuple[float, int, int]]) -> None:
+    metrics = {key: Metric(key, *value) for key, value in values.items()}
+    texts = {key: points.latest_text(metric) for key, metric in metrics.items()}
+    found = points.parse_all_latest(texts)
+    assert list(found) == list(texts)
+    assert all(same(found[key], metric) for key, metric in metrics.items())
+    assert all(metric.__class__ is Metric for metric in found.values())
+
+
 @given(st.one_of(st.tuples(METRICS, METRICS), st.tuples(CLOSE, CLOSE)))
 def test_texts_have_the_order_of_recency(pair: tuple[Metric, Metric]) -> None:
     left, right = pair

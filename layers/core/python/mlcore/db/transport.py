@@ -27,7 +27,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from mlcore.db import deadline
+from mlcore.db import deadline, exchange
 from mlcore.db.local_socket import SocketConnection, socket_path
 from mlcore.db.signature import Keys, Signer
 
@@ -66,6 +66,7 @@ def _blob(value: Any) -> str:
 
 
 _encode: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=_blob).encode
+_decode: Final = json.loads
 
 
 class Transport:
@@ -241,9 +242,7 @@ class Transport:
     ) -> tuple[int, dict[str, Any] | None]:
         try:
             connection.sock.settimeout(min(self._read_timeout, self._left(ends)))
-            connection.request("POST", "/", body, headers)
-            response = connection.getresponse()
-            content = response.read()
+            reply = exchange.post(connection.sock, headers, body)
         except TimeoutError as error:
             connection.close()
             self.close()  # what swallowed this request has most likely swallowed them all
@@ -254,18 +253,18 @@ class Transport:
         except BaseException:
             connection.close()
             raise
-        if response.will_close or len(self._idle) >= self._connections:
+        if reply.will_close or len(self._idle) >= self._connections:
             connection.close()
         else:
             self._idle.append((connection, time.time(), time.monotonic()))
-        checksum = response.headers.get("x-amz-crc32")
-        if checksum is not None and int(checksum) != zlib.crc32(content):
-            return response.status, None
+        checksum = reply.headers.get(b"x-amz-crc32")
+        if checksum is not None and int(checksum) != zlib.crc32(reply.content):
+            return reply.status, None
         try:
-            answer = json.loads(content)
+            answer = _decode(reply.content)
         except ValueError:
-            return response.status, None
-        return response.status, answer if isinstance(answer, dict) else None
+            return reply.status, None
+        return reply.status, answer if isinstance(answer, dict) else None
 
 
 def _refusal(operation: str, status: int, answer: dict[str, Any] | None) -> ClientError:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter, lt
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
@@ -15,7 +15,6 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, history_pages, latest_points, runs
 from mlcore.repos.runs.history_pages import HistoryPage
 from mlcore.repos.runs.point_places import Order
-from mlcore.responses import runs as responses
 from mlcore.settings import workspaces_enabled
 
 T = TypeVar("T")
@@ -31,18 +30,15 @@ def history_interval(
     low: int | None,
     high: int | None,
     limit: int,
-) -> dict[str, Any]:
-    """At most ``limit`` points of each run from step ``low`` to ``high``, spread evenly over its
-    points, the last one always among them."""
+) -> list[tuple[str, list[Metric]]]:
+    """By run, at most ``limit`` of its points from step ``low`` to ``high``, spread evenly over
+    them, the last one always among them."""
     limits.check_step_range(low, high)
-    sampled = [
-        responses.metric_of_run(point, run_id)
-        for run_id, series in zip(
-            run_ids, read_many(workspace, run_ids, key, refuse=True), strict=True
-        )
-        for point in sample(_between(series, low, high), limit)
+    found = read_many(workspace, run_ids, key, refuse=True)
+    return [
+        (run_id, sample(_between(series, low, high), limit))
+        for run_id, series in zip(run_ids, found, strict=True)
     ]
-    return {"metrics": sampled} if sampled else {}
 
 
 def sample(points: Sequence[Metric], limit: int) -> list[Metric]:

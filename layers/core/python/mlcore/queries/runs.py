@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlcore import paging
@@ -15,6 +15,7 @@ from mlcore.repos.runs import runs
 from mlcore.repos.runs import search as run_search
 from mlcore.responses import runs as responses
 from mlcore.search import fields, grammar, order
+from mlcore.wire.encoding import Encoded
 
 
 def search(
@@ -26,8 +27,10 @@ def search(
     order_by: Sequence[str],
     page_token: str,
     readable: Reader,
+    data: Callable[[Run], responses.Json | Encoded] = responses.data,
 ) -> dict[str, Any]:
-    """Two round trips for the newest runs; for others see :mod:`mlcore.repos.runs.search`."""
+    """Two round trips for the newest runs; for others see :mod:`mlcore.repos.runs.search`.
+    ``data`` shows metrics, params and tags of a run."""
     check_max_results(limit)
     comparisons = grammar.parse_filter(filter_string, fields.RUN)
     ordering = grammar.parse_order_by(order_by, fields.RUN)
@@ -44,7 +47,7 @@ def search(
     page = paging.fitting(found, _weight)
     answer: dict[str, Any] = {}
     if page:
-        answer["runs"] = [responses.run(run) for run in page]
+        answer["runs"] = [responses.run(run, data) for run in page]
     if len(page) < len(rows):
         answer["next_page_token"] = paging.token(rows[len(page) - 1][0], query)
     return answer

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import DatasetInput, Run
+from mlcore.wire.encoding import Encoded, number, quoted
 
 Json = dict[str, Any]
 
 
-def run(entity: Run) -> Json:
-    """``mlflow.Run``."""
+def data(entity: Run) -> Json:
+    """``mlflow.RunData``."""
+    return _filled(
+        metrics=[metric(point) for _, point in sorted(entity.metrics.items())],
+        params=_pairs(entity.params),
+        tags=_pairs(entity.tags),
+    )
+
+
+def encoded_data(entity: Run) -> Encoded:
+    """The same as text."""
+    points = [point for _, point in sorted(entity.metrics.items())]
+    lists = (
+        ("metrics", [_point(quoted(point.key), point) for point in points]),
+        ("params", _encoded_pairs(entity.params)),
+        ("tags", _encoded_pairs(entity.tags)),
+    )
+    filled = [f'"{name}":[{",".join(entries)}]' for name, entries in lists if entries]
+    return Encoded("{" + ",".join(filled) + "}")
+
+
+def run(entity: Run, data: Callable[[Run], Json | Encoded] = data) -> Json:
+    """``mlflow.Run``; ``data`` is :func:`encoded_data` where nobody looks into it any more."""
     return {
         "info": run_info(entity),
-        "data": _filled(
-            metrics=[metric(point) for _, point in sorted(entity.metrics.items())],
-            params=_pairs(entity.params),
-            tags=_pairs(entity.tags),
-        ),
+        "data": data(entity),
         "inputs": _filled(
             dataset_inputs=[_dataset_input(entry) for entry in entity.dataset_inputs],
             model_inputs=[{"model_id": model_id} for model_id in entity.model_inputs],
@@ -64,6 +82,34 @@ def metric(point: Metric) -> Json:
 def metric_of_run(point: Metric, run_id: str) -> Json:
     """``mlflow.MetricWithRunId``."""
     return {**metric(point), "run_id": run_id}
+
+
+def encoded_points(key: str, points: Iterable[Metric]) -> Encoded:
+    """A list of :func:`metric` of points of one key, as text."""
+    name = quoted(key)
+    return Encoded("[" + ",".join([_point(name, point) for point in points]) + "]")
+
+
+def encoded_points_of_runs(key: str, series: Iterable[tuple[str, Iterable[Metric]]]) -> Encoded:
+    """A list of :func:`metric_of_run` of points of one key by run, as text."""
+    name = quoted(key)
+    found = []
+    for run_id, points in series:
+        end = f',"run_id":{quoted(run_id)}}}'
+        found += [_point(name, point)[:-1] + end for point in points]
+    return Encoded("[" + ",".join(found) + "]")
+
+
+def _point(name: str, point: Metric) -> str:
+    _, value, timestamp, step = point
+    shown = repr(value) if value - value == 0 else number(value)
+    return f'{{"key":{name},"value":{shown},"timestamp":{timestamp},"step":{step}}}'
+
+
+def _encoded_pairs(texts: Mapping[str, str]) -> list[str]:
+    return [
+        f'{{"key":{quoted(key)},"value":{quoted(value)}}}' for key, value in sorted(texts.items())
+    ]
 
 
 def _dataset_input(entry: DatasetInput) -> Json:

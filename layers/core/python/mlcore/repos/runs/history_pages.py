@@ -192,7 +192,10 @@ def _first(
             together.append(upcoming)
             count += upcoming.size
             upcoming = next(stretches, None)
-        for point in load(together):
+        loaded = load(together)
+        if upcoming is None and not found:  # as it mostly is: all at once
+            return _behind(loaded, after, wanted)
+        for point in loaded:
             at = point_places.order(point)
             if after is None or at > after:
                 found[at] = point

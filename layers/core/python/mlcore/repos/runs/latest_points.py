@@ -7,6 +7,7 @@ logged it died before it wrote the point (``docs/adr/0025``). Writes nothing.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from mlcore.db import keys
@@ -70,9 +71,10 @@ def placed(page: HistoryPage, latest: Metric | None, after: Order | None, size: 
     at = point_places.order(latest)
     if (after is not None and at <= after) or _is_later(page, at):
         return page
-    ordered = {point_places.order(point): point for point in page.points}
-    ordered.setdefault(at, latest)
-    points = [ordered[one] for one in sorted(ordered)]
+    place = bisect_left(page.points, at, key=point_places.order)
+    points = page.points
+    if place == len(points) or point_places.order(points[place]) != at:
+        points = [*points[:place], latest, *points[place:]]
     return page._replace(points=points[:size], more=page.more or len(points) > size)
 
 

@@ -10,12 +10,14 @@ comes back exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
-from mlcore.db.sortable import double, int64_hex, parse_point
+from mlcore.db.sortable import double, int64_hex, parse_point, parse_points
 from mlcore.entities.metrics import Metric, recency
 
 _NAN_MARK = "N"
+_metric = partial(tuple.__new__, Metric)
 
 
 def latest_text(metric: Metric) -> str:
@@ -27,6 +29,20 @@ def latest_text(metric: Metric) -> str:
 def parse_latest(key: str, text: str) -> Metric:
     step, timestamp, value = parse_point(text[:48])
     return Metric(key, math.nan if len(text) > 48 else value, timestamp, step)
+
+
+def parse_all_latest(texts: Mapping[str, str]) -> dict[str, Metric]:
+    """:func:`parse_latest` of all metrics of a run."""
+    found = {
+        key: _metric((key, value, timestamp, step))
+        for key, (step, timestamp, value) in zip(
+            texts, parse_points([text[:48] for text in texts.values()]), strict=True
+        )
+    }
+    for key, text in texts.items():
+        if len(text) > 48:
+            found[key] = found[key]._replace(value=math.nan)
+    return found
 
 
 def latest_of(metrics: Iterable[Metric]) -> dict[str, Metric]:

@@ -156,7 +156,7 @@ def entity(stored: StoredRun) -> Run:
 
 
 def metrics(document: Document) -> dict[str, Metric]:
-    return {key: points.parse_latest(key, text) for key, text in document.texts("metrics").items()}
+    return points.parse_all_latest(document.texts("metrics"))
 
 
 def set_stage(run: StoredRun, target: str) -> None:

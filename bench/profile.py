@@ -1,0 +1,257 @@
+"""``make profile CALL=log-metric``: where the time of a call goes.
+
+The product's handlers run in this process against an engine of their own, without a server and
+without the indexer, so that the figures are those of the API itself. ``--server`` asks the same of
+the runner as well: what it takes longer is the server, the event loop and the client.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import cProfile
+import io
+import json
+import logging
+import os
+import pstats
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
+
+from bench.client import Client
+from bench.workload import BATCH, HISTORY, Workload
+from mlcore.db import transport
+from mlcore.db.signature import Signer
+from mlcore.http import handler as lambda_handler
+from mlcore.http import request
+from mlcore.observability import logger
+from tests.contract.api import Api
+from tests.contract.conftest import pointed
+from tests.engines import REGION, binary, create_table, memory_folder, running_dynoxide
+from tests.servers import start_product, stopped
+
+RUNS: Final = 200
+"""Runs that are there before the call is made."""
+REPEATS: Final = 5
+"""The least of so many rounds is told: whatever else the machine does only adds."""
+LINES: Final = 30
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class Handlers:
+    """Makes calls of the handlers themselves, without a server."""
+
+    seconds = 0.0
+
+    def __init__(self) -> None:
+        self._api = Api()
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return self._api.post(path, **body)
+
+    def get(self, path: str) -> dict[str, Any]:
+        name, _, query = path.partition("?")
+        fields: dict[str, list[str]] = {}
+        for key, value in parse_qsl(query):
+            fields.setdefault(key, []).append(value)
+        return self._api.get(name, **fields)
+
+
+CALLS: Final[dict[str, Callable[[Workload], Iterator[None]]]] = {
+    "create": Workload.create,
+    "log-metric": Workload.log_metric,
+    "set-tag": Workload.set_tag,
+    "log-param": Workload.log_param,
+    "update": Workload.update,
+    "log-batch": Workload.log_batch,
+    "log-many": Workload.log_many,
+    "get": Workload.get_run,
+    "newest": Workload.search_newest,
+    "history": Workload.history,
+    "interval": Workload.interval,
+}
+
+
+def fill(workload: Workload) -> None:
+    """Runs as trainings leave them, and the history that is read."""
+    for calls, times in (
+        (workload.create, RUNS),
+        (workload.log_metric, RUNS),
+        (workload.log_batch, RUNS),
+        (workload.log_many, HISTORY // BATCH),
+    ):
+        made = calls()
+        for _ in range(times):
+            next(made)
+
+
+class Parts:
+    """Takes the CPU time of some functions of the product, in milliseconds of all their calls."""
+
+    def __init__(self) -> None:
+        self.milliseconds: defaultdict[str, float] = defaultdict(float)
+
+    def timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            began = time.thread_time()
+            try:
+                return function(*arguments, **named)
+            finally:
+                self.milliseconds[name] += (time.thread_time() - began) * 1000
+
+        return call
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """The functions are watched until the block ends."""
+        with contextlib.ExitStack() as stack:
+            for owner, attribute, name in (
+                (transport, "_encode", "JSON to the engine"),
+                (transport, "_decode", "JSON of the engine"),
+                (request, "_json", "JSON of the request"),
+                (lambda_handler, "encode", "JSON of the answer"),
+                (Signer, "sign", "signature"),
+                (transport.Transport, "_answer", "HTTP to the engine, with its JSON"),
+            ):
+                original = getattr(owner, attribute)
+                setattr(owner, attribute, self.timed(name, original))
+                stack.callback(setattr, owner, attribute, original)
+            yield
+
+
+class Round(NamedTuple):
+    """Milliseconds of one call, on average of a round."""
+
+    wall: float
+    python: float
+    """CPU of this process."""
+    engine: float
+    """CPU of the engine's process."""
+    parts: dict[str, float]
+
+
+def measured(calls: Iterator[None], times: int, engine: int) -> Round:
+    parts = Parts()
+    with parts.watched():
+        engine_before, python_before = _cpu(engine), time.process_time()
+        began = time.perf_counter()
+        for _ in range(times):
+            next(calls)
+        wall = time.perf_counter() - began
+        python, of_engine = time.process_time() - python_before, _cpu(engine) - engine_before
+    each = 1000 / times
+    told = {name: spent / times for name, spent in parts.milliseconds.items()}
+    return Round(wall * each, python * each, of_engine * each, told)
+
+
+def _cpu(process: int) -> float:
+    """Seconds of CPU that a process has used, in steps of a hundredth."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def _engine_process() -> int:
+    """The engine that this process started."""
+    program = str(binary("dynoxide")).encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = entry.joinpath("stat").read_text().rpartition(")")[2].split()[1]
+            command = entry.joinpath("cmdline").read_bytes()
+            if int(parent) == os.getpid() and command.startswith(program):
+                return int(entry.name)
+    raise RuntimeError("the engine is not found")
+
+
+def functions(calls: Iterator[None], times: int) -> str:
+    """The functions of this thread that take the most time by themselves."""
+    profile = cProfile.Profile()
+    profile.enable()
+    for _ in range(times):
+        next(calls)
+    profile.disable()
+    text = io.StringIO()
+    pstats.Stats(profile, stream=text).sort_stats("tottime").print_stats(LINES)
+    return text.getvalue()
+
+
+def over_http(name: str, times: int) -> float:
+    """The median of the same call to the runner, in milliseconds."""
+    with (
+        memory_folder() as folder,
+        stopped(start_product(folder, "--no-indexer")) as server,
+        Client(server.url) as client,
+    ):
+        workload = Workload(client)
+        fill(workload)
+        calls, taken = CALLS[name](workload), []
+        for _ in range(times):
+            next(calls)
+            taken.append(client.seconds * 1000)
+    return median(taken)
+
+
+def profile(name: str, times: int, *, server: bool, lines: bool) -> dict[str, Any]:
+    """Prints where the time goes, and answers it."""
+    with running_dynoxide() as engine, pointed(engine.endpoint, create_table(engine.endpoint)):
+        workload = Workload(Handlers())
+        fill(workload)
+        calls = CALLS[name](workload)
+        for _ in range(5):
+            next(calls)
+        process = _engine_process()
+        rounds = [measured(calls, times, process) for _ in range(REPEATS)]
+        least = min(rounds, key=lambda one: one.python)
+        found: dict[str, Any] = {
+            "call": name,
+            "wall": min(one.wall for one in rounds),
+            "python": least.python,
+            "engine": min(one.engine for one in rounds),
+            **{part: least.parts[part] for part in sorted(least.parts)},
+        }
+        if lines:
+            print(functions(calls, times))
+    if server:
+        found["over HTTP"] = over_http(name, times)
+    print(
+        "  ".join(f"{key} {v if isinstance(v, str) else round(v, 2)}" for key, v in found.items())
+    )
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
+    parser.add_argument("call", nargs="*", help="such as log-metric; all when none is named")
+    parser.add_argument("--times", type=int, default=50, help="calls of a round (%(default)s)")
+    parser.add_argument("--server", action="store_true", help="measure the runner, too")
+    parser.add_argument("--lines", action="store_true", help="print the functions that take most")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    options = parser.parse_args()
+    unknown = [name for name in options.call if name not in CALLS]
+    if unknown:
+        parser.error(f"{unknown[0]} is none of {', '.join(CALLS)}")
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        os.environ.setdefault(variable, "test")
+    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        os.environ.setdefault(variable, REGION)
+    with Path(os.devnull).open("w") as nowhere:
+        # A request's line costs what it costs, but it would bury the figures.
+        for handler in logging.getLogger(logger.name).handlers:
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(nowhere)
+        found = [
+            profile(name, options.times, server=options.server, lines=options.lines)
+            for name in options.call or CALLS
+        ]
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
