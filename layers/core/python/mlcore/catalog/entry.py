@@ -2,7 +2,7 @@
 in the table.
 
 A process that answers for the catalog holds all entries. Fields and properties of one form share
-its names, so that 100,000 artifacts take tens of megabytes, not hundreds.
+its names, so that 10,000 models with 100,000 artifacts take about 240 MB.
 """
 
 from __future__ import annotations
