@@ -59,7 +59,10 @@ def _named(version: ScorerVersion, known: Configuration) -> ScorerVersion:
 
 
 def asks_endpoint(version: ScorerVersion) -> bool:
-    return endpoint_asked(json.loads(version.serialized_scorer)) is not None
+    return (
+        "gateway:/" in version.serialized_scorer
+        and endpoint_asked(json.loads(version.serialized_scorer)) is not None
+    )
 
 
 def bind(version: ScorerVersion, endpoint_id: str | None, workspace: str) -> None:

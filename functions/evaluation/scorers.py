@@ -112,16 +112,15 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     """One version, or all of them."""
     experiment = parents.active(message.experiment_id, request)
-    latest = scorers.latest(experiment, message.name)
-    if latest is None:
+    found = scorers.versions(experiment, message.name)
+    if not found:
         raise _missing(message.name, message.experiment_id)
     if not message.has("version"):
-        judges.bind(latest, None, request.workspace)
-        scorers.delete_all(experiment, message.name)
+        if any(map(judges.asks_endpoint, found)):
+            judges.bind(found[-1], None, request.workspace)
+        scorers.delete_all(experiment, message.name, found[-1].scorer_id)
     elif not scorers.delete(experiment, message.name, message.version):
         raise _missing(message.name, message.experiment_id, message.version)
-    elif scorers.latest(experiment, message.name) is None:
-        judges.bind(latest, None, request.workspace)
     return {}
 
 

@@ -69,6 +69,7 @@ RPCS = (
         secrets.secrets_config,
         "requests.anybody",
         hides="gateway_passphrase",
+        cost=0,
         deviation="There is no passphrase: KMS has the keys.",
     ),
     _post(
@@ -253,6 +254,7 @@ RPCS = (
         m.CreateGatewayGuardrail,
         guardrails.create_guardrail,
         "requests.administrators",
+        cost=6,
         since=_SINCE_GUARDRAILS,
     ),
     _get(
@@ -317,18 +319,21 @@ RPCS = (
         m.Nothing,
         providers.list_providers,
         "requests.anybody",
+        cost=0,
     ),
     _page(
         f"{_GATEWAY}/supported-models",
         m.OfProvider,
         providers.list_models,
         "requests.anybody",
+        cost=0,
     ),
     _page(
         f"{_GATEWAY}/provider-config",
         m.OfProvider,
         providers.provider_config,
         "requests.anybody",
+        cost=0,
     ),
 )
 

@@ -348,6 +348,7 @@ PREFIXES = {
     keys.webhook_prefix(): "WH#",
     keys.mcp_server_prefix(): "MCPSERVER#",
     keys.mcp_server_version_prefix(): "MCPVERSION#",
+    keys.gateway_budget_prefix(): "GWBUDGET#",
     keys.evaluation_dataset_prefix(): "EVALDATASET#",
     keys.evaluation_record_prefix(): "RECORD#",
     keys.scorer_version_prefix(): "SCORER#",
@@ -376,4 +377,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "02b969755a328a78"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "577424e0c5b88cea"

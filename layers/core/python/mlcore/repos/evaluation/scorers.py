@@ -93,11 +93,9 @@ def delete(experiment: Experiment, name: str, version: int) -> bool:
     return table.delete(keys.scorer_version(experiment.experiment_id, name, version)) is not None
 
 
-def delete_all(experiment: Experiment, name: str) -> None:
-    """May be repeated."""
-    last = latest(experiment, name)
-    if last is not None:
-        table.delete(entity_refs.gone(last.scorer_id).key)
+def delete_all(experiment: Experiment, name: str, scorer_id: str) -> None:
+    """With what leads from its id to it. May be repeated."""
+    table.delete(entity_refs.gone(scorer_id).key)
     pk = keys.experiment(experiment.experiment_id).pk
     prefix = keys.scorer_version_prefix(name)
     remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
