@@ -208,8 +208,9 @@ def _each(call: Callable[[T], list[Finding]], suspects: Iterable[T]) -> list[Fin
 
 def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     """What is wrong at this moment. What is there is read before its source is, so an item that is
-    still the same later is wanted no more. Metrics of a run that goes on are made when it rests:
-    a repair that made them would have to tell the indexer of each."""
+    still the same later is wanted no more. Metrics of a run that goes on are made, and those of
+    its rest before are replaced, when it rests: a repair that did so would have to tell the indexer
+    of each."""
     experiment_id, goes_on = partition.experiment_id, False
     items = table.batch_get(suspects.places)
     if suspects.trace is not None:
@@ -230,7 +231,7 @@ def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     return [
         finding._replace(source=source) if _is_of_dictionary(finding) else finding
         for finding in derived.differences(wanted, found, suspects.places)
-        if not (goes_on and finding.wanted and finding.wanted["type"]["S"] in _OF_METRICS)
+        if not (goes_on and _type(finding) in _OF_METRICS)
     ]
 
 
@@ -283,8 +284,8 @@ def _repairing(findings: Sequence[Finding]) -> Writes:
     careful_puts: list[Raw] = []
     deletes: list[Key] = []
     for finding in findings:
-        _, place, wanted, found, _ = finding
-        kind = (wanted or found or {})["type"]["S"]
+        _, place, wanted, _, _ = finding
+        kind = _type(finding)
         if wanted is not None and _is_of_dictionary(finding):
             continue
         if wanted is not None:
@@ -296,7 +297,12 @@ def _repairing(findings: Sequence[Finding]) -> Writes:
 
 def _is_index(finding: Finding) -> bool:
     """Whether an index item is to go."""
-    return finding.wanted is None and (finding.found or {})["type"]["S"] not in CAREFUL_TYPES
+    return finding.wanted is None and _type(finding) not in CAREFUL_TYPES
+
+
+def _type(finding: Finding) -> str:
+    kind: str = (finding.wanted or finding.found or {})["type"]["S"]
+    return kind
 
 
 def _remove(finding: Finding) -> None:

@@ -229,9 +229,18 @@ def _derive(
         else:  # an earlier version may have left RANK items of values in between
             before = moved.before if seen.unmarked else sorted(seen.followed)
             made.append(Writes([], [], [], before=before))
-    elif seen.followed:  # the run goes on: searches look at none of its RANK items
-        made.append(Writes([], [], [], before=sorted(seen.followed)))
+    elif seen.followed:
+        made.append(Writes([], [], [], before=sorted(_unranked(run, Run.of(item), seen))))
     return made
+
+
+def _unranked(run: Owner, item: Run, seen: _Seen) -> set[Key]:
+    """Of the places where RANK items may have been made late, those that are to be empty. Searches
+    look at none of a run that goes on. One that rests was followed before these records came, and
+    keeps what it has."""
+    if not settled.may_be_ranked(item):
+        return seen.followed
+    return seen.followed - settled.places(run, item)
 
 
 def _sparing(made: Sequence[Writes]) -> list[Writes]:

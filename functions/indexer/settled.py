@@ -127,6 +127,12 @@ def metrics_of_nobody(run: Owner, moved: Mapping[str, set[Key]]) -> Writes:
     return Writes([], [], deletes, removals=sorted(set().union(*moved.values())))
 
 
+def places(run: Owner, item: Run) -> set[Key]:
+    """Where the RANK items of a run's metrics are."""
+    place_of = INDEXES["metrics"].place
+    return {place_of(run, key, text) for key, text in (item.metrics or {}).items()}
+
+
 def ranked(run: Owner, child: RunMetric) -> Key:
     """Where the RANK item of a METRIC item's value is."""
     return keys.rank_metric(run[0], child.key, child.value, run[1])

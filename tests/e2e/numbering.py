@@ -1,4 +1,4 @@
-"""Lets a running product's numbers of experiments begin where none is a part of anything else.
+"""Lets a running product's numbers begin where none is a part of anything else.
 
 Run as a program of its own, with the product's engine in the environment: which engine a process
 speaks to is decided once.
@@ -16,11 +16,11 @@ from tests.servers import Server, environment
 
 FIRST = 1_900_000_000
 NOBODYS = 2_000_000_000
-"""From here on no experiment has a number."""
+"""From here on nothing has a number."""
 
 
 def begin_high(server: Server) -> None:
-    """Experiments that are made from here on have numbers of ten digits."""
+    """What is made from here on has a number of ten digits."""
     engine = re.findall(r"engine +(http\S+)", server.log.read_text())[-1]
     done = subprocess.run(
         [sys.executable, "-m", "tests.e2e.numbering"],
@@ -48,7 +48,10 @@ if __name__ == "__main__":
 
     update = Update()
     update.set(IdCounter.type, keys.ID_COUNTER.name)
-    update.set(IdCounter.contexts, FIRST)
+    for count, counter in enumerate(
+        (IdCounter.contexts, IdCounter.artifacts, IdCounter.executions)
+    ):
+        update.set(counter, FIRST + count * 10_000_000)
     update.set_once(IdCounter.since, 1)
     update.add(IdCounter.version, 1)
     table.update(keys.id_counter(), update)

@@ -159,7 +159,7 @@ def test_nothing_of_one_workspace_shows_in_another(
 
 def test_nor_to_those_who_log_in(tmp_path: Path, receiver: Receiver) -> None:
     """Each workspace's administrator, also with roles and grants."""
-    names = ("first", "alone", "bravo")
+    names = ("first-accounts", "alone-accounts", "bravo")
     with stopped(_started(tmp_path, "--auth")) as server:
         begin_high(server)
         for name in names:

@@ -14,7 +14,8 @@ from urllib.parse import urlencode
 
 from mlcore.http.routes import PlainRoute, Route, Rpc
 from tests.arch.project import DOMAINS
-from tests.e2e.workspace_values import CHOSEN_TRACES, KINDS, Values
+from tests.e2e.workspace_registries import KUBEFLOW, MCP_SERVERS, RegistryValues
+from tests.e2e.workspace_values import CHOSEN_TRACES, KINDS
 
 ALL_WORKSPACES = (
     *("/mlflow/workspaces", "/mlflow-serverless/", "/signup"),
@@ -35,6 +36,7 @@ CREATED = {
     "/3.0/mlflow/label-schemas/create": ("schema", "label_schema.schema_id"),
     "/3.0/mlflow/review-queues/create": ("queue", "review_queue.queue_id"),
     "/3.0/mlflow/issues": ("issue", "issue.issue_id"),
+    f"{MCP_SERVERS}/{{name+}}/endpoints": ("endpoint_id", "id"),
     "/3.0/mlflow/roles/create": ("role_id", "role.id"),
     "/3.0/mlflow/roles/permissions/add": ("permission", "role_permission.id"),
 }
@@ -47,6 +49,12 @@ MAKING = (
     *("/3.0/mlflow/traces", "/v1/traces", "/api/2.0/mlflow-artifacts/artifacts/{artifact_path+}"),
     *("/2.0/mlflow/runs/set-tag", "/2.0/mlflow/registered-models/alias"),
     *("/2.0/mlflow/experiments/restore", "/2.0/mlflow/runs/restore"),
+    *(f"{MCP_SERVERS}/{{name+}}/{part}" for part in ("versions", "tags", "aliases")),
+    *(f"{KUBEFLOW}v1/{part}" for part in ("registered_models", "model_versions")),
+    *(f"{KUBEFLOW}v1/{part}" for part in ("serving_environments", "inference_services")),
+    *(f"{KUBEFLOW}v1/{part}" for part in ("model_artifacts", "artifacts")),
+    *(f"{KUBEFLOW}v1/inference_services/{{id}}/serves",),
+    *(f"{KUBEFLOW}v1alpha3/{part}" for part in ("experiments", "experiment_runs")),
 )
 """Called more often than the others, so that there is something for those."""
 
@@ -94,7 +102,7 @@ def is_read(route: Route) -> bool:
     return route.method == "GET" or route.path.endswith(("/search", "/metrics", "/graphql"))
 
 
-class Caller(Values):
+class Caller(RegistryValues):
     """Makes the calls of one of the two workspaces."""
 
     def call(self, route: Route) -> Call:
@@ -105,6 +113,8 @@ class Caller(Values):
             return self._plain(route)
         prefix = "/ajax-api" if route.ajax_only else self._rng.choice(("/api", "/ajax-api"))
         fields = self._fields(route.message)
+        if path.startswith(MCP_SERVERS):
+            fields = self.mcp_fields(fields)
         path, left = self._placed(path, fields)
         body, query = None, ""
         if route.method == "GET":
@@ -121,15 +131,32 @@ class Caller(Values):
         for name in [part.split("}")[0] for part in path.split("{")[1:]]:
             value = left.pop(name.rstrip("+"), None)
             if value is None:
-                kind = KINDS.get(name, "") or name
-                value = self._path() if name == "artifact_path+" else self._ref(kind)
+                value = self._in_path(path, name)
             path = path.replace(f"{{{name}}}", str(value))
         return path, left
+
+    def _in_path(self, path: str, name: str) -> str:
+        if name == "artifact_path+":
+            return self._path()
+        if path.startswith(KUBEFLOW):
+            return self.kubeflow_id(path, name)
+        return self._ref(KINDS.get(name, "") or name)
+
+    def _kubeflow(self, call: Call, path: str) -> Call:
+        if call.method == "GET":
+            return call._replace(query=urlencode(self.kubeflow_query(path)))
+        if call.method == "DELETE":
+            return call
+        body = json.dumps(self.kubeflow_body(call.method, path), ensure_ascii=False)
+        makes = self.makes(path) if call.method == "POST" else None
+        return call._replace(body=body, makes=makes)
 
     def _plain(self, route: PlainRoute) -> Call:
         path, _ = self._placed(route.path, {})
         name = f"{route.method} {route.path}"
         call = Call(name, route.method, path)
+        if route.path.startswith(KUBEFLOW):
+            return self._kubeflow(call, route.path)
         run = {"run_id": f"⟦{self._rng.choice('ab')}.run.1⟧", "path": self._file()}
         if route.path == "/v1/traces":
             return call._replace(body=self._spans(), headers=self._span_headers())

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from tests.e2e.numbering import FIRST, NOBODYS
 from tests.e2e.workspace_calls import Call
+from tests.e2e.workspace_registries import KINDS
 
 _TOKEN = re.compile(r"⟦(\w)\.(\w+)\.(\d+)⟧")
 _QUOTED = re.compile("%E2%9F%A6(.*?)%E2%9F%A7")
@@ -28,6 +29,8 @@ _ID = re.compile(
 )
 """What is left of those that no call has named."""
 _NUMBER = re.compile(r"(?<=id=)\d+|(?<=id )\d+|(?<=__user_)\d+")
+_CONTEXT = re.compile(rf"\b{str(FIRST)[:2]}\d{{{len(str(FIRST)) - 2}}}\b")
+"""Kubeflow's numbers of contexts, which come from one counter for all workspaces."""
 _NUMBERS = ("role_id", "id", "user_id", "role_permission_id")
 
 
@@ -74,6 +77,7 @@ class View:
                 "model": f"m-{digest}",
                 "experiment": str(NOBODYS + int(digest[:5], 16)),
             }
+            made |= dict.fromkeys(KINDS.values(), made["experiment"])
             if kind in ("role_id", "permission"):
                 made[kind] = str(10**9 + int(digest[:5], 16))
             if kind == "hex":
@@ -145,7 +149,7 @@ class View:
         labels[self.name] = "⟦workspace⟧"
         pattern = "|".join(re.escape(value) for value in sorted(labels, key=len, reverse=True))
         text = re.sub(pattern, lambda found: labels[found[0]], answer.text)
-        text = _ID.sub("<id>", _NUMBER.sub("0", text))
+        text = _CONTEXT.sub("<context>", _ID.sub("<id>", _NUMBER.sub("0", text)))
         text = _SIGNED.sub("<signed>", _GENERATED_NAME.sub('"<name>"', _TIME.sub("0", text)))
         with contextlib.suppress(ValueError):
             text = json.dumps(_sorted(json.loads(text)), ensure_ascii=False)
@@ -154,7 +158,9 @@ class View:
 
 def _tells(label: str, value: str) -> bool:
     """Whether a value is nothing but what its label says, wherever it stands."""
-    return len(value) > 12 or (".experiment." in label and len(value) == len(str(FIRST)))
+    kind = label.split(".")[1]
+    is_number = kind == "experiment" or kind in KINDS.values()
+    return len(value) > 12 or (is_number and len(value) == len(str(FIRST)))
 
 
 def _is_telling(label: str, value: str) -> bool:
@@ -166,7 +172,8 @@ def _sorted(value: Any, field: str = "") -> Any:
         return {key: _sorted(part, key) for key, part in sorted(value.items())}
     if isinstance(value, list):
         return sorted((_sorted(part) for part in value), key=json.dumps)
-    return "<number>" if field in _NUMBERS and isinstance(value, int) else value
+    is_number = isinstance(value, int) or (isinstance(value, str) and value.isdecimal())
+    return "<number>" if field in _NUMBERS and is_number else value
 
 
 def leaks(answer: Answer, said: str, hidden: Iterable[str]) -> list[str]:

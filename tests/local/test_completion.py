@@ -16,6 +16,8 @@ from local.engine.engine import Engine, EngineFailed, executable
 from local.events.checkpoints import Checkpoints
 from local.folder import DataFolder
 from mlcore.db.local_socket import socket_path
+from mlcore.entities.metrics import Metric
+from mlcore.repos.runs import history
 
 from .conftest import ROOT, TABLE, Local, RunningEngine, eventually
 
@@ -83,12 +85,15 @@ def test_both_sides_are_whole_after_a_start(tmp_path: Path) -> None:
         # The point of the one was never written; of the other a later point was, and no more.
         with opened(data) as dynamodb:
             found = everything(dynamodb)
-            packs = {
-                one["key"]["S"]: one for one in found if one["type"]["S"] == "run_metric_history"
+            batches = {
+                key: one
+                for one in found
+                if one["type"]["S"] == "run_metric_batch"
+                for key in history.batch_points(one)
             }
-            lost, kept = packs["pointless"], packs["behind"]
+            lost, kept = batches["pointless"], batches["behind"]
             dynamodb.delete_item(TableName=TABLE, Key={name: lost[name] for name in ("PK", "SK")})
-            later = {**kept, **item(SK=kept["SK"]["S"] + "x", points="[[7,7,7.5]]")}
+            (later,) = history.items("0", run_id, [Metric("behind", 7.5, 7, 7)])
             marker = {
                 "PK": kept["PK"],
                 **item(SK=f"PENDING#run#{run_id}#{LOST}", type="pending", entity_type="run"),
@@ -108,9 +113,12 @@ def test_both_sides_are_whole_after_a_start(tmp_path: Path) -> None:
         assert runner.end() == 0
 
         with opened(data) as dynamodb:
-            sort_keys = {one["SK"]["S"] for one in everything(dynamodb)}
-        assert lost["SK"]["S"] in sort_keys
-        assert marker["SK"]["S"] not in sort_keys
+            found = everything(dynamodb)
+        packs = [one for one in found if one["type"]["S"] == "run_metric_history"]
+        assert [history.points_of_pack(one, "pointless") for one in packs] == [
+            [Metric("pointless", 1, 1, 1)]
+        ]
+        assert marker["SK"]["S"] not in {one["SK"]["S"] for one in found}
     finally:
         if runner.process.poll() is None:
             runner.process.kill()

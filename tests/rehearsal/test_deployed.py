@@ -50,6 +50,7 @@ def test_a_run_and_its_index(stack: Stack) -> None:
     stack.ask("POST", "runs/log-batch", run_id=run_id, metrics=metrics)
     found = stack.ask("POST", "runs/search", experiment_ids=[experiment], filter="metrics.loss < 2")
     assert [one["info"]["run_id"] for one in found["runs"]] == [run_id]
+    stack.ask("POST", "runs/update", run_id=run_id, status="FINISHED")
     deadline = time.monotonic() + 60
     while not any(key.startswith("RANK#m#") for key in keys(stack, f"EXP#{experiment}")):
         assert time.monotonic() < deadline, keys(stack, f"EXP#{experiment}")
