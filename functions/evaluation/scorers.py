@@ -105,8 +105,8 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
         found = scorers.latest(experiment, message.name)
         if found is None:
             raise _missing(message.name, message.experiment_id)
-    (version,) = judges.shown([found], request.workspace)
-    return {"scorer": responses.scorer(version)}
+    (named,) = judges.shown([found], request.workspace)
+    return {"scorer": responses.scorer(named)}
 
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
