@@ -36,6 +36,7 @@ _OWN_ENGINE_CREDENTIALS = {
 }
 """AWS's documented example key: no engine on this machine checks it, and no real one leaves it."""
 
+_EVERYWHERE = ("0.0.0.0", "::")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _NAMES_OF_THIS_MACHINE = (
     "localhost,localhost:*,127.0.0.1,127.0.0.1:*,0.0.0.0,0.0.0.0:*,[::1],[[]::1]:*"
@@ -87,6 +88,12 @@ def answer_to_own_names(host: str, environ: MutableMapping[str, str] = os.enviro
     here is refused, as MLflow's server does, unless the user says which hosts there are."""
     if host in _THIS_MACHINE:
         environ.setdefault("MLFLOW_SERVER_ALLOWED_HOSTS", _NAMES_OF_THIS_MACHINE)
+
+
+def answer_at(host: str, port: int, environ: MutableMapping[str, str] = os.environ) -> None:
+    """Lets the functions find the API that they are part of."""
+    name = "localhost" if host in _EVERYWHERE else f"[{host}]" if ":" in host else host
+    environ["API_URL"] = f"http://{name}:{port}"
 
 
 def point_to(service_endpoint: str, environ: MutableMapping[str, str] = os.environ) -> None:

@@ -100,6 +100,7 @@ class Runner:
             files = environment.keep_files(place.artifacts)
             tables = environment.keep_tables(place.system_tables)
             environment.answer_to_own_names(options.host)
+            environment.answer_at(options.host, bound.getsockname()[1])
             environment.prepare(
                 template.functions.values(), endpoint, own_engine=self._engine is not None
             )

@@ -19,6 +19,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from mlcore.db.keys import experiment_id_of
+from mlcore.models.base import Item
 
 RECEIVED_TOGETHER = 10
 HIDDEN_SECONDS = 3600
@@ -46,7 +47,7 @@ class Failure(NamedTuple):
         """The experiments that its records are of; None where nobody can tell."""
         if self.records is None:
             return None
-        partitions = {record["dynamodb"]["Keys"]["PK"]["S"] for record in self.records}
+        partitions = {Item.of(record["dynamodb"]["Keys"]).PK for record in self.records}
         return frozenset(_experiments(partitions))
 
 

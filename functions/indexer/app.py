@@ -24,31 +24,37 @@ from indexer import (
     unfinished,
     webhook_events,
 )
+from mlcore.db import keys
+from mlcore.db.attributes import text_of
 from mlcore.db.expression import Raw
+from mlcore.models.base import Item
 from mlcore.observability import logger
 
 Record = Mapping[str, Any]
 Projector = Callable[[Sequence[Record]], None]
 
 _PROJECTORS: Mapping[str, tuple[Projector, ...]] = {
-    "run": (unfinished.project, run_items.project),
-    "run_metric": (run_items.project,),
-    "run_param": (run_items.project,),
-    "run_input": (run_items.project,),
-    "run_metric_batch": (unfinished.project, history_items.project),
-    "experiment": (experiment_items.project,),
-    "trace": (trace_items.project,),
-    "trace_spans": (trace_items.project,),
-    "trace_spans_pack": (trace_items.project,),
+    keys.RUN.name: (unfinished.project, run_items.project),
+    keys.RUN_METRIC.name: (run_items.project,),
+    keys.RUN_PARAM.name: (run_items.project,),
+    keys.RUN_INPUT.name: (run_items.project,),
+    keys.RUN_METRIC_BATCH.name: (unfinished.project, history_items.project),
+    keys.EXPERIMENT.name: (experiment_items.project,),
+    keys.TRACE.name: (trace_items.project,),
+    keys.TRACE_SPANS.name: (trace_items.project,),
+    keys.TRACE_SPANS_PACK.name: (trace_items.project,),
 }
 
-EXPIRING = ("run", "run_metric_file", "experiment", "trace", "logged_model")
+EXPIRING = (
+    *(keys.RUN.name, keys.RUN_METRIC_FILE.name, keys.EXPERIMENT.name),
+    *(keys.TRACE.name, keys.LOGGED_MODEL.name),
+)
 """Types of items that expire or are removed with what belongs to them."""
 
-ARCHIVING = ("registered_model", "model_version", "model_end")
+ARCHIVING = (keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name, keys.MODEL_END.name)
 """Types of items that tell what is archived, and when that expires."""
 
-ANNOUNCING = ("registered_model", "model_version")
+ANNOUNCING = (keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name)
 """Types of items whose writes webhooks may want to hear of."""
 
 
@@ -131,5 +137,4 @@ def queues_of(records: Sequence[Record]) -> list[str]:
 
 def _type(record: Record) -> str:
     image: Raw = record["dynamodb"].get("NewImage") or record["dynamodb"].get("OldImage") or {}
-    kind: str = image.get("type", {}).get("S", "")
-    return kind
+    return text_of(image, Item.type.attr_name) or ""

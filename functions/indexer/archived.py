@@ -13,8 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mlcore.db.expression import Raw, string
+from mlcore.db.expression import Raw
 from mlcore.db.table import key_in
+from mlcore.models.base import Item, MetaItem
 from mlcore.models.registry import ModelEnd, ModelVersion, RegisteredModel
 from mlcore.repos.kubeflow import archive, tags
 from mlcore.repos.kubeflow.archive import Place
@@ -31,16 +32,16 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
         if new is None:
-            if old is not None and old["type"]["S"] == ModelEnd.pattern.name:
+            if old is not None and Item.of(old).type == ModelEnd.pattern.name:
                 _end(old)
-        elif new["type"]["S"] != ModelEnd.pattern.name and _moved(old, new):
-            moved[_place(new)] = int(new["last_update_time"]["N"]) // 1000
+        elif Item.of(new).type != ModelEnd.pattern.name and _moved(old, new):
+            moved[_place(new)] = _written_at(new)
     for place, since in moved.items():
         _follow(place, since)
 
 
 def _place(image: Raw) -> Place:
-    if image["type"]["S"] == RegisteredModel.pattern.name:
+    if Item.of(image).type == RegisteredModel.pattern.name:
         return Place(registered_models.home_of(image), 0)
     return Place(key_in(image).pk, ModelVersion.of(image).model_version)
 
@@ -49,14 +50,20 @@ def _moved(old: Raw | None, new: Raw) -> bool:
     """Whether a write may have archived or restored something. The tags of a model that has no room
     for them all are not in its image."""
     before = old is not None and _state(old)
-    return "overflow" in new or before != _state(new)
+    return MetaItem.of(new).overflow is not None or before != _state(new)
 
 
 def _state(image: Raw) -> bool:
-    if image["type"]["S"] == ModelVersion.pattern.name:
+    if Item.of(image).type == ModelVersion.pattern.name:
         return ModelVersion.of(image).current_stage == ARCHIVED
-    state: Raw | None = image.get("tags", {}).get("M", {}).get(_STATE)
-    return state == string(tags.ARCHIVED)
+    return (RegisteredModel.of(image).tags or {}).get(_STATE) == tags.ARCHIVED
+
+
+def _written_at(image: Raw) -> int:
+    """In seconds since the epoch."""
+    if Item.of(image).type == RegisteredModel.pattern.name:
+        return RegisteredModel.of(image).last_update_time // 1000
+    return ModelVersion.of(image).last_update_time // 1000
 
 
 def _follow(place: Place, since: int) -> None:

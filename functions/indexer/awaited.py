@@ -11,7 +11,8 @@ from indexer.survey import Partition
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
+from mlcore.models.index import Pending
 from mlcore.repos.runs.markers import OVERFLOW_WRITE_ID
 from mlcore.repos.traces import index as trace_index
 
@@ -28,16 +29,16 @@ class Awaited:
     ) -> None:
         self._experiment_id = partition.experiment_id
         self._unread = unread
-        self._runs = {one["entity_id"]["S"] for one in single(partition.markers)}
+        self._runs = {one.entity_id for one in single(partition.markers)}
         if findings:
             self._runs |= partition.running | survey.marked_runs(self._experiment_id)
         named = {source(finding)[0] for finding in findings} - self._runs - {None}
         for run_id in filter(None, named):
             prefix = keys.pending_prefix("run", run_id)
             found = table.query_all(partition.pk, prefix=prefix)
-            self._runs.update(one["entity_id"]["S"] for one in single(found))
+            self._runs.update(one.entity_id for one in single(found))
         marked = trace_index.every(trace_index.marked(self._experiment_id)) if findings else []
-        self._traces = {keys.trace_of(derived.key_of(one)) for one in marked}
+        self._traces = {keys.trace_of(key_in(one)) for one in marked}
 
     def covers(self, finding: Finding) -> bool:
         if finding.problem == derived.UNWRITTEN:
@@ -50,9 +51,9 @@ class Awaited:
         return run_id in self._runs or keys.run(self._experiment_id, run_id) in self._unread
 
 
-def single(found: Iterable[Raw]) -> list[Raw]:
+def single(found: Iterable[Raw]) -> list[Pending]:
     """Markers of single writes: that of a run with values outside says nothing of the indexer."""
-    return [one for one in found if one["write_id"]["S"] != OVERFLOW_WRITE_ID]
+    return [one for one in map(Pending.of, found) if one.write_id != OVERFLOW_WRITE_ID]
 
 
 def source(finding: Finding) -> tuple[str | None, Key | None]:

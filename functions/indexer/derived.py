@@ -9,14 +9,17 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from indexer import experiment_items, text_items, trace_items
-from indexer.index_items import INDEXES
-from indexer.projections import Entity, Posting
-from indexer.run_items import OUTSIDE_MAPS
+from indexer.index_items import INDEXES, OUTSIDE_MAPS
+from indexer.projections import Entity, Posting, is_outside
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.models.index import Pending
+from mlcore.db.table import key_in
+from mlcore.models.base import ChildItem, Item, MetaItem
+from mlcore.models.experiments import Experiment
+from mlcore.models.index import Fts, Pending
 from mlcore.models.runs import Run
+from mlcore.models.traces import Trace
 from mlcore.repos.document import Maps, Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
@@ -36,7 +39,9 @@ UNWRITTEN = "unwritten"
 
 Items = dict[Key, Raw]
 
-_NOT_COMPARED = {"version", "updated_at", "ttl", "leaving"}
+_NOT_COMPARED = {
+    one.attr_name for one in (MetaItem.version, Item.updated_at, Item.ttl, Fts.leaving)
+}
 
 
 class Finding(NamedTuple):
@@ -50,22 +55,18 @@ class Finding(NamedTuple):
     """The run or the trace that asks for it, where its place does not tell."""
 
 
-def key_of(item: Raw) -> Key:
-    return Key(item["PK"]["S"], item["SK"]["S"])
-
-
 def of_experiment(item: Raw | None) -> Items:
     if item is None:
         return {}
-    experiment_id: str = item["experiment_id"]["S"]
+    experiment = Experiment.of(item)
+    experiment_id, version = experiment.experiment_id, experiment.version
     made = _children(item, (experiment_id,), experiments.MAPS)
     made += experiment_items.name_reversed(experiment_id, item).puts
     entity = Entity(experiment_id, text_items.EXPERIMENT, experiment_id)
-    version = int(item["version"]["N"])
     found = experiment_items.name_postings(item)
     made += (text_items.item(entity, posting, version) for posting in found)
     made += text_items.reverse_items(entity, found, version)
-    return {key_of(one): one for one in made}
+    return {key_in(one): one for one in made}
 
 
 def of_run(
@@ -85,10 +86,10 @@ def of_run(
     if item is None:
         return {}
     made = _children(item, run, run_children.MAPS)
-    version = int(item["version"]["N"])
+    version = Run.of(item).version
     for attribute, index in INDEXES.items():
-        for key, value in item[attribute]["M"].items():
-            made.append(index.item(run, key, value["S"], version))
+        for key, text in run_children.MAPS[attribute].field.of(item).items():
+            made.append(index.item(run, key, text, version))
     entity = Entity(run[0], text_items.RUN, run[1])
     postings = text_items.postings(text_items.texts_of_run(item), indexed)
     made += _full_text(entity, postings, version, text_items.OWN)
@@ -98,7 +99,7 @@ def of_run(
             made.append(INDEXES[attribute].item(run, key, text, None))
     if overflowed & INDEXED_MAPS and markers.since(Run.of(item)) is None:
         made.append(_marker(run))
-    return {key_of(one): one for one in made}
+    return {key_in(one): one for one in made}
 
 
 def of_trace(item: Raw | None, packs: Iterable[Raw], indexed: Indexed | None) -> Items:
@@ -109,12 +110,12 @@ def of_trace(item: Raw | None, packs: Iterable[Raw], indexed: Indexed | None) ->
     """
     if item is None:
         return {}
-    entity, version = trace_items.entity_of(item), int(item["version"]["N"])
+    entity, version = trace_items.entity_of(item), Trace.of(item).version
     made = _full_text(entity, trace_items.postings(item, indexed), version, text_items.OWN)
     for pack in packs:
         found = trace_items.content_postings(pack, indexed)
         made += _full_text(entity, found, 1, trace_items.pack_name(pack))
-    return {key_of(one): one for one in made}
+    return {key_in(one): one for one in made}
 
 
 def _full_text(entity: Entity, found: set[Posting], version: int, of: str) -> list[Raw]:
@@ -126,14 +127,14 @@ def _full_text(entity: Entity, found: set[Posting], version: int, of: str) -> li
 def outside_texts(children: Iterable[Raw]) -> dict[tuple[str, str], str]:
     """Texts of the indexed maps among child items that live outside."""
     return {
-        (OUTSIDE_MAPS[kind], child["key"]["S"]): child["text"]["S"]
-        for child in children
-        if "outside" in child and (kind := child["type"]["S"]) in OUTSIDE_MAPS
+        (OUTSIDE_MAPS[child.type], child.key): child.text or ""
+        for child in map(ChildItem.of, children)
+        if child.outside is not None and child.type in OUTSIDE_MAPS
     }
 
 
 def overflowed_maps(item: Raw) -> set[str]:
-    return set(item["overflow"]["S"].split()) if "overflow" in item else set()
+    return set((MetaItem.of(item).overflow or "").split())
 
 
 def differences(
@@ -143,7 +144,7 @@ def differences(
     findings = []
     for place in places:
         right, there = wanted.get(place), found.get(place)
-        if there is not None and "outside" in there:
+        if there is not None and is_outside(there):
             continue
         if right is None and there is not None:
             findings.append(Finding(SURPLUS, place, None, there))
@@ -157,9 +158,9 @@ def differences(
 
 def _children(item: Raw, owner: Owner, maps: Maps) -> list[Raw]:
     return [
-        entry.child(entry.place(owner, key), key, value["S"])
+        entry.child(entry.place(owner, key), key, text)
         for entry in maps.values()
-        for key, value in item[entry.attribute]["M"].items()
+        for key, text in entry.field.of(item).items()
     ]
 
 

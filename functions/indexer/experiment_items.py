@@ -11,7 +11,7 @@ from indexer.projections import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.models.experiments import ExperimentNameRev
+from mlcore.models.experiments import Experiment, ExperimentNameRev
 from mlcore.repos.experiments import experiments
 from mlcore.search import text_fields
 
@@ -23,10 +23,10 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     names: dict[str, list[tuple[str, str, str]]] = {}
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
-        experiment_id = (new or old or {})["experiment_id"]["S"]
+        experiment_id = Experiment.of(new or old or {}).experiment_id
         differing = projections.changes(old, new, experiments.MAPS)
         changed.setdefault(experiment_id, set()).update(differing)
-        if old is None or new is None or old["name"] != new["name"]:
+        if old is None or new is None or Experiment.of(old).name != Experiment.of(new).name:
             renamed.add(experiment_id)
             before, after = text_items.name_of_experiment(old), text_items.name_of_experiment(new)
             names.setdefault(experiment_id, []).extend(text_items.changed(before, after))
@@ -51,7 +51,7 @@ def _named(
     experiment_id: str, item: Raw | None, changes: Sequence[tuple[str, str, str]]
 ) -> projections.Writes:
     entity = Entity(experiment_id, text_items.EXPERIMENT, experiment_id)
-    version = None if item is None else int(item["version"]["N"])
+    version = None if item is None else Experiment.of(item).version
     texts = [{text_fields.NAME: one} for _, *both in changes for one in both]
     touched = set().union(*map(text_items.name_postings, texts))
     return text_items.writes(entity, touched, name_postings(item), version)
@@ -62,12 +62,12 @@ def name_reversed(experiment_id: str, item: Raw | None) -> projections.Writes:
     place = keys.experiment_name_rev(experiment_id)
     if item is None:
         return projections.Writes([], [], [], [place])
-    name: str = item["name"]["S"]
+    experiment = Experiment.of(item)
     model = ExperimentNameRev(
         PK=place.pk,
         SK=place.sk,
-        name=name,
-        name_rev=name[::-1],
-        version=int(item["version"]["N"]),
+        name=experiment.name,
+        name_rev=experiment.name[::-1],
+        version=experiment.version,
     )
     return projections.Writes([dict(model.serialize())], [], [])

@@ -17,10 +17,13 @@ from typing import Any
 
 from indexer import file_removals, retention
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update, number, string
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
+from mlcore.models.base import KEY, Item, StagedItem
+from mlcore.models.experiments import Experiment, ExperimentNameLock
+from mlcore.models.runs import Run
 from mlcore.repos.experiments import experiments
 from mlcore.repos.removal import remains
 
@@ -28,7 +31,8 @@ TOGETHER = 400
 SWEEP_SECONDS = 90.0
 """The function has 120; what is left then is for the next attempt."""
 
-STAGE = ("stage", "epoch")
+_STAGE = (StagedItem.stage.attr_name, StagedItem.epoch.attr_name)
+_EXPERIMENT = keys.EXPERIMENT.name
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
@@ -39,16 +43,16 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
         image: Raw = new or old or {}
-        if image["type"]["S"] == file_removals.RUN_METRIC_FILE:
+        kind, place = Item.of(image).type, key_in(image)
+        if kind == file_removals.RUN_METRIC_FILE:
             continue
-        place = Key(image["PK"]["S"], image["SK"]["S"])
         if new is None:
-            seen[place] = (image["type"]["S"], True)
-            if image["type"]["S"] == "experiment":
-                _free_name(image)
-        elif old is not None and any(old.get(name) != new.get(name) for name in STAGE):
-            marked = "ttl" in old or "ttl" in new
-            seen[place] = (image["type"]["S"], marked or seen.get(place, ("", False))[1])
+            seen[place] = (kind, True)
+            if kind == _EXPERIMENT:
+                _free_name(Experiment.of(image))
+        elif old is not None and any(old.get(name) != new.get(name) for name in _STAGE):
+            marked = Item.of(old).ttl is not None or Item.of(new).ttl is not None
+            seen[place] = (kind, marked or seen.get(place, ("", False))[1])
     for place, (kind, marked) in seen.items():
         _follow(place, kind, marked=marked)
 
@@ -57,15 +61,15 @@ def _follow(place: Key, kind: str, *, marked: bool) -> None:
     item = table.get(place)
     fields = keys.parse(*place).fields
     experiment_id = fields["experiment_id"]
-    if kind == "experiment":
+    if kind == _EXPERIMENT:
         if item is None:
             remains.of_experiment(experiment_id, time.monotonic() + SWEEP_SECONDS)
         else:
             _experiment(place, item, marked=marked)
-    elif kind == "trace":
+    elif kind == keys.TRACE.name:
         if item is None:
             remains.of_trace(experiment_id, fields["trace_id"])
-    elif kind == "logged_model":
+    elif kind == keys.LOGGED_MODEL.name:
         if item is None:
             remains.of_logged_model(experiment_id, fields["model_id"])
     elif item is None:
@@ -81,13 +85,13 @@ def _run(item: Raw, meta: Raw, *, marked: bool) -> None:
     until = retention.run_until(item, experiment, retention.experiment_until(meta))
     if until is None and not marked:
         return
-    run_id, place = item["run_id"]["S"], Key(item["PK"]["S"], item["SK"]["S"])
+    run_id, place = Run.of(item).run_id, key_in(item)
     if not _mark_source(place, item, until):
         return
     children = table.query_all(
-        place.pk, prefix=keys.run_prefix(run_id), attributes=["PK", "SK", "ttl"]
+        place.pk, prefix=keys.run_prefix(run_id), attributes=[*KEY, Item.ttl]
     )
-    links = table.query_all(keys.run_ref(run_id).pk, attributes=["PK", "SK", "ttl"])
+    links = table.query_all(keys.run_ref(run_id).pk, attributes=[*KEY, Item.ttl])
     _mark_children([*children, *_of_run_alone(links)], until)
 
 
@@ -100,42 +104,47 @@ def _experiment(place: Key, meta: Raw, *, marked: bool) -> None:
     experiment = experiments.of_item(meta).experiment
     listed = table.query_all(
         place.pk,
-        attributes=["PK", "SK", "type", "ttl", "run_id", "stage", "epoch", "deleted_time"],
+        attributes=[
+            *(*KEY, Item.type, Item.ttl),
+            *(Run.run_id, Run.stage, Run.epoch, Run.deleted_time),
+        ],
     )
     ends: dict[str, int | None] = {}
     while together := list(islice(listed, TOGETHER)):
         sources, children = [], []
         for item in together:
-            kind = item["type"]["S"]
-            if kind == "run":
+            kind = Item.of(item).type
+            if kind == keys.RUN.name:
                 end = retention.run_until(item, experiment, until)
-                ends[item["run_id"]["S"]] = end
+                ends[Run.of(item).run_id] = end
                 sources.append(partial(_mark_run, item, end))
             # Traces have an end of their own, or go when the experiment is gone.
-            elif kind != "experiment" and not kind.startswith("trace"):
+            elif kind != _EXPERIMENT and not kind.startswith("trace"):
                 children.append(item)
         table.parallel(sources)
         _mark_children(children, until, ends)
 
 
 def _mark_run(item: Raw, end: int | None) -> None:
-    if _end(item) != end:
-        _mark(keys.run_ref(item["run_id"]["S"]), None if end is None else retention.later(end))
-        _mark_source(Key(item["PK"]["S"], item["SK"]["S"]), item, end)
+    run = Run.of(item)
+    if run.ttl != end:
+        _mark(keys.run_ref(run.run_id), None if end is None else retention.later(end))
+        _mark_source(key_in(item), item, end)
 
 
 def _of_run_alone(links: Iterable[Raw]) -> Iterable[Raw]:
     versions = keys.run_model_version_prefix()
-    return (item for item in links if not item["SK"]["S"].startswith(versions))
+    return (item for item in links if not key_in(item).sk.startswith(versions))
 
 
 def _mark_source(place: Key, item: Raw, until: int | None) -> bool:
     """Marks a run or an experiment as it was read; False if its stage moved meanwhile."""
-    if _end(item) == until:
+    source = StagedItem.of(item)
+    if source.ttl == until:
         return True
     update = _update(until)
-    update.require_equal("stage", item["stage"])
-    update.require_equal("epoch", item["epoch"])
+    update.require_equal(StagedItem.stage, source.stage)
+    update.require_equal(StagedItem.epoch, source.epoch)
     try:
         table.update(place, update)
     except ConditionFailed:
@@ -148,13 +157,13 @@ def _mark_children(
 ) -> None:
     calls = []
     for item in items:
-        place = Key(item["PK"]["S"], item["SK"]["S"])
+        place = key_in(item)
         parsed = keys.parse(*place)
         run_id = parsed.fields.get("run_id")
         is_history = parsed.pattern is keys.RUN_METRIC_HISTORY
         end = ends.get(run_id, until) if ends is not None and run_id else until
         wanted = None if end is None else retention.later(end)
-        known = _end(item)
+        known = Item.of(item).ttl
         if wanted is not None and known is not None and known < wanted and is_history:
             continue  # history has an end of its own
         if known != wanted:
@@ -164,7 +173,7 @@ def _mark_children(
 
 def _mark(place: Key, until: int | None) -> None:
     update = _update(until)
-    update.require_exists("PK")
+    update.require_exists(Item.PK)
     with contextlib.suppress(ConditionFailed):
         table.update(place, update)
 
@@ -172,19 +181,15 @@ def _mark(place: Key, until: int | None) -> None:
 def _update(until: int | None) -> Update:
     update = Update()
     if until is None:
-        update.remove("ttl")
+        update.remove(Item.ttl)
     else:
-        update.set("ttl", number(until))
+        update.set(Item.ttl, until)
     return update
 
 
-def _end(item: Raw) -> int | None:
-    return int(item["ttl"]["N"]) if "ttl" in item else None
-
-
-def _free_name(item: Raw) -> None:
+def _free_name(gone: Experiment) -> None:
     """The lock is its own, or another experiment's by now."""
     mine = Condition()
-    mine.require_equal("experiment_id", string(item["experiment_id"]["S"]))
+    mine.require_equal(ExperimentNameLock.experiment_id, gone.experiment_id)
     with contextlib.suppress(ConditionFailed):
-        table.delete(keys.experiment_name_lock(item["workspace"]["S"], item["name"]["S"]), mine)
+        table.delete(keys.experiment_name_lock(gone.workspace, gone.name), mine)

@@ -15,9 +15,15 @@ from typing import Any, Final
 from mlcore import file_removal
 from mlcore.db import keys
 from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.file_removal import Removal
+from mlcore.models.base import Item
+from mlcore.models.experiments import Experiment
+from mlcore.models.index import ExperimentEntry
+from mlcore.models.runs import Run
+from mlcore.models.traces import Trace
 from mlcore.repos.files import former_locations, locations
 from mlcore.repos.files import owners as file_owners
 from mlcore.repos.files.owners import Area, Part
@@ -40,13 +46,13 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
     if not queue or not removed:
         return
     former_locations.enter(time.monotonic() + LISTING_SECONDS)
-    places = {keys.experiment(record["OldImage"]["experiment_id"]["S"]): None for record in removed}
+    places = {_experiment_of(record["OldImage"]): None for record in removed}
     found = dict(zip(places, table.batch_get(list(places)), strict=True))
     named: list[tuple[str, int, Part]] = []
     own: list[tuple[str, int, Area]] = []
     for record in removed:
         image, before_ms = record["OldImage"], _time_ms(record)
-        experiment = found[keys.experiment(image["experiment_id"]["S"])]
+        experiment = found[_experiment_of(image)]
         for part in _parts(image, experiment):
             named.append((part.workspace, before_ms, part))
         own += [(workspace, before_ms, area) for workspace, area in _internal(image, experiment)]
@@ -70,18 +76,19 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
 
 def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:
     """The folders of an item that is gone."""
-    kind, experiment_id = image["type"]["S"], image["experiment_id"]["S"]
+    kind, experiment_id = Item.of(image).type, ExperimentEntry.of(image).experiment_id
     if kind == RUN_METRIC_FILE:
         return
-    if kind == "experiment":
+    if kind == keys.EXPERIMENT.name:
         yield file_owners.of_experiment(image)
-    elif kind == "trace":
+    elif kind == keys.TRACE.name:
         # Clients choose ids of traces: below a slash may be another's.
-        if experiment is not None and "/" not in image["trace_id"]["S"]:
-            yield file_owners.of_trace(experiment, image["trace_id"]["S"])
+        trace_id = Trace.of(image).trace_id
+        if experiment is not None and "/" not in trace_id:
+            yield file_owners.of_trace(experiment, trace_id)
     else:
-        make = file_owners.of_run if kind == "run" else file_owners.of_logged_model
-        workspace = experiment["workspace"]["S"] if experiment is not None else DEFAULT_WORKSPACE
+        make = file_owners.of_run if kind == keys.RUN.name else file_owners.of_logged_model
+        workspace = Experiment.of(experiment).workspace if experiment else DEFAULT_WORKSPACE
         part = make(experiment_id, image, workspace)
         if experiment is not None:
             yield part
@@ -96,27 +103,31 @@ def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:
 def _internal(image: Raw, experiment: Raw | None) -> Iterator[tuple[str, Area]]:
     """Span files of an experiment or a trace that is gone; files of history of an experiment, of a
     run, or whose item is gone."""
-    kind, experiment_id = image["type"]["S"], image["experiment_id"]["S"]
+    kind, experiment_id = Item.of(image).type, ExperimentEntry.of(image).experiment_id
     if kind == RUN_METRIC_FILE:
         yield DEFAULT_WORKSPACE, Area(history_files.folder_of(image))
-    elif kind == "run":
-        run_id = image["run_id"]["S"]
+    elif kind == keys.RUN.name:
+        run_id = Run.of(image).run_id
         if history_files.has_place(experiment_id, run_id):
             yield DEFAULT_WORKSPACE, file_owners.history(experiment_id, run_id)
-    elif kind == "experiment":
-        workspace = image["workspace"]["S"]
+    elif kind == keys.EXPERIMENT.name:
+        workspace = Experiment.of(image).workspace
         yield workspace, file_owners.internal(experiment_id, workspace)
         yield DEFAULT_WORKSPACE, file_owners.history(experiment_id)
-    elif kind == "trace" and experiment is not None and "/" not in image["trace_id"]["S"]:
-        workspace = experiment["workspace"]["S"]
-        yield workspace, file_owners.internal(experiment_id, workspace, image["trace_id"]["S"])
+    elif kind == keys.TRACE.name and experiment is not None:
+        trace_id, workspace = Trace.of(image).trace_id, Experiment.of(experiment).workspace
+        if "/" not in trace_id:
+            yield workspace, file_owners.internal(experiment_id, workspace, trace_id)
 
 
 def _forget(image: Raw) -> None:
-    if image["type"]["S"] == "experiment":
-        locations.forget(
-            image["experiment_id"]["S"], image["artifact_location"]["S"], image["workspace"]["S"]
-        )
+    if Item.of(image).type == keys.EXPERIMENT.name:
+        gone = Experiment.of(image)
+        locations.forget(gone.experiment_id, gone.artifact_location, gone.workspace)
+
+
+def _experiment_of(image: Raw) -> Key:
+    return keys.experiment(ExperimentEntry.of(image).experiment_id)
 
 
 def _time_ms(record: Mapping[str, Any]) -> int:

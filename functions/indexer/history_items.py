@@ -185,7 +185,7 @@ def _are_there(runs: Sequence[Owner]) -> set[Owner]:
 
 def _is_looked_at(item: Raw) -> bool:
     """Decided by the batch's own digest, so that a record that comes twice says the same."""
-    chance = int(item["SK"]["S"][-_DIGEST_DIGITS:], 16) / 16**_DIGEST_DIGITS
+    chance = int(key_in(item).sk[-_DIGEST_DIGITS:], 16) / 16**_DIGEST_DIGITS
     return chance < _size(item) / LOOK_BYTES
 
 
@@ -195,8 +195,7 @@ def _size(item: Raw) -> int:
 
 
 def _run_of(record: Mapping[str, Any]) -> Owner:
-    place = record["Keys"]
-    return _owner(Key(place["PK"]["S"], place["SK"]["S"]))
+    return _owner(key_in(record["Keys"]))
 
 
 def _owner(place: Key) -> Owner:

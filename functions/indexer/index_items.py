@@ -80,3 +80,10 @@ INDEXES: Mapping[str, Index] = {
     "inputs": Index(_link_place, _link),
 }
 """By map attribute; the other maps have no index."""
+
+OUTSIDE_MAPS = {
+    keys.RUN_METRIC.name: "metrics",
+    keys.RUN_PARAM.name: "params",
+    keys.RUN_INPUT.name: "inputs",
+}
+"""The indexed maps by the type of the child items that hold their values outside."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
+from mlcore.models.base import ChildItem
 from mlcore.repos.document import REPLACE, Maps, Owner
 from mlcore.search.text import Token
 
@@ -81,6 +82,11 @@ def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) ->
         else:
             deletes.append(entry.place(owner, key))
     return Writes(puts, careful_puts, deletes)
+
+
+def is_outside(item: Raw) -> bool:
+    """Whether an item holds a value of its own, for which its source has no room."""
+    return ChildItem.of(item).outside is not None
 
 
 def content(image: Raw | None, attribute: str) -> Raw:

@@ -8,7 +8,6 @@ agrees with what is there; a change after that has a record of its own in the st
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -35,12 +34,14 @@ from indexer.text_page import Entry
 from indexer.unfinished import Left
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
-from mlcore.db.failures import ConditionFailed
+from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
 from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
+from mlcore.models.base import Item
+from mlcore.models.experiments import ExperimentTag
+from mlcore.models.index import Pending
 from mlcore.models.runs import Run
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
@@ -57,10 +58,10 @@ UNAWARE_SECONDS = 30.0
 REPAIR_ATTEMPTS = 20
 TOGETHER = 16
 
-CAREFUL_TYPES = {*survey.CHILD_TYPES, "experiment_tag"}
+CAREFUL_TYPES = {*survey.CHILD_TYPES, ExperimentTag.pattern.name}
 """Where the item may meanwhile hold a value of its own."""
 
-_OF_METRICS = ("run_metric", "rank_metric")
+_OF_METRICS = (keys.RUN_METRIC.name, keys.RANK_METRIC.name)
 _OF_HISTORY = (derived.OUTDATED, derived.UNWRITTEN)
 
 T = TypeVar("T")
@@ -136,7 +137,7 @@ def finish(experiment_id: str, before_ms: int, run_ids: Collection[str] = ()) ->
     left: dict[str, list[Key]] = {}
     for marker in partition.markers:
         if markers.is_old(marker, before_ms):
-            left.setdefault(marker["entity_id"]["S"], []).append(derived.key_of(marker))
+            left.setdefault(Pending.of(marker).entity_id, []).append(key_in(marker))
     for run_id, places in left.items():
         run = (experiment_id, run_id)
         unfinished.complete(run)
@@ -301,21 +302,14 @@ def _is_index(finding: Finding) -> bool:
 
 
 def _type(finding: Finding) -> str:
-    kind: str = (finding.wanted or finding.found or {})["type"]["S"]
-    return kind
+    return Item.of(finding.wanted or finding.found or {}).type
 
 
 def _remove(finding: Finding) -> None:
     """The run may have got the value again meanwhile, and the indexer put the item anew: then it
     has another version, and stays."""
-    found = finding.found or {}
-    unchanged = Condition()
-    if "version" in found:
-        unchanged.require_equal("version", found["version"])
-    else:
-        unchanged.require_absent("version")
-    with contextlib.suppress(ConditionFailed):
-        table.delete(finding.place, unchanged)
+    if finding.found is not None:
+        text_dictionary.remove_as_read(finding.found)
 
 
 def _forgotten(entry: Entry) -> list[Finding]:
@@ -346,7 +340,7 @@ def _abandoned(partition: Partition) -> list[Finding]:
     """Markers that are too old for a write that is still under way."""
     before = now_ms() - markers.ABANDONED_MS
     return [
-        Finding(derived.ABANDONED, derived.key_of(marker), None, marker)
+        Finding(derived.ABANDONED, key_in(marker), None, marker)
         for marker in partition.markers
         if markers.is_old(marker, before)
     ]

@@ -8,6 +8,8 @@ from indexer.projections import Writes
 from mlcore.db.expression import Raw
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import DELETED
+from mlcore.models.base import Item
+from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run
 from mlcore.repos.runs import runs
 from mlcore.repos.settings import ttl_policy
@@ -24,9 +26,10 @@ def later(end: int) -> int:
 
 def with_end(writes: Writes, source: Raw | None) -> Writes:
     """Children of a run that is to expire are put with their end."""
-    if source is None or "ttl" not in source:
+    own = None if source is None else Item.of(source).ttl
+    if own is None:
         return writes
-    end = later(int(source["ttl"]["N"]))
+    end = later(own)
     return writes._replace(
         puts=[ttl_policy.marked(item, end) for item in writes.puts],
         careful_puts=[ttl_policy.marked(item, end) for item in writes.careful_puts],
@@ -36,18 +39,20 @@ def with_end(writes: Writes, source: Raw | None) -> Writes:
 
 def experiment_until(item: Raw) -> int | None:
     """When a deleted experiment expires, in seconds since the epoch; None for never."""
-    if item["stage"]["S"] != DELETED:
+    experiment = ExperimentItem.of(item)
+    if experiment.stage != DELETED:
         return None
     kept = ttl_policy.kept("deleted_experiments")
-    return None if kept is None else int(item["last_update_time"]["N"]) // 1000 + kept
+    return None if kept is None else experiment.last_update_time // 1000 + kept
 
 
 def run_until(item: Raw, experiment: Experiment, until: int | None) -> int | None:
     """When a run expires: with its deleted experiment (``until``), or after its own deletion."""
-    if runs.stage(Run.of(item), experiment) != DELETED:
+    run = Run.of(item)
+    if runs.stage(run, experiment) != DELETED:
         return None
-    if int(item["epoch"]["N"]) < experiment.epoch or "deleted_time" not in item:
+    if run.epoch < experiment.epoch or run.deleted_time is None:
         return until
     kept = ttl_policy.kept("deleted_runs")
-    own = None if kept is None else int(item["deleted_time"]["N"]) // 1000 + kept
+    own = None if kept is None else run.deleted_time // 1000 + kept
     return min((each for each in (own, until) if each is not None), default=None)

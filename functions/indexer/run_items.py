@@ -28,13 +28,14 @@ from indexer import (
     text_items,
     writes,
 )
-from indexer.index_items import INDEXES
-from indexer.projections import Changes, Entity, Posting, Writes
+from indexer.index_items import INDEXES, OUTSIDE_MAPS
+from indexer.projections import Changes, Entity, Posting, Writes, is_outside
 from indexer.settled import Found
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
+from mlcore.models.base import ChildItem, Item
 from mlcore.models.runs import Run, RunParam
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
@@ -43,8 +44,6 @@ from mlcore.repos.runs import marked_experiments
 from mlcore.repos.runs import markers as run_markers
 from mlcore.search import text_fields
 
-OUTSIDE_MAPS = {"run_metric": "metrics", "run_param": "params", "run_input": "inputs"}
-"""The indexed maps by the type of the child items that hold their values outside."""
 _FIELD = {"tags": text_fields.tag_field, "params": text_fields.param_field}
 """Of the maps whose texts may be in the full-text index: what a key's text is called there."""
 _METRICS = "metrics"
@@ -95,10 +94,11 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     seen: dict[Owner, _Seen] = {}
     for record in records:
         image: Raw = record.get("NewImage") or record.get("OldImage") or {}
-        if image["type"]["S"] == "run":
-            run: Owner = (image["experiment_id"]["S"], image["run_id"]["S"])
+        if Item.of(image).type == keys.RUN.name:
+            run_item = Run.of(image)
+            run: Owner = (run_item.experiment_id, run_item.run_id)
             _read_run(seen.setdefault(run, _Seen()), run, record)
-        elif "outside" in image:
+        elif is_outside(image):
             run = _owner_of(image)
             _read_outside(seen.setdefault(run, _Seen()), run, record, image)
     runs, experiments, outside = _read(seen)
@@ -163,8 +163,8 @@ def _read(
     experiments = dict(zip(searched, read, strict=False))
     outside: dict[Owner, dict[tuple[str, str], str]] = {}
     for (run, entry), item in zip(places, read, strict=True):
-        if item is not None and "outside" in item:
-            outside.setdefault(run, {})[entry] = item["text"]["S"]
+        if item is not None and is_outside(item):
+            outside.setdefault(run, {})[entry] = ChildItem.of(item).text or ""
     return items, experiments, outside
 
 
@@ -278,7 +278,7 @@ def _suspect(seen: _Seen, run: Owner, item: Raw, found: Found) -> None:
             place = entry.place(run, key)
             places.add(place)
             there = found.children.get(place)
-            if attribute == _METRICS or (there is not None and "outside" in there):
+            if attribute == _METRICS or (there is not None and is_outside(there)):
                 continue
             if there is None or not settled.same(there, entry.child(place, key, value["S"])):
                 seen.changed.add((attribute, key))
@@ -291,7 +291,7 @@ def _suspect(seen: _Seen, run: Owner, item: Raw, found: Found) -> None:
                 if attribute in _FIELD:
                     seen.texts.append((_FIELD[attribute](key), "", value["S"]))
     gone = [place for place in found.children if place not in places]
-    seen.surplus += [place for place in gone if "outside" not in found.children[place]]
+    seen.surplus += [place for place in gone if not is_outside(found.children[place])]
     if any(attribute == "tags" for attribute, _ in seen.changed):
         # Attributes that are indexed never change; they were followed with the first tags.
         seen.texts += [(field, "", text) for field, text in current.items()]
@@ -354,12 +354,11 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
 
 
 def _read_outside(seen: _Seen, run: Owner, record: Mapping[str, Any], image: Raw) -> None:
-    attribute = OUTSIDE_MAPS.get(image["type"]["S"])
+    child = ChildItem.of(image)
+    attribute = OUTSIDE_MAPS.get(child.type)
     if attribute is not None:
-        texts = [
-            (record.get(name) or {}).get("text", {}).get("S") for name in ("OldImage", "NewImage")
-        ]
-        _touch(seen.outside, run, (attribute, image["key"]["S"]), *texts)
+        texts = [ChildItem.of(record.get(name) or {}).text for name in ("OldImage", "NewImage")]
+        _touch(seen.outside, run, (attribute, child.key), *texts)
 
 
 def _touch(
@@ -395,5 +394,5 @@ def _texts(image: Raw | None) -> dict[tuple[str, str], str]:
 
 
 def _owner_of(child: Raw) -> tuple[str, str]:
-    fields = keys.parse(child["PK"]["S"], child["SK"]["S"]).fields
+    fields = keys.parse(*key_in(child)).fields
     return (fields["experiment_id"], fields["run_id"])

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from indexer import index_items, text_items
 from indexer.index_items import INDEXES
-from indexer.projections import Writes
+from indexer.projections import Writes, is_outside
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -91,7 +91,7 @@ def metrics(run: Owner, item: Run, found: Found) -> Writes:
         place = keys.run_metric(run[0], run[1], key)
         there = found.children.get(place)
         child = run_children.MAPS["metrics"].child(place, key, text)
-        if there is not None and "outside" in there:
+        if there is not None and is_outside(there):
             continue
         if there is None or not same(there, child):
             puts.append(child)

@@ -14,12 +14,16 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from indexer import derived, text_dictionary, text_items, text_page
+from indexer.projections import is_outside
 from indexer.text_page import Entry, Page
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST, Key
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
+from mlcore.models.base import KEY, Item
+from mlcore.models.index import DatasetLink, EntityEntry, Fts, FtsRev, RankMetric, RankParam
 from mlcore.models.runs import Run
+from mlcore.models.traces import Trace
 from mlcore.repos import document
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import markers as run_markers
@@ -28,7 +32,10 @@ from mlcore.search.text_fields import CONTENT, Indexed
 
 RUNS_TOGETHER = 64
 
-CHILD_TYPES = {"run_metric", "run_param", "run_tag", "run_input", "run_logged_model"}
+CHILD_TYPES = {
+    *(keys.RUN_METRIC.name, keys.RUN_PARAM.name, keys.RUN_TAG.name),
+    *(keys.RUN_INPUT.name, keys.RUN_LOGGED_MODEL.name),
+}
 _INDEX_PREFIXES = (
     keys.DATASET_LINK.sk.prefix(),
     keys.RANK_METRIC.sk.prefix(),
@@ -85,8 +92,8 @@ class Partition:
         for item in (*made, *text_dictionary.asked_by(made, self.listed)):
             if self.outdated and _is_full_text(item):
                 continue
-            expected.add(hash(item["SK"]["S"]))
-            if item["type"]["S"] == "fts_rev":
+            expected.add(hash(key_in(item).sk))
+            if Item.of(item).type == FtsRev.pattern.name:
                 self.reverse.add(_hash(item))
 
 
@@ -145,7 +152,7 @@ def trace_source(
         item = table.get(trace)
     if item is None or indexed is None or not indexed.covers(CONTENT):
         return item, []
-    prefix = keys.trace_spans_prefix(item["trace_id"]["S"])
+    prefix = keys.trace_spans_prefix(Trace.of(item).trace_id)
     return item, list(table.query_all(trace.pk, prefix=prefix))
 
 
@@ -157,15 +164,16 @@ def listed(experiment_id: str) -> Page:
 def with_dictionary(wanted: derived.Items, page: Page) -> derived.Items:
     """With what index items need of the dictionary, besides its first page."""
     asked = text_dictionary.asked_by(wanted.values(), page)
-    return {**wanted, **{derived.key_of(item): item for item in asked}}
+    return {**wanted, **{key_in(item): item for item in asked}}
 
 
 def of_what(place: Key, item: Raw | None) -> Suspects:
     """What a derived item is of. What is wrong in the dictionary is of nobody in particular."""
     if item is not None and text_dictionary.told_by(_ANY, item) is not None:
         return Suspects(None, [place])
-    if item is not None and item.get("entity_type", {}).get("S") == text_items.TRACE:
-        trace = keys.trace(keys.parse(*place).fields["experiment_id"], item["entity_id"]["S"])
+    told = EntityEntry.of(item or {})
+    if told.entity_type == text_items.TRACE and told.entity_id is not None:
+        trace = keys.trace(keys.parse(*place).fields["experiment_id"], told.entity_id)
         return Suspects(None, [place], trace)
     return Suspects(run_of(place), [place])
 
@@ -188,7 +196,7 @@ def _experiment(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
     place = keys.experiment_name_rev(experiment_id)
     item, reversed_name = table.batch_get([keys.experiment(experiment_id), place])
     tags = table.query_all(partition.pk, prefix=keys.experiment_tag_prefix())
-    found = {derived.key_of(one): one for one in tags}
+    found = {key_in(one): one for one in tags}
     if reversed_name is not None:
         found[place] = reversed_name
     wanted = derived.of_experiment(item)
@@ -199,8 +207,8 @@ def _experiment(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
 
 def run_sort_keys(pk: str) -> list[str]:
     """The sort keys of the runs of a partition, in order."""
-    listed = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix(), attributes=["SK"])
-    return sorted(item["SK"]["S"] for item in listed)
+    listed = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix(), attributes=KEY)
+    return sorted(key_in(item).sk for item in listed)
 
 
 def _stretches(pk: str) -> Iterator[_RunItems]:
@@ -225,7 +233,7 @@ def _stretch(pk: str, sort_key: str, following: str) -> _RunItems:
 
 def _before(following: str, items: Iterator[Raw]) -> list[Raw]:
     """Without the item that a closed range ends with."""
-    return [item for item in items if item["SK"]["S"] != following]
+    return [item for item in items if key_in(item).sk != following]
 
 
 def _run(partition: Partition, stretch: _RunItems, expected: set[int]) -> Iterator[Suspects]:
@@ -233,15 +241,15 @@ def _run(partition: Partition, stretch: _RunItems, expected: set[int]) -> Iterat
     source: Raw | None = None
     found: derived.Items = {}
     for item in stretch.items:
-        place, kind = derived.key_of(item), item["type"]["S"]
-        if kind == "run_metric_batch":
+        place, kind = key_in(item), Item.of(item).type
+        if kind == keys.RUN_METRIC_BATCH.name:
             partition.batches.append(place)
-        elif kind == "run" and item["run_id"]["S"] == stretch.run_id:
+        elif kind == keys.RUN.name and Run.of(item).run_id == stretch.run_id:
             source = item
         elif kind in CHILD_TYPES:
             if run_of(place) == stretch.run_id:
                 found[place] = item
-            elif "outside" not in item:
+            elif not is_outside(item):
                 yield Suspects(run_of(place), [place])
     if stretch.run_id is None:
         return
@@ -256,7 +264,7 @@ def _run(partition: Partition, stretch: _RunItems, expected: set[int]) -> Iterat
 def _compared(
     partition: Partition, run_id: str | None, wanted: derived.Items, found: derived.Items
 ) -> Iterator[Suspects]:
-    partition.items += sum("outside" not in item for item in found.values())
+    partition.items += sum(not is_outside(item) for item in found.values())
     findings = derived.differences(wanted, found, sorted(wanted.keys() | found.keys()))
     if findings:
         yield Suspects(run_id, [finding.place for finding in findings])
@@ -265,12 +273,12 @@ def _compared(
 def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
     """What nobody asks for. Takes from ``expected`` what is there."""
     for marker in partition.markers:
-        expected.discard(hash(marker["SK"]["S"]))
+        expected.discard(hash(key_in(marker).sk))
     of_traces: dict[Key, list[Key]] = {}
     prefixes = _INDEX_PREFIXES if partition.outdated else (*_INDEX_PREFIXES, *_FULL_TEXT_PREFIXES)
     for prefix in prefixes:
         for item in table.query_all(partition.pk, prefix=prefix):
-            place = derived.key_of(item)
+            place = key_in(item)
             partition.items += 1
             known = hash(place.sk)
             is_expected = known in expected
@@ -298,9 +306,9 @@ def _traces(partition: Partition) -> Iterator[tuple[Key, derived.Items]]:
     if indexed is None:
         return
     listed = table.query_all(
-        partition.pk, index="LSI2", prefix=keys.lsi2_trace_prefix(), attributes=["PK", "SK"]
+        partition.pk, index="LSI2", prefix=keys.lsi2_trace_prefix(), attributes=KEY
     )
-    while together := [derived.key_of(one) for one in islice(listed, RUNS_TOGETHER)]:
+    while together := [key_in(one) for one in islice(listed, RUNS_TOGETHER)]:
         items = table.batch_get(together)
         calls = [
             partial(trace_source, place, indexed, item)
@@ -309,7 +317,7 @@ def _traces(partition: Partition) -> Iterator[tuple[Key, derived.Items]]:
         ]
         for item, packs in table.parallel(calls):
             if item is not None:
-                yield derived.key_of(item), derived.of_trace(item, packs, indexed)
+                yield key_in(item), derived.of_trace(item, packs, indexed)
 
 
 def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
@@ -341,7 +349,7 @@ def _taken(expected: set[int], places: Iterable[Key]) -> list[Key]:
 
 def _is_right(partition: Partition, item: Raw) -> bool:
     """Whether an index item that is to be there is as it is to be."""
-    if item["type"]["S"] == "fts_rev":
+    if Item.of(item).type == FtsRev.pattern.name:
         return _hash(item) in partition.reverse
     return _is_whole(partition.experiment_id, item)
 
@@ -350,23 +358,23 @@ def _is_whole(experiment_id: str, item: Raw) -> bool:
     """Whether the attributes of an index item say what its key says; of FTS_REV items they say
     more."""
     try:
-        kind = item["type"]["S"]
+        kind = Item.of(item).type
         if text_dictionary.told_by(experiment_id, item) is not None:
             return text_dictionary.is_whole(experiment_id, item)
-        if kind == "fts":
+        if kind == Fts.pattern.name:
             return text_items.is_whole(experiment_id, item)
-        run_id = item["run_id"]["S"]
-        if kind == "rank_metric":
-            value = float(item["value"]["S"])
-            place = keys.rank_metric(experiment_id, item["key"]["S"], value, run_id)
-        elif kind == "rank_param":
-            place = keys.rank_param(experiment_id, item["key"]["S"], item["value"]["S"], run_id)
+        if kind == RankMetric.pattern.name:
+            metric = RankMetric.of(item)
+            place = keys.rank_metric(experiment_id, metric.key, metric.value, metric.run_id)
+        elif kind == RankParam.pattern.name:
+            param = RankParam.of(item)
+            place = keys.rank_param(experiment_id, param.key, param.value, param.run_id)
         else:
-            name, digest = item["name"]["S"], item["digest"]["S"]
-            place = keys.dataset_link(experiment_id, run_id, name, digest)
+            link = DatasetLink.of(item)
+            place = keys.dataset_link(experiment_id, link.run_id, link.name, link.digest)
     except (KeyError, ValueError):
         return False
-    return place == derived.key_of(item)
+    return place == key_in(item)
 
 
 def _hash(item: Raw) -> int:
@@ -374,8 +382,8 @@ def _hash(item: Raw) -> int:
 
 
 def _is_full_text(item: Raw) -> bool:
-    return item["type"]["S"] in ("fts", "fts_rev")
+    return Item.of(item).type in (Fts.pattern.name, FtsRev.pattern.name)
 
 
 def _is_child(item: Raw) -> bool:
-    return item["type"]["S"] in CHILD_TYPES
+    return Item.of(item).type in CHILD_TYPES

@@ -25,16 +25,19 @@ from indexer import text_items, text_page
 from indexer.projections import Entity, Posting
 from indexer.text_page import HELD, Entry, Page
 from mlcore.db import keys
+from mlcore.db.attributes import text_of
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
-from mlcore.models.index import Fts
+from mlcore.models.base import Item
+from mlcore.models.index import EntityEntry, Fts
 from mlcore.search import text, text_fields
 from mlcore.search.text import TRIGRAM, VALUE, WORD, Token
 
 _KINDS = {text_fields.texts_of(kind): kind for kind in (text_items.RUN, text_items.TRACE)}
 
+_ENTITY_TYPE = Fts.entity_type.attr_name
 
 _VERSION_BITS = 53
 """A put that takes the place of another has another version, whoever made it."""
@@ -75,20 +78,22 @@ def items(entry: Entry) -> list[Raw]:
 
 def told_by(experiment_id: str, item: Raw) -> Entry | None:
     """What an item of the dictionary is of; None for any other item."""
-    kind = _KINDS.get(item.get("entity_type", {}).get("S", ""))
+    kind = _KINDS.get(text_of(item, _ENTITY_TYPE) or "")
     if kind is None:
         return None
-    field = item["field"]["S"] if "field" in item else text_fields.NAME
+    told = Fts.of(item)
+    field = text_fields.NAME if told.field is None else told.field
     level = WORD if text_fields.has_words(field) else VALUE
-    return Entry(experiment_id, kind, Posting(field, Token(level, item["entity_id"]["S"])))
+    return Entry(experiment_id, kind, Posting(field, Token(level, told.entity_id)))
 
 
 def is_whole(experiment_id: str, item: Raw) -> bool:
     """Whether an item of the dictionary says what its key says. Raises KeyError."""
     entry = told_by(experiment_id, item)
-    if entry is None or item["level"]["S"] != TRIGRAM:
+    told = Fts.of(item)
+    if entry is None or told.level != TRIGRAM:
         return False
-    return _place(entry, item["token"]["S"]) == Key(item["PK"]["S"], item["SK"]["S"])
+    return _place(entry, told.token) == key_in(item)
 
 
 def asked_by(put: Iterable[Raw], listed: Page) -> list[Raw]:
@@ -114,7 +119,7 @@ def missing(put: Iterable[Raw]) -> list[tuple[Page | None, list[Entry]]]:
     listed = {one: _page(next(read)) for one in pages}
     lacking: dict[str, list[Entry]] = {}
     for entry, item in zip(entries, read, strict=True):
-        is_there = item is not None and "leaving" not in item
+        is_there = item is not None and Fts.of(item).leaving is None
         if not is_there and (listed[entry.experiment_id] or {}).get(entry.name) != HELD:
             lacking.setdefault(entry.experiment_id, []).append(entry)
     return [(listed[experiment_id], new) for experiment_id, new in lacking.items()]
@@ -124,7 +129,7 @@ def restore(lost: Iterable[Raw]) -> None:
     """Puts texts anew of which items are missing or wrong: into the first page, if it has room."""
     entries: dict[str, dict[Entry, None]] = {}
     for item in lost:
-        entry = told_by(keys.experiment_id_of(item["PK"]["S"]), item)
+        entry = told_by(keys.experiment_id_of(key_in(item).pk), item)
         if entry is not None:
             entries.setdefault(entry.experiment_id, {})[entry] = None
     for experiment_id, wanted in entries.items():
@@ -154,7 +159,7 @@ def is_held(entry: Entry) -> bool:
     field, (level, found) = entry.posting
     prefix = keys.fts_of_type_prefix(text_fields.level_of(level, field), found, entry.kind)
     pk = keys.experiment(entry.experiment_id).pk
-    return bool(table.query(pk, prefix=prefix, limit=1, attributes=["SK"]).items)
+    return bool(table.query(pk, prefix=prefix, limit=1, attributes=[Fts.SK]).items)
 
 
 def take_away(entry: Entry) -> None:
@@ -175,8 +180,8 @@ def take_away(entry: Entry) -> None:
         return
     if was_listed:
         text_page.end_leaving(entry)
-    table.parallel([partial(_remove, item) for item in found[:-1]])
-    table.parallel([partial(_remove, item) for item in found[-1:]])
+    table.parallel([partial(remove_as_read, item) for item in found[:-1]])
+    table.parallel([partial(remove_as_read, item) for item in found[-1:]])
 
 
 def _begin_leaving(entry: Entry, item: Raw) -> bool:
@@ -194,7 +199,8 @@ def _begin_leaving(entry: Entry, item: Raw) -> bool:
     return True
 
 
-def _remove(item: Raw) -> None:
+def remove_as_read(item: Raw) -> None:
+    """Takes an index item away, unless it is another version by now."""
     as_read = Condition()
     _require_as_read(as_read, item)
     with contextlib.suppress(ConditionFailed):
@@ -202,17 +208,18 @@ def _remove(item: Raw) -> None:
 
 
 def _require_as_read(update: Update, item: Raw) -> None:
-    if "version" in item:
-        update.require_equal("version", item["version"])
+    version = EntityEntry.of(item).version
+    if version is None:
+        update.require_absent(EntityEntry.version)
     else:
-        update.require_absent("version")
+        update.require_equal(EntityEntry.version, version)
 
 
 def _named(put: Iterable[Raw]) -> Iterator[Entry]:
     for item in put:
-        if item["type"]["S"] != Fts.pattern.name or item["entity_type"]["S"] in _KINDS:
+        if Item.of(item).type != Fts.pattern.name or Fts.of(item).entity_type in _KINDS:
             continue
-        experiment_id = keys.experiment_id_of(item["PK"]["S"])
+        experiment_id = keys.experiment_id_of(key_in(item).pk)
         (posting,) = text_items.postings_of(item)
         entry = entry_of(text_items.entity_of(experiment_id, item), posting)
         if entry is not None:

@@ -16,6 +16,7 @@ from indexer.projections import Entity, Posting, Writes, content
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import IndexKey, Key
+from mlcore.models.experiments import Experiment
 from mlcore.models.index import Fts, FtsRev
 from mlcore.search import text, text_fields
 from mlcore.search.text import Token
@@ -50,7 +51,7 @@ def texts_of_run(image: Raw | None) -> dict[str, str]:
 
 
 def name_of_experiment(image: Raw | None) -> dict[str, str]:
-    return {} if image is None else {NAME: image["name"]["S"]}
+    return {} if image is None else {NAME: Experiment.of(image).name}
 
 
 def postings(texts: Texts, indexed: Indexed | None) -> set[Posting]:
@@ -201,23 +202,24 @@ _TOLD: Final = ("PK", "SK", "level", "gsi2pk", "gsi2sk")
 def says_more(found: Raw, right: Raw) -> bool:
     """Whether an FTS_REV item differs from what it is to be by further tokens alone, such as those
     of a text that is not asked for any more."""
-    if "postings" not in found or "postings" not in right:
+    if FtsRev.of(found).postings is None or FtsRev.of(right).postings is None:
         return False
-    alike = {**found, "postings": right["postings"]}
-    told = ("level", "token", "entity_type", "entity_id")
-    return all(alike.get(name) == right.get(name) for name in told) and (
+    told = (FtsRev.level, FtsRev.token, FtsRev.entity_type, FtsRev.entity_id)
+    return all(found.get(one.attr_name) == right.get(one.attr_name) for one in told) and (
         postings_of(found) > postings_of(right)
     )
 
 
 def postings_of(found: Raw) -> set[Posting]:
     """What an FTS or FTS_REV item says, also one of an earlier version. Raises KeyError."""
-    if "postings" in found:
-        listed: list[list[Any]] = json.loads(found["postings"]["S"])
+    told = FtsRev.of(found)
+    if told.postings is not None:
+        listed: list[list[Any]] = json.loads(told.postings)
         return {Posting(field, Token(level, token)) for field, level, token in listed}
-    field = found["field"]["S"] if "field" in found else NAME
-    return {Posting(field, Token(found["level"]["S"], found["token"]["S"]))}
+    field = NAME if told.field is None else told.field
+    return {Posting(field, Token(told.level, told.token))}
 
 
 def entity_of(experiment_id: str, found: Raw) -> Entity:
-    return Entity(experiment_id, found["entity_type"]["S"], found["entity_id"]["S"])
+    told = FtsRev.of(found)
+    return Entity(experiment_id, told.entity_type, told.entity_id)

@@ -28,7 +28,6 @@ TOGETHER: Final = 50
 
 HELD: Final = "held"
 LEAVING: Final = "leaving"
-_TEXTS: Final = FtsTexts.texts.attr_name
 
 
 class Entry(NamedTuple):
@@ -80,7 +79,7 @@ def _set(entries: Sequence[Entry]) -> None:
     where = keys.fts_texts(entries[0].experiment_id)
     update = Update()
     for entry in entries:
-        update.set((_TEXTS, entry.name), HELD)
+        update.set((FtsTexts.texts, entry.name), HELD)
     update.require_exists(FtsTexts.PK)
     try:
         table.update(where, update)
@@ -119,7 +118,7 @@ def stay(entries: Iterable[Entry]) -> None:
 
 
 def _changed(entry: Entry, known: str | None) -> bool:
-    place = (_TEXTS, entry.name)
+    place = (FtsTexts.texts, entry.name)
     update = Update()
     if known is None:
         update.set(place, LEAVING)

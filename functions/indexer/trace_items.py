@@ -20,6 +20,8 @@ from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
+from mlcore.models.base import Item
+from mlcore.models.traces import Trace, TraceSpans, TraceSpansPack
 from mlcore.repos import text_index
 from mlcore.repos.traces import index as trace_index
 from mlcore.repos.traces import span_packs
@@ -28,7 +30,7 @@ from mlcore.search import text_fields, trace_plan
 from mlcore.search.text import LONG, LONGEST_CONTENT, WORD, Token, words
 from mlcore.search.text_fields import Indexed
 
-SPAN_TYPES = ("trace_spans", "trace_spans_pack")
+SPAN_TYPES = (TraceSpans.pattern.name, TraceSpansPack.pattern.name)
 
 
 class _Seen:
@@ -50,8 +52,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
         image: Raw = new or old or {}
-        place = Key(image["PK"]["S"], image["SK"]["S"])
-        if image["type"]["S"] in SPAN_TYPES:
+        place = key_in(image)
+        if Item.of(image).type in SPAN_TYPES:
             if new is not None:
                 packs[place] = None
             continue
@@ -59,17 +61,14 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         if new is None:
             one.gone = old
         else:
-            one.versions.add(int(new["version"]["N"]))
+            one.versions.add(Trace.of(new).version)
             one.touched.append((old, new))
     _follow(seen, packs)
 
 
 def follow(experiment_id: str) -> None:
     """Derives all that is marked in an experiment anew, and takes the marks away."""
-    marked = [
-        Key(entry["PK"]["S"], entry["SK"]["S"])
-        for entry in trace_index.every(trace_index.marked(experiment_id))
-    ]
+    marked = list(map(key_in, trace_index.every(trace_index.marked(experiment_id))))
     sources = {place: _Seen() for place in marked if keys.trace_of(place) == place}
     _follow(sources, dict.fromkeys(place for place in marked if place not in sources))
 
@@ -96,18 +95,19 @@ def content_postings(pack: Raw, indexed: Indexed | None) -> set[Posting]:
 def pack_name(pack: Raw) -> str:
     """The level of the FTS_REV items of what the spans of a pack ask for: those of each pack have
     places of their own."""
-    suffix = pack["SK"]["S"].rpartition("#")[2]
+    suffix = key_in(pack).sk.rpartition("#")[2]
     return f"{text_fields.CONTENT}.{suffix}"
 
 
-def entity_of(trace: Raw) -> Entity:
-    return Entity(trace["experiment_id"]["S"], text_items.TRACE, trace["trace_id"]["S"])
+def entity_of(item: Raw) -> Entity:
+    """The trace that an item is, or whose spans it has."""
+    trace = Trace.of(item)
+    return Entity(trace.experiment_id, text_items.TRACE, trace.trace_id)
 
 
-def overflows(trace: Raw) -> bool:
+def overflows(trace: Trace) -> bool:
     """Whether a trace has texts outside, which are not indexed: it stays marked for good."""
-    names = trace["overflow"]["S"].split() if "overflow" in trace else []
-    return not INDEXED_MAPS.isdisjoint(names)
+    return not INDEXED_MAPS.isdisjoint((trace.overflow or "").split())
 
 
 def _follow(seen: Mapping[Key, _Seen], packs: Iterable[Key]) -> None:
@@ -126,17 +126,18 @@ def _follow(seen: Mapping[Key, _Seen], packs: Iterable[Key]) -> None:
             gone = seen[place].gone
             if gone is not None:
                 made.append(_removed(gone))
-        elif "lsi1sk" in item:
-            made.append(_derived(item, seen[place], indexed[_experiment_of(place)]))
-            if not overflows(item):
-                clear.append(partial(_clear, place, item))
+        elif (mark := Trace.of(item).lsi1sk) is not None:
+            trace = Trace.of(item)
+            made.append(_derived(item, mark, seen[place], indexed[_experiment_of(place)]))
+            if not overflows(trace):
+                clear.append(partial(_clear, place, trace.version, mark))
     for place, item in spans.items():
-        if item is None or "lsi1sk" not in item:
+        if item is None or (mark := TraceSpans.of(item).lsi1sk) is None:
             continue
         found = content_postings(item, indexed[_experiment_of(place)])
         wanted = text_items.writes(entity_of(item), found, found, 1, pack_name(item))
         made.append(retention.with_end(wanted, item))
-        clear.append(partial(_clear, place, item))
+        clear.append(partial(_clear, place, TraceSpans.of(item).version, mark))
     writes.apply(made)
     table.parallel(clear)
 
@@ -147,10 +148,9 @@ def maintained(experiment: Raw) -> Indexed | None:
     return both.of_traces if both is not None else None
 
 
-def _derived(item: Raw, seen: _Seen, indexed: Indexed | None) -> Writes:
+def _derived(item: Raw, mark: str, seen: _Seen, indexed: Indexed | None) -> Writes:
     current = postings(item, indexed)
-    version = int(item["version"]["N"])
-    since = int(item["lsi1sk"]["S"].rpartition("#")[2])
+    version, since = Trace.of(item).version, int(mark.rpartition("#")[2])
     if seen.versions.issuperset(range(since, version + 1)):
         touched: set[Posting] = set()
         for old, new in seen.touched:
@@ -185,12 +185,13 @@ def _is_content(posting: Posting) -> bool:
     return posting.field == text_fields.CONTENT
 
 
-def _clear(place: Key, item: Raw) -> None:
-    """Another write since then has a record of its own."""
+def _clear(place: Key, version: int, mark: str) -> None:
+    """Takes the mark of a trace, or of a pack of its spans, away. Another write since then has a
+    record of its own."""
     update = Update()
-    update.remove("lsi1sk")
-    update.require_equal("version", item["version"])
-    update.require_equal("lsi1sk", item["lsi1sk"])
+    update.remove(Trace.lsi1sk)
+    update.require_equal(Trace.version, version)
+    update.require_equal(Trace.lsi1sk, mark)
     with contextlib.suppress(ConditionFailed):
         table.update(place, update)
 
@@ -209,8 +210,9 @@ def _whole(item: Raw) -> list[tuple[str, str]]:
     for key, field in trace_plan.WHOLE_METADATA.items():
         if key in metadata:
             found.append((field, metadata[key]["S"]))
-    if "client_request_id" in item:
-        found.append((text_fields.CLIENT_REQUEST, item["client_request_id"]["S"]))
+    request = Trace.of(item).client_request_id
+    if request is not None:
+        found.append((text_fields.CLIENT_REQUEST, request))
     return found
 
 

@@ -23,6 +23,7 @@ from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Check, Operation, Put, TransactionFailed, key_in, table
 from mlcore.entities.metrics import Metric, recency
 from mlcore.ids import new_ulid
+from mlcore.models.base import Item
 from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
@@ -57,7 +58,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         image: Raw | None = record.get("NewImage")
         if image is None:
             continue
-        if image["type"]["S"] == keys.RUN.name:
+        if Item.of(image).type == keys.RUN.name:
             item = Run.of(image)
             known[item.experiment_id, item.run_id] = image
         else:
@@ -164,7 +165,7 @@ def _add_points(run: Owner, missing: Sequence[Metric]) -> None:
     """Only while the run is there: the removal of a run takes its history away."""
     experiment_id, run_id = run
     there = Condition()
-    there.require_exists("PK")
+    there.require_exists(Run.PK)
     for at in range(0, len(missing), TOGETHER):
         operations: list[Operation] = [Check(keys.run(experiment_id, run_id), there)]
         for point in missing[at : at + TOGETHER]:

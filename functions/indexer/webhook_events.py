@@ -11,7 +11,10 @@ from typing import Any, Final
 
 from mlcore import queues
 from mlcore.db.expression import Raw
+from mlcore.db.table import key_in
 from mlcore.entities.webhooks import ACTIVE, Webhook
+from mlcore.models.base import Item
+from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.prompts import IS_PROMPT
 from mlcore.repos import document, webhooks
 from mlcore.repos.registry import model_versions, registered_models
@@ -94,29 +97,26 @@ def data(said: Announcement, image: Raw) -> dict[str, Any]:
         return told
     tags = _tags(image)
     if entity == "model_version":
-        told["source"] = _text(image, "source")
-        told["run_id"] = _text(image, "run_id") or None
+        version = ModelVersion.of(image)
+        told["source"], told["run_id"] = version.source, version.run_id or None
     elif entity == "prompt_version":
         told["template"] = tags.pop(PROMPT_TEXT, None)
     if entity.startswith("prompt"):
         tags.pop(IS_PROMPT, None)
         tags.pop(PROMPT_TYPE, None)
     told["tags"] = tags
-    described = _text(image, "description")
-    told["description"] = described or None if entity.endswith("version") else described
+    if entity.endswith("version"):
+        told["description"] = ModelVersion.of(image).description or None
+    else:
+        told["description"] = RegisteredModel.of(image).description
     return told
 
 
 def _tags(image: Raw) -> dict[str, str]:
     """Those of the image, and as they are now those that it had no room for."""
-    pk: str = image["PK"]["S"]
-    if image["type"]["S"] == "registered_model":
+    if Item.of(image).type == RegisteredModel.pattern.name:
         read = document.load(image, (registered_models.home_of(image),), registered_models.MAPS)
     else:
-        read = document.load(image, (pk, image["model_version"]["N"]), model_versions.MAPS)
+        owner = (key_in(image).pk, str(ModelVersion.of(image).model_version))
+        read = document.load(image, owner, model_versions.MAPS)
     return read.texts("tags")
-
-
-def _text(image: Raw, attribute: str) -> str:
-    text: str = image[attribute]["S"] if attribute in image else ""
-    return text

@@ -14,6 +14,7 @@ from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import table
+from mlcore.models.base import ChildItem, Item
 from mlcore.models.index import Fts
 
 TOGETHER = 25
@@ -27,7 +28,7 @@ def apply(wanted: Iterable[Writes]) -> None:
     table.batch_write(deletes=_once(key for writes in everything for key in writes.before))
     puts = [put for writes in everything for put in writes.puts]
     table.batch_write(puts)
-    if any(put["type"]["S"] == Fts.pattern.name for put in puts):
+    if any(Item.of(put).type == Fts.pattern.name for put in puts):
         _list_texts(puts)
     after = [put for writes in everything for put in writes.after]
     gone = _once(key for writes in everything for key in writes.removals)
@@ -78,5 +79,5 @@ def _remove(key: Key) -> None:
 def _projected() -> Condition:
     """Fails where the key moved out of the source item: the item there is where it lives now."""
     projected = Condition()
-    projected.require_absent("outside")
+    projected.require_absent(ChildItem.outside)
     return projected

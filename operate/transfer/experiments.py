@@ -6,10 +6,11 @@ from typing import Any
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Raw, Update, number, string
+from mlcore.db.expression import Raw, Update
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid
+from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.repos import document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
@@ -99,7 +100,8 @@ class Experiments:
 
 
 def _named(item: Raw) -> tuple[str, str]:
-    return item["workspace"]["S"], item["name"]["S"]
+    named = ExperimentItem.of(item)
+    return named.workspace, named.name
 
 
 def _content(experiment: Experiment, mine: bool) -> Content:
@@ -121,21 +123,15 @@ def _update(experiment_id: str, workspace: str, want: Content) -> None:
         experiments.set_stage(stored.experiment, stage)
     if "creation_time" in want:
         locations.enter(stored.experiment, want["artifact_location"])
-        put(
-            keys.experiment(experiment_id),
-            {
-                "artifact_location": string(want["artifact_location"]),
-                "creation_time": number(want["creation_time"]),
-                "last_update_time": number(want["last_update_time"]),
-            },
-        )
+        own = Update()
+        own.set(ExperimentItem.artifact_location, want["artifact_location"])
+        own.set(ExperimentItem.creation_time, want["creation_time"])
+        own.set(ExperimentItem.last_update_time, want["last_update_time"])
+        change(keys.experiment(experiment_id), own)
 
 
-def put(place: keys.Key, attributes: Raw) -> None:
-    """Sets attributes of an item that is there."""
-    update = Update()
+def change(place: keys.Key, update: Update) -> None:
+    """Changes an item that is there."""
     document.touch(update)
-    for name, value in attributes.items():
-        update.set(name, value)
-    update.require_exists("PK")
+    update.require_exists(ExperimentItem.PK)
     table.update(place, update)

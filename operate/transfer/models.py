@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcore.db.expression import number, string
+from mlcore.db.expression import Update
 from mlcore.entities.logged_models import LoggedModel
+from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.logged_models.logged_models import StoredLoggedModel
-from operate.transfer.experiments import put
+from operate.transfer.experiments import change
 from operate.transfer.item import Content, Item
 
 
@@ -70,11 +71,8 @@ def _update(model: LoggedModel, workspace: str) -> None:
         return sets, ()
 
     logged_models.write(stored, decide)
-    put(
-        stored.document.key,
-        {
-            "status": string(model.status),
-            "last_update_time": number(model.last_update_time),
-            "artifact_location": string(model.artifact_location),
-        },
-    )
+    update = Update()
+    update.set(LoggedModelItem.status, model.status)
+    update.set(LoggedModelItem.last_update_time, model.last_update_time)
+    update.set(LoggedModelItem.artifact_location, model.artifact_location)
+    change(stored.document.key, update)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from mlcore import errors
-from mlcore.db.expression import Raw, number, string
+from mlcore.db.attributes import TextAttribute
+from mlcore.db.expression import Update
 from mlcore.db.table import Put, table
 from mlcore.entities.registry import ModelVersion, RegisteredModel
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid
+from mlcore.models.registry import ModelVersion as ModelVersionItem
+from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import stages as model_stages
 from mlcore.webhooks import announcement
-from operate.transfer.experiments import put
+from operate.transfer.experiments import change
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
 from operate.transfer.source import API, moved, texts
@@ -24,9 +27,11 @@ from operate.transfer.source import API, moved, texts
 _PROMPT: Final = "tags.`mlflow.prompt.is_prompt` = 'true'"
 _LOGGED: Final = re.compile(r"models:/(m-[0-9a-f]{32})")
 _SETTLED: Final = ("creation_timestamp", "last_updated_timestamp")
-_TEXTS: Final = (
-    *("description", "user_id", "source", "storage_location", "run_id", "run_link"),
-    *("status", "status_message"),
+_TEXTS: Final[tuple[TextAttribute[Any], ...]] = (
+    *(ModelVersionItem.description, ModelVersionItem.user_id),
+    *(ModelVersionItem.source, ModelVersionItem.storage_location),
+    *(ModelVersionItem.run_id, ModelVersionItem.run_link),
+    *(ModelVersionItem.status, ModelVersionItem.status_message),
 )
 
 
@@ -175,14 +180,11 @@ def _complete(workspace: str, name: str, want: Content) -> None:
     for alias, version in want["aliases"].items():
         if stored.model.aliases.get(alias) != version:
             registered_models.set_alias(stored, alias, version, [], announced=False)
-    put(
-        stored.document.key,
-        {
-            "description": string(want["description"]),
-            "creation_time": number(want["creation_timestamp"]),
-            "last_update_time": number(want["last_updated_timestamp"]),
-        },
-    )
+    update = Update()
+    update.set(RegisteredModelItem.description, want["description"])
+    update.set(RegisteredModelItem.creation_time, want["creation_timestamp"])
+    update.set(RegisteredModelItem.last_update_time, want["last_updated_timestamp"])
+    change(stored.document.key, update)
 
 
 def _add(workspace: str, name: str, version: int, content: Content) -> None:
@@ -210,9 +212,10 @@ def _change(workspace: str, name: str, version: int, content: Content) -> None:
     }
     if tags:
         model_versions.write(stored, {"tags": tags}, ())
-    attributes: Raw = {
-        "creation_time": number(content["creation_timestamp"]),
-        "last_update_time": number(content["last_updated_timestamp"]),
-    }
-    attributes.update({field: string(content[field]) for field in _TEXTS if field in content})
-    put(stored.document.key, attributes)
+    update = Update()
+    update.set(ModelVersionItem.creation_time, content["creation_timestamp"])
+    update.set(ModelVersionItem.last_update_time, content["last_updated_timestamp"])
+    for attribute in _TEXTS:
+        if attribute.attr_name in content:
+            update.set(attribute, content[attribute.attr_name])
+    change(stored.document.key, update)

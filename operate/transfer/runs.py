@@ -6,10 +6,11 @@ from typing import Any
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Raw, number, string
+from mlcore.db.expression import Update
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Run
 from mlcore.entities.stages import ACTIVE
+from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.runs import children as run_children
@@ -17,7 +18,7 @@ from mlcore.repos.runs import creations, datasets, history, runs
 from mlcore.repos.runs.points import pack
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.search.fields import DATASET_CONTEXT_TAG
-from operate.transfer.experiments import put
+from operate.transfer.experiments import change
 from operate.transfer.item import Content, Item
 from operate.transfer.source import Source
 
@@ -121,14 +122,13 @@ def _update(run: Run, workspace: str) -> None:
         return changed, ()
 
     runs.write(stored, decide)
-    attributes: Raw = {
-        "status": string(run.status),
-        "user_id": string(run.user_id),
-        "artifact_uri": string(run.artifact_uri),
-        "lsi3sk": string(keys.lsi3_run(run.status, run.start_time or 0, run.run_id)),
-    }
+    update = Update()
+    update.set(RunItem.status, run.status)
+    update.set(RunItem.user_id, run.user_id)
+    update.set(RunItem.artifact_uri, run.artifact_uri)
+    update.set(RunItem.lsi3sk, keys.lsi3_run(run.status, run.start_time or 0, run.run_id))
     if run.end_time is not None:
-        attributes["end_time"] = number(run.end_time)
-    put(keys.run(stored.experiment.experiment_id, run.run_id), attributes)
+        update.set(RunItem.end_time, run.end_time)
+    change(keys.run(stored.experiment.experiment_id, run.run_id), update)
     if run.lifecycle_stage != ACTIVE:
         runs.set_stage(runs.load(run.run_id, workspace), run.lifecycle_stage)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlcore.db import keys
-from mlcore.db.table import table
+from mlcore.db.table import key_in, table
 from mlcore.entities.stages import ACTIVE
+from mlcore.models.base import KEY
 from mlcore.repos.experiments import experiments
 from mlcore.repos.registry import registered_models
 
@@ -40,5 +41,5 @@ def registered_model_names(workspace: str) -> Iterator[str]:
 
 def _of(experiment_id: str, index: str, prefix: str, attribute: str) -> Iterator[str]:
     pk = keys.experiment(experiment_id).pk
-    for item in table.query_all(pk, index=index, prefix=prefix, attributes=["PK", "SK"]):
-        yield keys.parse(pk, item["SK"]["S"]).fields[attribute]
+    for item in table.query_all(pk, index=index, prefix=prefix, attributes=KEY):
+        yield keys.parse(*key_in(item)).fields[attribute]

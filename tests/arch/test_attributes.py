@@ -19,27 +19,34 @@ EXPRESSIONS = {
 }
 
 SPELLING = {
-    "functions/indexer",
     "layers/core/python/mlcore/db/capacity.py",
     "layers/core/python/mlcore/db/table.py",
     "local/engine",
-    "operate/failures.py",
-    "operate/transfer",
 }
-"""Who still spells them, or reads what is no item of a model: keys in answers of DynamoDB, and
-records of its stream. The list only gets shorter."""
+"""Who reads what is no item of a model: keys in answers of DynamoDB, and in the engine's file. The
+list only gets shorter."""
 
 
 def _text(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
+def _looked_up(node: ast.AST) -> tuple[str | None, ast.AST]:
+    """The text in ``of["text"]`` or ``of.get("text")``, and what it is looked up in."""
+    if isinstance(node, ast.Subscript):
+        return _text(node.slice), node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        return _text(node.args[0]) if node.func.attr == "get" else None, node.func.value
+    return None, node
+
+
 def _spelled(path: Path) -> Iterator[int]:
-    """Lines that read ``item["name"]["S"]``, or name an attribute of an update by a text."""
+    """Lines that read ``item["name"]["S"]``, also by ``get``, or name an attribute of an update by
+    a text."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Subscript):
-            if _text(node.slice) in TYPES and _text(node.value.slice) is not None:
-                yield node.lineno
+        kind, of = _looked_up(node)
+        if kind in TYPES and _looked_up(of)[0] is not None:
+            yield node.lineno  # type: ignore[attr-defined]  # an expression
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             named = node.func.attr in EXPRESSIONS and _text(node.args[0]) is not None
             if named and "update" in ast.unparse(node.func.value):

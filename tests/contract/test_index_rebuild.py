@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from indexer import rebuild, run_items, writes
-from indexer.index_items import INDEXES
+from indexer import rebuild, writes
+from indexer.index_items import INDEXES, OUTSIDE_MAPS
 from indexer.survey import Suspects
 from mlcore import errors
 from mlcore.db import keys
@@ -279,4 +279,4 @@ def test_a_repair_that_a_writer_overtook_is_taken_back(
 
 
 def test_outside_types_are_those_with_an_index() -> None:
-    assert set(run_items.OUTSIDE_MAPS.values()) == set(INDEXES)
+    assert set(OUTSIDE_MAPS.values()) == set(INDEXES)

@@ -19,7 +19,7 @@ from indexer import derived, rebuild, survey, text_page
 from indexer.derived import Finding
 from indexer.projections import Writes
 from mlcore.db import keys
-from mlcore.db.table import Table
+from mlcore.db.table import Table, key_in
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import document, text_index
 from tests.contract.api import Api, pairs
@@ -65,7 +65,7 @@ class Watch:
 
     def __call__(self) -> None:
         items = self._items()
-        there = {derived.key_of(item) for item in items}
+        there = {key_in(item) for item in items}
         marked = {
             item["run_id"]["S"] for item in items if item["type"]["S"] == "run" and is_marked(item)
         }

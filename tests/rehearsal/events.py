@@ -40,6 +40,7 @@ _HERE = {
 """The receiver is on this machine."""
 
 SETTINGS = {
+    "demo": {"API_URL": "http://127.0.0.1:9"},
     "authorizer": {"AUTHENTICATION": "basic"},
     "users": {"AUTHENTICATION": "basic"},
     "workspaces": {"MLFLOW_ENABLE_WORKSPACES": "true"},
@@ -88,6 +89,8 @@ ANSWERS = {
     "create_webhook": Expected({"webhook": {"name": "chat", "status": "ACTIVE"}}),
     "create_workspace": Expected({"workspace": {"name": "team-a"}}, 201),
     "file_removal": Expected({"batchItemFailures": []}),
+    # The demo calls the API that the function is part of, and there is none beside one function.
+    "generate_demo": Expected({"error_code": "TEMPORARILY_UNAVAILABLE"}, 503),
     "get_run": Expected({"run": {"info": {"run_id": RUN, "experiment_id": "0"}}}),
     "graphql": Expected({"data": {"mlflowGetExperiment": {"experiment": {"experimentId": "0"}}}}),
     "health": Expected("OK"),

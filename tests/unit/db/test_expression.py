@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore.db.expression import MAX_EXPRESSION_BYTES, Condition, Update, number, string
+from mlcore.db.expression import MAX_EXPRESSION_BYTES, Condition, Update
 from mlcore.models.runs import Run
 
 
@@ -28,33 +28,33 @@ def readable(update: Update) -> tuple[str, str]:
 
 def test_clauses() -> None:
     update = Update()
-    update.set("a", string("1"))
-    update.set(("tags", "my key.x"), string("2"))
+    update.set(Run.status, "1")
+    update.set((Run.tags, "my key.x"), "2")
     update.set_once(Run.run_name, "3")
-    update.remove("b")
-    update.remove(("tags", "b"))
-    update.add("version", 1)
+    update.remove(Run.ttl)
+    update.remove((Run.tags, "b"))
+    update.add(Run.version, 1)
     assert readable(update) == (
-        "SET [a]=1,[tags].[my key.x]=2,[run_name]=if_not_exists([run_name],3)"
-        " REMOVE [b],[tags].[b] ADD [version] 1",
+        "SET [status]=1,[tags].[my key.x]=2,[run_name]=if_not_exists([run_name],3)"
+        " REMOVE [ttl],[tags].[b] ADD [version] 1",
         "",
     )
 
 
 def test_conditions_are_joined() -> None:
     update = Update()
-    update.require_equal("a", number(-5))
-    update.require_exists("b")
-    update.require_absent(("m", "k"))
-    update.require_less("c", string("x"))
-    update.require_absent_or_less(("m", "k"), string("y"))
-    update.require_absent_or_equal("d", string("z"))
+    update.require_equal(Run.start_time, -5)
+    update.require_exists(Run.ttl)
+    update.require_absent((Run.tags, "k"))
+    update.require_less(Run.user_id, "x")
+    update.require_absent_or_less((Run.tags, "k"), "y")
+    update.require_absent_or_equal(Run.stage, "z")
     update.require_absent_or_greater(Run.epoch, 1)
     assert readable(update) == (
         "",
-        "[a]=-5 AND attribute_exists([b]) AND attribute_not_exists([m].[k]) AND [c]<x"
-        " AND (attribute_not_exists([m].[k]) OR [m].[k]<y)"
-        " AND (attribute_not_exists([d]) OR [d]=z)"
+        "[start_time]=-5 AND attribute_exists([ttl]) AND attribute_not_exists([tags].[k])"
+        " AND [user_id]<x AND (attribute_not_exists([tags].[k]) OR [tags].[k]<y)"
+        " AND (attribute_not_exists([stage]) OR [stage]=z)"
         " AND (attribute_not_exists([epoch]) OR [epoch]>1)",
     )
 
@@ -66,9 +66,9 @@ def test_nothing_is_sent_for_nothing() -> None:
 
 def test_a_name_has_one_placeholder() -> None:
     update = Update()
-    update.set(("m", "k"), string("1"))
-    update.require_absent(("m", "k"))
-    assert sorted(update.parameters()["ExpressionAttributeNames"].values()) == ["k", "m"]
+    update.set((Run.tags, "k"), "1")
+    update.require_absent((Run.tags, "k"))
+    assert sorted(update.parameters()["ExpressionAttributeNames"].values()) == ["k", "tags"]
 
 
 @given(
@@ -80,11 +80,11 @@ def test_what_fits_is_within_the_limits(sets: int, removals: int, conditions: in
     """4 KB and 300 operators each; a clause, comparison, function, AND and OR is one."""
     update = Update()
     for n in range(sets):
-        update.set(("m", f"set {n}"), string("v"))
+        update.set((Run.tags, f"set {n}"), "v")
     for n in range(removals):
-        update.remove(("m", f"removed {n}"))
+        update.remove((Run.tags, f"removed {n}"))
     for n in range(conditions):
-        update.require_absent_or_less(("m", f"set {n}"), string("v"))
+        update.require_absent_or_less((Run.tags, f"set {n}"), "v")
     parameters = update.parameters()
     changed = parameters.get("UpdateExpression", "")
     required = parameters.get("ConditionExpression", "")

@@ -10,10 +10,12 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from mlcore import errors
 from mlcore.db import table as table_module
-from mlcore.db.expression import Condition, Update, string
+from mlcore.db.expression import Condition, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import Change, Delete, Put, Table, TransactionFailed
+from mlcore.models.base import Item
+from mlcore.models.runs import Run
 from mlcore.settings import settings
 
 TABLE = "mlflow-under-test"
@@ -162,7 +164,7 @@ def test_a_defect_stays_what_it_is(played: Played) -> None:
 
 def test_a_failed_condition_tells_the_item(played: Played) -> None:
     condition = Condition()
-    condition.require_absent("PK")
+    condition.require_absent(Item.PK)
     played.answers = [refused("ConditionalCheckFailedException", Item=item(7))]
     with pytest.raises(ConditionFailed) as caught:
         Table().put(item(1), condition)
@@ -190,7 +192,7 @@ def cancelled(*codes: str, **items: Any) -> ClientError:
 
 def operations() -> list[Put | Delete | Change]:
     update = Update()
-    update.set("a", string("b"))
+    update.set(Run.status, "b")
     return [Put(item(1)), Delete(KEY), Change(KEY, update)]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from indexer import derived, index_items, markers, run_items, survey
 from mlcore.db import keys
+from mlcore.db.table import key_in
 from mlcore.entities.metrics import Metric
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs.points import latest_text
@@ -42,12 +43,12 @@ def image(**maps: dict[str, str]) -> dict[str, Any]:
 @given(key=KEYS, value=DOUBLES)
 def test_a_rank_is_whole_and_where_its_value_says(key: str, value: float) -> None:
     item = index_items.INDEXES["metrics"].item(RUN, key, text(value), 7)
-    assert derived.key_of(item) == index_items.place_of(RUN, "metrics", key, text(value))
+    assert key_in(item) == index_items.place_of(RUN, "metrics", key, text(value))
     assert item["key"]["S"] == key
     assert str(float(item["value"]["S"])) == str(value)
     assert item["version"]["N"] == "7"
     assert survey._is_whole(RUN[0], item)
-    assert survey.run_of(derived.key_of(item)) == RUN[1]
+    assert survey.run_of(key_in(item)) == RUN[1]
 
 
 @given(key=KEYS, value=st.text(max_size=3000))
@@ -92,8 +93,8 @@ def test_a_link_names_its_dataset() -> None:
     key = run_children.input_key("n#", "d#")
     reference = run_children.DatasetReference("n#", "d#", ())
     item = index_items.INDEXES["inputs"].item(RUN, key, run_children.input_text(reference, 0), None)
-    assert derived.key_of(item) == keys.dataset_link("1", "R", "n#", "d#")
-    assert survey.run_of(derived.key_of(item)) == "R"
+    assert key_in(item) == keys.dataset_link("1", "R", "n#", "d#")
+    assert survey.run_of(key_in(item)) == "R"
 
 
 @pytest.mark.parametrize(

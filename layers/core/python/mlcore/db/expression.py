@@ -17,13 +17,13 @@ Raw = dict[str, Any]
 """An attribute value in DynamoDB JSON, such as ``{"S": "x"}``, or an item: attribute name to such
 values."""
 
-Entry = tuple[TextMapAttribute[Any] | str, str]
+Entry = tuple[TextMapAttribute[Any], str]
 """A place in a map of texts."""
 
 Flag = tuple[FlagMapAttribute[Any], str]
 """A place in a map of flags."""
 
-Place = ItemAttribute[Any] | Entry | Flag | str
+Place = ItemAttribute[Any] | Entry | Flag
 
 MAX_EXPRESSION_BYTES = 4096
 MAX_OPERATORS = 300
@@ -58,8 +58,6 @@ class Update:
     def set(self, place: Entry, value: str) -> None: ...
     @overload
     def set(self, place: Flag, value: bool) -> None: ...
-    @overload
-    def set(self, place: str | tuple[str, str], value: Raw) -> None: ...
     def set(self, place: Place, value: Any) -> None:
         self._set.append(f"{self._path(place)}={self._value(place, value)}")
 
@@ -71,15 +69,13 @@ class Update:
     def remove(self, place: Place) -> None:
         self._remove.append(self._path(place))
 
-    def add(self, attribute: ItemAttribute[Any] | str, amount: int) -> None:
+    def add(self, attribute: ItemAttribute[Any], amount: int) -> None:
         self._add.append(f"{self._path(attribute)} {self._placeholder(number(amount))}")
 
     @overload
     def require_equal(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
     def require_equal(self, place: Entry, value: str) -> None: ...
-    @overload
-    def require_equal(self, place: str | tuple[str, str], value: Raw) -> None: ...
     def require_equal(self, place: Place, value: Any) -> None:
         self._conditions.append(f"{self._path(place)}={self._value(place, value)}")
 
@@ -93,8 +89,6 @@ class Update:
     def require_less(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
     def require_less(self, place: Entry, value: str) -> None: ...
-    @overload
-    def require_less(self, place: str | tuple[str, str], value: Raw) -> None: ...
     def require_less(self, place: Place, value: Any) -> None:
         """There is something, and it is less."""
         self._conditions.append(f"{self._path(place)}<{self._value(place, value)}")
@@ -103,8 +97,6 @@ class Update:
     def require_absent_or_less(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
     def require_absent_or_less(self, place: Entry, value: str) -> None: ...
-    @overload
-    def require_absent_or_less(self, place: str | tuple[str, str], value: Raw) -> None: ...
     def require_absent_or_less(self, place: Place, value: Any) -> None:
         self._require_absent_or(place, "<", value)
 
@@ -112,8 +104,6 @@ class Update:
     def require_absent_or_equal(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
     def require_absent_or_equal(self, place: Entry, value: str) -> None: ...
-    @overload
-    def require_absent_or_equal(self, place: str | tuple[str, str], value: Raw) -> None: ...
     def require_absent_or_equal(self, place: Place, value: Any) -> None:
         self._require_absent_or(place, "=", value)
 
@@ -121,8 +111,6 @@ class Update:
     def require_absent_or_other(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
     def require_absent_or_other(self, place: Entry, value: str) -> None: ...
-    @overload
-    def require_absent_or_other(self, place: str | tuple[str, str], value: Raw) -> None: ...
     def require_absent_or_other(self, place: Place, value: Any) -> None:
         self._require_absent_or(place, "<>", value)
 
@@ -178,7 +166,7 @@ class Update:
         if isinstance(place, tuple):
             attribute, key = place
             return f"{self._path(attribute)}.{self._name(key)}"
-        return self._name(place if isinstance(place, str) else place.attr_name)
+        return self._name(place.attr_name)
 
     def _name(self, name: str) -> str:
         placeholder = self._names.get(name)
@@ -189,9 +177,7 @@ class Update:
     def _value(self, place: Place, value: Any) -> str:
         if isinstance(place, ItemAttribute):
             return self._placeholder(place.raw(value))
-        if isinstance(value, bool):
-            return self._placeholder(flag(value))
-        return self._placeholder(string(value) if isinstance(value, str) else value)
+        return self._placeholder(flag(value) if isinstance(value, bool) else string(value))
 
     def _placeholder(self, raw: Raw) -> str:
         placeholder = f":{len(self._values)}"

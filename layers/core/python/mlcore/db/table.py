@@ -130,7 +130,7 @@ class Table:
         descending: bool = False,
         limit: int | None = None,
         start: Raw | None = None,
-        attributes: Sequence[ItemAttribute[Any] | str] | None = None,
+        attributes: Sequence[ItemAttribute[Any]] | None = None,
     ) -> Page:
         """One Query request: a page of at most 1 MB.
 
@@ -165,9 +165,7 @@ class Table:
             parameters["IndexName"] = index
         if attributes is not None:
             for position, attribute in enumerate(attributes):
-                names[f"#a{position}"] = (
-                    attribute if isinstance(attribute, str) else attribute.attr_name
-                )
+                names[f"#a{position}"] = attribute.attr_name
             parameters["ProjectionExpression"] = ",".join(f"#a{n}" for n in range(len(attributes)))
         elif index is not None and index.startswith("LSI"):
             parameters["Select"] = "ALL_ATTRIBUTES"

@@ -195,3 +195,10 @@ class MetaItem(IndexedItem):
     version = IntAttribute()
     bytes = IntAttribute(null=True)
     overflow = TextAttribute(null=True)
+
+
+class StagedItem(MetaItem):
+    """An entity that is deleted and restored by its ``stage``; its model says what ``epoch`` is."""
+
+    stage = TextAttribute()
+    epoch = IntAttribute()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.attributes import IntAttribute, TextAttribute, TextMapAttribute
-from mlcore.models.base import ChildItem, Item, MetaItem
+from mlcore.models.base import ChildItem, Item, StagedItem
 
 
-class Experiment(MetaItem):
+class Experiment(StagedItem):
     """An experiment. ``epoch`` counts deletions and restorations; ``stage`` is active or deleted.
 
     ``fts`` tells which texts of its runs the full-text index holds completely, ``fts_next`` which
@@ -21,8 +21,6 @@ class Experiment(MetaItem):
     name = TextAttribute()
     workspace = TextAttribute()
     artifact_location = TextAttribute()
-    stage = TextAttribute()
-    epoch = IntAttribute()
     creation_time = IntAttribute()
     last_update_time = IntAttribute()
     tags = TextMapAttribute(null=True)

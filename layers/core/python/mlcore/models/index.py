@@ -14,11 +14,19 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class EntityEntry(Item):
-    """What an item of any kind may tell of the entity that it is about: a run, or ``entity_id``."""
+    """What an item of any kind may tell of the entity that it is about: a run, or ``entity_id``,
+    and in which ``version``."""
 
+    version = IntAttribute(null=True)
     run_id = TextAttribute(null=True)
     entity_type = TextAttribute(null=True)
     entity_id = TextAttribute(null=True)
+
+
+class ExperimentEntry(Item):
+    """What an item of any kind tells that is of an experiment, or is one."""
+
+    experiment_id = TextAttribute()
 
 
 class DatasetLink(Item):

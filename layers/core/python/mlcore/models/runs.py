@@ -10,10 +10,10 @@ from mlcore.db.attributes import (
     TextAttribute,
     TextMapAttribute,
 )
-from mlcore.models.base import ChildItem, Item, MetaItem
+from mlcore.models.base import ChildItem, Item, StagedItem
 
 
-class Run(MetaItem):
+class Run(StagedItem):
     """A run, with everything of it but its metric history.
 
     ``epoch`` is its experiment's at the run's creation, or its own last deletion or restoration.
@@ -33,8 +33,6 @@ class Run(MetaItem):
     end_time = IntAttribute(null=True)
     deleted_time = IntAttribute(null=True)
     artifact_uri = TextAttribute()
-    stage = TextAttribute()
-    epoch = IntAttribute()
     primary_metric = TextAttribute(null=True)
     quiet = IntAttribute(null=True)
     last_write = TextAttribute(null=True)

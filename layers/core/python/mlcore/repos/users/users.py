@@ -64,9 +64,7 @@ def find_all() -> list[Profile]:
     """Every user with grants and roles, by name."""
     names = [
         UserName.of(item).username
-        for item in table.query_all(
-            keys.USER_NAME.pk.text, attributes=[UserName.username.attr_name]
-        )
+        for item in table.query_all(keys.USER_NAME.pk.text, attributes=[UserName.username])
     ]
     found = table.parallel([partial(find_profile, name) for name in names])
     return [profile for profile in found if profile is not None]

@@ -1,0 +1,18 @@
+"""The two calls of the UI's "Start demo": data to look at, made and taken away again."""
+
+from __future__ import annotations
+
+from demo import service
+from mlcore.http import PlainRoute, lambda_handler
+
+RPCS = ()
+PLAIN_ROUTES = (
+    PlainRoute(
+        "POST", "/ajax-api/3.0/mlflow/demo/generate", service.generate, "requests.anybody", cost=0
+    ),
+    PlainRoute(
+        "POST", "/ajax-api/3.0/mlflow/demo/delete", service.delete, "requests.anybody", cost=0
+    ),
+)
+
+handler = lambda_handler(RPCS, PLAIN_ROUTES)

@@ -1,0 +1,254 @@
+"""Traces of an assistant in a bicycle shop: sessions with several turns, tools, costs, one failure,
+and what people and judges say of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from demo.caller import Caller
+from mlcore.ids import now_ms
+
+_MODEL: Final = "gpt-4o-mini"
+_MINUTE_MS: Final = 60_000
+_SPAN_TYPE: Final = "mlflow.spanType"
+_BY_HAND: Final = {"source_type": "HUMAN", "source_id": "ann@bicycles.example"}
+_BY_JUDGE: Final = {"source_type": "LLM_JUDGE", "source_id": "mlflow-demo-judge"}
+
+
+class Turn(NamedTuple):
+    """A question, what was found for it, and the answer."""
+
+    session: str
+    user: str
+    question: str
+    passages: tuple[str, ...]
+    answer: str
+    is_grounded: bool = True
+    remark: str = ""
+    """What somebody wrote about it."""
+
+
+TURNS: Final = (
+    Turn(
+        "chain",
+        "mia",
+        "My chain slips when I pedal hard. What is worn?",
+        ("A chain longer than 0.75 % is to be replaced.", "Worn sprockets have teeth like fins."),
+        "Most likely the chain, and with it the cassette. Measure the chain: above 0.75 % replace "
+        "it.",
+    ),
+    Turn(
+        "chain",
+        "mia",
+        "Can I change the chain alone?",
+        ("A new chain on a worn cassette slips.",),
+        "Only if the cassette is not worn yet; a new chain slips on an old cassette.",
+        remark="Exactly what I tell people at the counter.",
+    ),
+    Turn(
+        "chain",
+        "mia",
+        "How much is a chain for nine gears?",
+        ("Chain, nine gears: 24 euros.",),
+        "24 euros.",
+    ),
+    Turn(
+        "brakes",
+        "jon",
+        "My disc brakes squeal in the rain.",
+        ("Wet discs squeal for some turns.", "Oil on pads makes them squeal for good."),
+        "Wet discs do that for a few turns. If it stays, there is oil on the pads: clean the disc "
+        "and replace the pads.",
+    ),
+    Turn(
+        "brakes",
+        "jon",
+        "Which pads do you have for it?",
+        ("Pads, organic: 14 euros.", "Pads, sintered: 19 euros."),
+        "Organic for 14 euros, quiet; sintered for 19, which last longer in the wet.",
+    ),
+    Turn(
+        "opening",
+        "lea",
+        "Are you open on Sunday?",
+        (),
+        "Yes, from ten to four.",
+        is_grounded=False,
+        remark="We are closed on Sundays. Nothing that was found says otherwise.",
+    ),
+    Turn(
+        "size",
+        "sam",
+        "Which frame size do I need at 172 cm?",
+        ("Frames, trekking: 165 to 175 cm is size M.",),
+        "Size M. Sit on it before you buy: arms differ.",
+    ),
+    Turn(
+        "size",
+        "sam",
+        "And for my daughter of 9 years?",
+        ("Bicycles for children: 24 inches from 125 cm.",),
+        "That depends on her height: from 125 cm on, 24 inches.",
+    ),
+)
+FAILED: Final = Turn("stock", "kim", "Is the red one there in size L?", (), "")
+"""Ends in an error of the tool that looks into the stock."""
+
+
+def make(caller: Caller, experiment_id: str) -> None:
+    now = now_ms()
+    turns = [*TURNS, FAILED]
+    calls = []
+    for number, turn in enumerate(turns):
+        began = now - (len(turns) - number) * 7 * _MINUTE_MS
+        calls.append(partial(_trace, caller, experiment_id, number, turn, began))
+    caller.side_by_side(calls)
+    caller.side_by_side(
+        [
+            partial(_assess, caller, _trace_id(experiment_id, number), turn)
+            for number, turn in enumerate(TURNS)
+        ]
+    )
+
+
+def remove(caller: Caller, experiment_id: str) -> None:
+    ids = [f"tr-{_trace_id(experiment_id, number)}" for number in range(len(TURNS) + 1)]
+    caller.post("/2.0/mlflow/traces/delete-traces", experiment_id=experiment_id, request_ids=ids)
+
+
+def _trace_id(experiment_id: str, number: int) -> str:
+    """32 hexadecimal digits; a demo that is made again has the same."""
+    name = f"demo {experiment_id} {number}".encode()
+    return hashlib.sha256(name).hexdigest()[:32]
+
+
+def _trace(caller: Caller, experiment_id: str, number: int, turn: Turn, began: int) -> None:
+    trace_id = _trace_id(experiment_id, number)
+    failed = turn is FAILED
+    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
+    caller.post(
+        "/3.0/mlflow/traces",
+        trace={
+            "trace_info": {
+                "trace_id": f"tr-{trace_id}",
+                "trace_location": place,
+                "request_time": _rfc3339(began),
+                "execution_duration": "1.9s",
+                "request_preview": turn.question,
+                "response_preview": turn.answer,
+                "state": "ERROR" if failed else "OK",
+                "trace_metadata": {
+                    "mlflow.trace.session": f"demo-{turn.session}",
+                    "mlflow.trace.user": turn.user,
+                },
+                "tags": {"mlflow.traceName": "assistant", "mlflow.demo": "true"},
+            }
+        },
+    )
+    caller.export(experiment_id, _spans(trace_id, turn, began, failed=failed))
+
+
+def _spans(trace_id: str, turn: Turn, began: int, *, failed: bool) -> list[dict[str, Any]]:
+    root, search, answer = (f"{number:016x}" for number in (1, 2, 3))
+
+    def span(name: str, kind: str, span_id: str, start: int, end: int, **more: Any) -> Any:
+        attributes = {_SPAN_TYPE: kind, **more.pop("attributes", {})}
+        for direction in ("inputs", "outputs"):
+            if direction in more:
+                attributes[f"mlflow.span{direction.title()}"] = more.pop(direction)
+        return {
+            "traceId": trace_id,
+            "spanId": span_id,
+            "name": name,
+            "kind": 1,
+            "startTimeUnixNano": str((began + start) * 1_000_000),
+            "endTimeUnixNano": str((began + end) * 1_000_000),
+            "attributes": [
+                {"key": key, "value": {"stringValue": json.dumps(value, ensure_ascii=False)}}
+                for key, value in attributes.items()
+            ],
+            "status": {"code": 1},
+            **({"parentSpanId": root} if span_id != root else {}),
+            **more,
+        }
+
+    question = {"question": turn.question}
+    if failed:
+        refused = {"code": 2, "message": "ConnectionError: the stock cannot be reached"}
+        return [
+            span("assistant", "AGENT", root, 0, 1900, inputs=question, status=refused),
+            span("look_into_stock", "TOOL", search, 40, 1880, inputs=question, status=refused),
+        ]
+    found = [
+        {"page_content": text, "metadata": {"doc_uri": f"handbook/{turn.session}.md"}}
+        for text in turn.passages
+    ]
+    messages = [
+        {"role": "system", "content": "Answer only from what is given."},
+        {"role": "user", "content": turn.question},
+    ]
+    words = len(" ".join((turn.question, *turn.passages)).split())
+    usage = {"input_tokens": 60 + 2 * words, "output_tokens": 2 * len(turn.answer.split())}
+    usage["total_tokens"] = sum(usage.values())
+    said = {
+        "model": _MODEL,
+        "choices": [{"message": {"role": "assistant", "content": turn.answer}}],
+    }
+    return [
+        span("assistant", "AGENT", root, 0, 1900, inputs=question, outputs=turn.answer),
+        span("search_handbook", "RETRIEVER", search, 30, 310, inputs=question, outputs=found),
+        span(
+            "answer",
+            "CHAT_MODEL",
+            answer,
+            320,
+            1880,
+            inputs={"messages": messages, "model": _MODEL},
+            outputs=said,
+            attributes={
+                "mlflow.llm.model": _MODEL,
+                "mlflow.llm.provider": "openai",
+                "mlflow.chat.tokenUsage": usage,
+            },
+        ),
+    ]
+
+
+def _assess(caller: Caller, trace_id: str, turn: Turn) -> None:
+    path = f"/3.0/mlflow/traces/tr-{trace_id}/assessments"
+    there = caller.get(f"/3.0/mlflow/traces/tr-{trace_id}")["trace"]["trace_info"]
+    if there.get("assessments"):
+        return
+    about = {"trace_id": f"tr-{trace_id}"}
+    caller.post(
+        path,
+        assessment={
+            **about,
+            "assessment_name": "is_grounded",
+            "source": _BY_JUDGE,
+            "feedback": {"value": turn.is_grounded},
+            "rationale": "Every statement stands in a passage."
+            if turn.is_grounded
+            else "No passage says so.",
+        },
+    )
+    if turn.remark:
+        caller.post(
+            path,
+            assessment={
+                **about,
+                "assessment_name": "helpful",
+                "source": _BY_HAND,
+                "feedback": {"value": turn.is_grounded},
+                "rationale": turn.remark,
+            },
+        )
+
+
+def _rfc3339(milliseconds: int) -> str:
+    from datetime import UTC, datetime  # noqa: PLC0415 -- only here
+
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,95 @@
+"""What the assistant is judged by: a dataset of questions, and two judges."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from demo.caller import Caller
+from demo.conversations import TURNS
+
+DATASET: Final = "mlflow-demo-questions"
+_CLIENT: Final = "3.17.2"
+
+JUDGES: Final = {
+    "is_grounded": "Is everything in {{ outputs }} said by what was found for {{ inputs }}? Answer "
+    "yes or no.",
+    "is_short": "Has {{ outputs }} at most three sentences? Answer yes or no.",
+}
+"""The instructions by the judge's name."""
+
+
+def make_dataset(caller: Caller, experiment_id: str) -> None:
+    dataset_id = _dataset(caller, experiment_id)
+    if dataset_id is None:
+        made = caller.post(
+            "/3.0/mlflow/datasets/create",
+            name=DATASET,
+            experiment_ids=[experiment_id],
+            tags=json.dumps({"mlflow.demo": "true"}),
+        )
+        dataset_id = made["dataset"]["dataset_id"]
+    records = [
+        {"inputs": {"question": turn.question}, "expectations": {"expected_response": turn.answer}}
+        for turn in TURNS
+        if turn.is_grounded
+    ]
+    # Records with the same inputs are one record.
+    caller.post(f"/3.0/mlflow/datasets/{dataset_id}/records", records=json.dumps(records))
+
+
+def remove_dataset(caller: Caller, experiment_id: str) -> None:
+    dataset_id = _dataset(caller, experiment_id)
+    if dataset_id is not None:
+        caller.remove("DELETE", f"/3.0/mlflow/datasets/{dataset_id}")
+
+
+def make_judges(caller: Caller, experiment_id: str) -> None:
+    there = caller.get("/3.0/mlflow/scorers/list", experiment_id=experiment_id)
+    names = {one["scorer_name"] for one in there.get("scorers", ())}
+    for name, instructions in JUDGES.items():
+        if name not in names:
+            caller.post(
+                "/3.0/mlflow/scorers/register",
+                experiment_id=experiment_id,
+                name=name,
+                serialized_scorer=json.dumps(_scorer(name, instructions)),
+            )
+
+
+def remove_judges(caller: Caller, experiment_id: str) -> None:
+    for name in JUDGES:
+        caller.remove(
+            "DELETE", "/3.0/mlflow/scorers/delete", experiment_id=experiment_id, name=name
+        )
+
+
+def _dataset(caller: Caller, experiment_id: str) -> str | None:
+    found = caller.post(
+        "/3.0/mlflow/datasets/search",
+        experiment_ids=[experiment_id],
+        filter_string=f"name = '{DATASET}'",
+    )
+    listed = found.get("datasets", ())
+    return listed[0]["dataset_id"] if listed else None
+
+
+def _scorer(name: str, instructions: str) -> dict[str, Any]:
+    """As MLflow's client serialises a judge of instructions."""
+    return {
+        "name": name,
+        "aggregations": [],
+        "is_session_level_scorer": False,
+        "mlflow_version": _CLIENT,
+        "serialization_version": 1,
+        "instructions_judge_pydantic_data": {
+            "instructions": instructions,
+            "model": "openai:/gpt-4o-mini",
+            "feedback_value_type": {"type": "boolean", "title": "Result"},
+        },
+        "builtin_scorer_class": None,
+        "builtin_scorer_pydantic_data": None,
+        "call_source": None,
+        "call_signature": None,
+        "original_func_name": None,
+    }

@@ -1,0 +1,106 @@
+"""The demo that the UI's first button makes: there at once, once, whole, and gone when it is told
+to; made in the name of whoever asks."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow import MlflowClient
+
+from tests.servers import ADMIN, start_product, stopped
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+PARTS = ["traces", "prompts", "evaluation", "judges", "training"]
+ANN = ("ann", "a-password-of-ann")
+
+
+class Caller:
+    def __init__(self, url: str, login: tuple[str, str]) -> None:
+        self._url = url
+        self._headers = {
+            "authorization": "Basic " + b64encode(":".join(login).encode()).decode(),
+            "content-type": "application/json",
+        }
+
+    def post(self, path: str, **fields: Any) -> Any:
+        body = json.dumps(fields).encode()
+        request = urllib.request.Request(self._url + path, body, self._headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def demo(self, what: str, **fields: Any) -> Any:
+        return self.post(f"/ajax-api/3.0/mlflow/demo/{what}", **fields)
+
+
+def counts(client: MlflowClient) -> dict[str, Any]:
+    experiment = client.get_experiment_by_name("MLflow Demo")
+    training = client.get_experiment_by_name("MLflow Demo: training")
+    assert experiment is not None
+    assert training is not None
+    traces = client.search_traces(locations=[experiment.experiment_id], max_results=100)
+    runs = client.search_runs([training.experiment_id])
+    return {
+        "traces": sorted(trace.info.trace_id for trace in traces),
+        "spans": sum(len(trace.data.spans) for trace in traces),
+        "sessions": len({trace.info.trace_metadata["mlflow.trace.session"] for trace in traces}),
+        "costs": sum("mlflow.trace.cost" in trace.info.trace_metadata for trace in traces),
+        "assessments": sum(len(trace.info.assessments) for trace in traces),
+        "runs": sorted((run.info.run_name, run.info.status) for run in runs),
+        "points": len(client.get_metric_history(runs[0].info.run_id, "val_loss")),
+        "champion": client.get_model_version_by_alias("mlflow-demo-classifier", "champion").version,
+        "prompt": client.load_prompt("prompts:/mlflow-demo-answer@production").version,
+        "datasets": len(client.search_datasets(experiment_ids=[experiment.experiment_id])),
+    }
+
+
+def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with stopped(start_product(tmp_path, "--auth", MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1])) as server:
+        made = {"username": ANN[0], "password": ANN[1]}
+        Caller(server.url, ADMIN).post("/api/2.0/mlflow/users/create", **made)
+        caller = Caller(server.url, ANN)
+        for name, value in zip(("USERNAME", "PASSWORD"), ANN, strict=True):
+            monkeypatch.setenv(f"MLFLOW_TRACKING_{name}", value)
+        client = MlflowClient(server.url, server.url)
+
+        # A part alone first, then the others; nothing is made twice.
+        began = time.monotonic()
+        first = caller.demo("generate", features=["prompts"])
+        assert (first["status"], first["features_generated"]) == ("created", ["prompts"])
+        rest = caller.demo("generate")
+        assert rest["features_generated"] == [part for part in PARTS if part != "prompts"]
+        assert time.monotonic() - began < 29, "API Gateway waits no longer"
+        whole = counts(client)
+        assert (len(whole["traces"]), whole["sessions"], whole["costs"]) == (9, 5, 8)
+        assert (whole["assessments"], len(whole["runs"]), whole["points"]) == (10, 6, 40)
+        assert (whole["champion"], whole["prompt"], whole["datasets"]) == ("2", 3, 1)
+        again = caller.demo("generate")
+        assert (again["status"], again["features_generated"]) == ("exists", [])
+
+        # As if the last request had died before it said so.
+        caller.post(
+            "/api/2.0/mlflow/experiments/delete-experiment-tag",
+            experiment_id=again["experiment_id"],
+            key="mlflow.demo.version.traces",
+        )
+        assert caller.demo("generate")["features_generated"] == ["traces"]
+        assert counts(client) == whole
+
+        assert caller.demo("delete")["features_deleted"] == PARTS
+        assert client.get_experiment_by_name("MLflow Demo") is None
+        assert client.search_registered_models() == []
+        assert caller.demo("delete")["features_deleted"] == []
+        anew = caller.demo("generate")
+        assert anew["experiment_id"] != again["experiment_id"]
+        # A login that is none makes nothing.
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            Caller(server.url, ("ann", "wrong")).demo("generate")
+        assert refused.value.code == 401
+        refused.value.close()
