@@ -219,7 +219,7 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "Query, begins_with, then BatchWriteItem deletes",
         ),
         Access(
-            "What the indexer has not seen yet",
+            "Writes that earlier versions marked",
             "pending",
             ("pending_prefix",),
             "Query, begins_with, before any index",
@@ -235,7 +235,7 @@ ACCESS: dict[str, tuple[Access, ...]] = {
         Access("Get trace by id", "gsi1_trace", ("gsi1_trace", "trace"), "Query, then GetItem"),
         Access("List traces in experiment", "trace", ("trace_prefix",), "Query, begins_with"),
         Access(
-            "Traces that the indexer has not seen yet",
+            "Traces that the indexer has not followed yet",
             "lsi1_trace",
             ("lsi1_trace_prefix",),
             "Query, begins_with, before any index",

@@ -1,6 +1,7 @@
 """All that has to be derived from an experiment or a run, and how it differs from what is there.
 
-Pure functions over items; the stream's projections write the same, entry by entry.
+Pure functions over items; :mod:`indexer.projections` and :mod:`indexer.index_items` say the same of
+single entries, which is what the stream's records are handled by.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def of_run(
     outside: Mapping[tuple[str, str], str],
     indexed: Indexed | None,
 ) -> Items:
-    """Child items, index items and, where values are outside and an earlier version wrote them, the
-    marker that search needs.
+    """Child items, index items and, where values are outside and an earlier version wrote them
+    without a mark, the PENDING item that makes searches read the run itself.
 
     Args:
         item: the run item, None if there is no such run.

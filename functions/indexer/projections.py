@@ -38,10 +38,10 @@ class Posting(NamedTuple):
 class Writes(NamedTuple):
     puts: list[Raw]
     careful_puts: list[Raw]
-    """Projections whose key may have left the source since it was read. An item that holds a value
+    """Child items whose key may have left the source since it was read. An item that holds a value
     of its own must stay."""
     deletes: list[Key]
-    """Projections whose key is gone from the source. An item that holds a value of its own must
+    """Child items whose key is gone from the source. An item that holds a value of its own must
     stay."""
     removals: Sequence[Key] = ()
     """Index items that only ever repeat a source, to be taken away when the puts are done."""

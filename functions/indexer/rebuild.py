@@ -1,9 +1,10 @@
 """Verifies and rebuilds the derived items of an experiment, beside writers and the indexer.
 
 A place counts as wrong when it is wrong in the same way for a while, and nothing says that somebody
-will come and put it right: a marker of its run, a trace's mark, a record of the stream that is
-still to be read. Else it is behind. A repair ends only when a source, read again after the repair,
-agrees with what is there; a change after that has a record of its own in the stream.
+will come and put it right: a mark of its run or trace, a marker that an earlier version put, a
+record of the stream that is still to be read. Else it is behind. A repair ends only when a source,
+read again after the repair, agrees with what is there; a change after that has a record of its own
+in the stream.
 """
 
 from __future__ import annotations

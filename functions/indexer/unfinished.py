@@ -149,7 +149,7 @@ def _read(run: Owner) -> StoredRun | None:
 
 
 def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
-    """As the request would have done it: with a marker, and never below what is there."""
+    """As the request would have done it: with a mark, and never below what is there."""
     read = _read(run)
     if read is None:
         return

@@ -1,5 +1,5 @@
-"""Applies what the projections ask for: puts in batches, and puts and removals that spare items
-with a value of their own."""
+"""Applies :class:`indexer.projections.Writes`: puts in batches, and puts and removals that spare
+items with a value of their own."""
 
 from __future__ import annotations
 

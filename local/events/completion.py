@@ -1,6 +1,7 @@
 """Completes what requests left unfinished that died with an earlier run of the product.
 
-It decides nothing itself: the functions' own code does, for the experiments that have markers.
+It decides nothing itself: the functions' own code does, for the runs of the last records and for
+those that have markers of earlier versions.
 """
 
 from __future__ import annotations

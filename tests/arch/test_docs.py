@@ -21,6 +21,7 @@ DOCUMENTS = sorted(
     if path.name != "CHANGELOG.md"
 )
 _QUOTED = re.compile(r"`([^`\s]+)`")
+_ANY = re.compile(r"[<‹][^>›]*[>›]")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FOLDERS = (
     "bench",
@@ -36,14 +37,30 @@ _FOLDERS = (
 
 
 def _paths(text: str) -> Iterator[str]:
-    """Paths as the documents write them: from the root, or from ``mlcore``; perhaps without .py."""
+    """Paths as the documents write them: from the root, from ``mlcore`` or one of its rooms, or the
+    name of a module alone; perhaps without .py, with ``<…>`` for any name."""
     for quoted in _QUOTED.findall(text):
-        first, slash, _ = quoted.partition("/")
-        if slash and re.fullmatch(r"[\w./*-]+", quoted):
-            if first == "mlcore":
-                yield f"layers/core/python/{quoted}"
-            elif first in _FOLDERS:
-                yield quoted
+        path = _ANY.sub("*", quoted)
+        first, slash, _ = path.partition("/")
+        if not re.fullmatch(r"[\w./*-]+", path):
+            continue
+        if not slash:
+            if path.endswith(".py"):
+                yield path
+        elif first == "mlcore":
+            yield f"layers/core/python/{path}"
+        elif first in _FOLDERS:
+            yield path
+        elif path.endswith(".py") and (project.LAYER / first).is_dir():
+            yield f"layers/core/python/mlcore/{path}"
+
+
+def _is_there(path: str) -> bool:
+    if "/" not in path:
+        return any(one.name == path for one in project.tracked())
+    return any(
+        found for form in (path.rstrip("/"), f"{path}.py") for found in project.ROOT.glob(form)
+    )
 
 
 def _anchors(document: Path) -> set[str]:
@@ -54,14 +71,7 @@ def _anchors(document: Path) -> set[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_what_a_document_names_is_there(document: Path) -> None:
     text = document.read_text()
-    missing = [
-        path
-        for path in _paths(text)
-        if not any(
-            found for form in (path.rstrip("/"), f"{path}.py") for found in project.ROOT.glob(form)
-        )
-    ]
-    assert not missing
+    assert [path for path in _paths(text) if not _is_there(path)] == []
     broken = []
     for link in _LINK.findall(text):
         if "://" in link:

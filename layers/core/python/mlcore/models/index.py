@@ -1,4 +1,5 @@
-"""Items that make search fast, written by the indexer, and markers of what it still owes."""
+"""Items that make search fast, written by the indexer; where runs are that it has not followed; and
+markers that earlier versions put for that."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ class FtsTexts(Item):
 
 
 class Pending(Item):
-    """A write that the indexer has not followed yet; the entity tells its ``write_id``."""
+    """A marker of an earlier version: a write that the indexer had not followed, by the entity's
+    ``write_id``. Now the run itself is marked, in LSI5."""
 
     pattern = keys.PENDING
 

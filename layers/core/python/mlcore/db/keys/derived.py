@@ -1,4 +1,5 @@
-"""Keys of the items that the indexer derives (ranks, full text, links) and of pending markers."""
+"""Keys of the items that the indexer derives (ranks, full text, links), of what it still owes, and
+of the markers that earlier versions put for that."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ PENDING = Pattern(
     "pending",
     _EXP,
     "PENDING#<entity_type>#<entity_id>#<write_id>",
-    "a write of an entity that the indexer has not yet followed",
+    "a write that the indexer had not followed, as earlier versions marked it",
+    "indexer",
 )
 
 MARKED_EXPERIMENT = Pattern(

@@ -24,8 +24,8 @@ RUN_METRIC_HISTORY = Pattern(
     "run_metric_history",
     _EXP,
     "R#<run_id>#MHIST#<key>#<step>#<ts>#<suffix>",
-    "points of one metric that were logged together; step and ts are the first one's",
-    "both",
+    "pack of points of one metric; step and ts are the first one's",
+    "indexer",
 )
 RUN_METRIC_BATCH = Pattern(
     "run_metric_batch",

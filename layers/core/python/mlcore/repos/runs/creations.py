@@ -33,8 +33,8 @@ def create(
     also: Sequence[Operation] = (),
     more: Raw | None = None,
 ) -> None:
-    """One transaction: the run, its location and its pending marker, and ``also`` what belongs to
-    it; ``more`` are further attributes of its item. Sent twice, it makes one run.
+    """One transaction: the run with its mark, the item that tells its experiment, and ``also`` what
+    belongs to it; ``more`` are further attributes of its item. Sent twice, it makes one run.
 
     Raises:
         AlsoFailed: a condition of ``also`` does not hold.
