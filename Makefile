@@ -41,7 +41,7 @@ UI       := .tools/ui.stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint scan imports format prices build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean
+.PHONY: help setup local test lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -75,6 +75,9 @@ format: .venv/all.stamp ## Rewrite the sources in the project's format
 
 prices: .venv/all.stamp ## Make the price list of models again, from the installed mlflow; ARGS="FOLDER" or "FILE" names another source
 	$(BIN)/python -m operate.price_list $(ARGS)
+
+models: .venv/all.stamp ## Make the lists of models and providers of the gateway again, from the installed mlflow
+	PYTHONPATH=functions $(BIN)/python -m operate.model_list
 
 # The cache of `sam build` does not look at the environment, so each architecture has its own.
 build: .tools/sam-$(SAM_VERSION).stamp ## Validate template.yaml and build what `sam deploy` uploads; ARCHITECTURE=x86_64

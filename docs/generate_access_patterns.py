@@ -580,6 +580,38 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "Query, begins_with",
         ),
     ),
+    "AI gateway": (
+        Access(
+            "All of a workspace: secrets, models, endpoints, guardrails",
+            "gateway_endpoint",
+            ("gateway_configuration",),
+            "Query of the partition, which holds nothing else",
+        ),
+        Access(
+            "Change any of it",
+            "gateway_configuration",
+            (
+                "gateway_configuration",
+                "gateway_secret",
+                "gateway_model_definition",
+                "gateway_endpoint",
+                "gateway_guardrail",
+            ),
+            "GetItem of the count, Query, TransactWriteItems with the count as the condition",
+        ),
+        Access(
+            "Create, get, change, delete budget policy",
+            "gateway_budget",
+            ("gateway_budget",),
+            "one item each, its version as the condition",
+        ),
+        Access(
+            "Budget policies of a workspace, and global ones",
+            "gateway_budget",
+            ("gateway_budget_prefix",),
+            "Query of all",
+        ),
+    ),
     "Kubeflow's model registry": (
         Access(
             "Give a model, version, artifact … its number",

@@ -162,7 +162,7 @@ RPCS = (
         "evaluation.delete_scorer",
         follow="evaluation.deleted_scorer",
         since="3.4",
-        cost=4,
+        cost=5,
     ),
     _get(
         f"{_SCORERS}/online-configs",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+from evaluation import judges, parents
 from evaluation import messages as m
-from evaluation import parents
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
-from mlcore.limits.evaluation.scorers import check_model, check_name, check_payload
+from mlcore.limits.evaluation.scorers import check_name, check_payload
 from mlcore.repos.evaluation import scorers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
@@ -28,7 +28,7 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     data = check_payload(message.serialized_scorer)
     check_name(message.name)
     experiment = parents.active(message.experiment_id, request)
-    check_model(data)
+    judge = judges.judge(message.serialized_scorer, data, request.workspace)
 
     def attempt() -> ScorerVersion:
         before = scorers.latest(experiment, message.name)
@@ -37,13 +37,16 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
             name=message.name,
             version=1 if before is None else before.version + 1,
             scorer_id=str(uuid4()) if before is None else before.scorer_id,
-            serialized_scorer=message.serialized_scorer,
+            serialized_scorer=judge.serialized_scorer,
             creation_time=ids.now_ms(),
         )
         scorers.create(version)
         return version
 
     version = settle("scorer", attempt)
+    if judge.endpoint_id is not None:
+        judges.bind(version, judge.endpoint_id, request.workspace)
+    (version,) = judges.shown([version], request.workspace)
     return {
         "version": version.version,
         "scorer_id": version.scorer_id,
@@ -70,13 +73,14 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
     else:
         listed = _active(list(experiments.ids_of_workspace(request.workspace)), request)
     readable, named = request.may_read(EXPERIMENT), request.may_read(SCORER)
-    shown = [
-        responses.scorer(version)
+    found = [
+        version
         for experiment in sorted(listed, key=lambda one: identifier(one.experiment_id))
         if readable(experiment.experiment_id)
         for version in scorers.latest_of_experiment(experiment)
         if named(scorer_pattern(experiment.experiment_id, version.name))
     ]
+    shown = [responses.scorer(version) for version in judges.shown(found, request.workspace)]
     return {"scorers": shown} if shown else {}
 
 
@@ -85,7 +89,8 @@ def list_versions(message: m.ListScorerVersions, request: Request) -> dict[str, 
     found = scorers.versions(experiment, message.name)
     if not found:
         raise _missing(message.name, message.experiment_id)
-    return {"scorers": [responses.scorer(version) for version in found]}
+    shown = judges.shown(found, request.workspace)
+    return {"scorers": [responses.scorer(version) for version in shown]}
 
 
 def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
@@ -100,16 +105,20 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
         found = scorers.latest(experiment, message.name)
         if found is None:
             raise _missing(message.name, message.experiment_id)
-    return {"scorer": responses.scorer(found)}
+    (named,) = judges.shown([found], request.workspace)
+    return {"scorer": responses.scorer(named)}
 
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     """One version, or all of them."""
     experiment = parents.active(message.experiment_id, request)
-    if scorers.latest(experiment, message.name) is None:
+    found = scorers.versions(experiment, message.name)
+    if not found:
         raise _missing(message.name, message.experiment_id)
     if not message.has("version"):
-        scorers.delete_all(experiment, message.name)
+        if any(map(judges.asks_endpoint, found)):
+            judges.bind(found[-1], None, request.workspace)
+        scorers.delete_all(experiment, message.name, found[-1].scorer_id)
     elif not scorers.delete(experiment, message.name, message.version):
         raise _missing(message.name, message.experiment_id, message.version)
     return {}
@@ -136,6 +145,10 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
     latest = scorers.latest(experiment, message.name)
     if latest is None:
         raise _missing(message.name, message.experiment_id)
+    if rate > 0 and judges.asks_endpoint(latest):
+        raise errors.InvalidParameterValue(
+            "Automatic evaluation is not available on this server, which runs no scorers."
+        )
     if rate > 0:
         raise errors.InvalidParameterValue(
             f"Scorer '{message.name}' does not use a gateway model. "

@@ -31,5 +31,5 @@ def get_server_info(_message: GetServerInfo, _request: Request) -> dict[str, Any
         "multipart_downloads_enabled": True,
         "presigned_upload_run_id_supported": True,
         "presigned_upload_model_id_supported": True,
-        "features_enabled": {"gateway": False},
+        "features_enabled": {"gateway": True},
     }

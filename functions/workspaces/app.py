@@ -58,7 +58,7 @@ RPCS = (
         version="3.0",
         status=204,
         since="3.10",
-        cost=9,
+        cost=11,
         deviation="CASCADE deletes files, too; 503 asks for a repetition.",
     ),
     get(

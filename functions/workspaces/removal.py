@@ -28,6 +28,8 @@ from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import former_locations
+from mlcore.repos.gateway import budgets
+from mlcore.repos.gateway import configuration as gateway
 from mlcore.repos.registry import registered_models
 from mlcore.repos.removal import purging, remains
 from mlcore.repos.removal.remains import OutOfTime
@@ -95,12 +97,18 @@ def _wait_for_indexes(item: Raw) -> None:
 
 
 def _check_empty(name: str) -> None:
+    known = gateway.read(name)
     for kind, found in (
         ("registered_models", _models(name)),
         ("experiments", _experiments(name)),
         ("webhooks", webhooks.of_workspace(name)),
         ("evaluation_datasets", evaluation_datasets.of_workspace(name)),
         ("mcp_servers", mcp_servers.of_workspace(name)),
+        ("secrets", known.secrets),
+        ("endpoints", known.endpoints),
+        ("model_definitions", known.model_definitions),
+        ("guardrails", known.guardrails),
+        ("budget_policies", budgets.of_workspace(name)),
     ):
         count = len(found)
         if count:
@@ -129,6 +137,9 @@ def _check_conflicts(name: str) -> None:
         for server in mcp_servers.of_workspace(name)
         if mcp_servers.find(DEFAULT_WORKSPACE, server.name) is not None
     ]
+    taken += [
+        f"  - {kind}: {part!r}" for kind, part in gateway.names_taken(name, DEFAULT_WORKSPACE)
+    ]
     if taken:
         raise _conflicts(name, taken)
 
@@ -150,6 +161,9 @@ def _move(name: str, deadline: float) -> None:
     for server in mcp_servers.of_workspace(name):
         mcp_servers.move(server, DEFAULT_WORKSPACE)
         remains.check(deadline)
+    gateway.move(name, DEFAULT_WORKSPACE)
+    for policy in budgets.of_workspace(name):
+        budgets.write(policy._replace(workspace=DEFAULT_WORKSPACE))
 
 
 def _purge(name: str, deadline: float) -> None:
@@ -169,6 +183,9 @@ def _purge(name: str, deadline: float) -> None:
     for server in mcp_servers.of_workspace(name):
         mcp_servers.delete(server)
         remains.check(deadline)
+    gateway.clear(name)
+    for policy in budgets.of_workspace(name):
+        budgets.delete(policy)
     purging.workspace_files(name)
 
 

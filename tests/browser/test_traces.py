@@ -32,7 +32,6 @@ def test_trace(visitor: Visitor, traces: Traces) -> None:
     visitor.open(f"/experiments/{traces.experiment}/traces/{traces.failed}")
     page.get_by_text("look_up").first.click()
     visitor.looks("trace-failed", "Events")
-    page.get_by_role("tab", name="Events").click()
     visitor.looks("trace-error", "nothing found", "LookupError")
 
 

@@ -40,6 +40,7 @@ _DATASET: Final = f"{_DATASETS}/{{dataset_id}}"
 _SCORERS: Final = "/3.0/mlflow/scorers"
 _MCP_SERVERS: Final = "/3.0/mlflow/mcp-servers"
 _MCP_SERVER: Final = f"{_MCP_SERVERS}/{{name+}}"
+_GATEWAY: Final = test_sent_twice.GATEWAY
 _SCHEMAS: Final = "/3.0/mlflow/label-schemas"
 _QUEUES: Final = "/3.0/mlflow/review-queues"
 _ISSUES: Final = "/3.0/mlflow/issues"
@@ -175,6 +176,24 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"GET {_MCP_SERVER}/endpoints": {},
     f"GET {_MCP_SERVER}/aliases/{{alias+}}": {},
     f"GET {_MCP_SERVER}": {},
+    # The gateway.
+    f"GET {_GATEWAY}/secrets/get": test_sent_twice.SECRET,
+    f"GET {_GATEWAY}/secrets/list": {},
+    f"GET {_GATEWAY}/secrets/config": {},
+    f"GET {_GATEWAY}/model-definitions/get": test_sent_twice.DEFINITION,
+    f"GET {_GATEWAY}/model-definitions/list": {},
+    f"GET {_GATEWAY}/endpoints/get": {"name": "{name}"},
+    f"GET {_GATEWAY}/endpoints/list": {},
+    f"GET {_GATEWAY}/endpoints/bindings/list": {},
+    f"GET {_GATEWAY}/budgets/get": {"budget_policy_id": "{budget}"},
+    f"GET {_GATEWAY}/budgets/list": {},
+    f"GET {_GATEWAY}/budgets/windows": {},
+    f"GET {_GATEWAY}/guardrails/get": test_sent_twice.GUARDED,
+    f"GET {_GATEWAY}/guardrails/list": {},
+    f"GET {_GATEWAY}/guardrails/list-for-endpoint": test_sent_twice.ENDPOINT,
+    f"GET {_GATEWAY}/supported-providers": {},
+    f"GET {_GATEWAY}/supported-models": {"provider": "anthropic"},
+    f"GET {_GATEWAY}/provider-config": {"provider": "anthropic"},
     # Evaluation.
     f"POST {_DATASETS}/create": {"name": "d", "experiment_ids": ["{experiment}"]},
     f"POST {_DATASETS}/search": {"experiment_ids": ["{experiment}"]},

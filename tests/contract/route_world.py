@@ -24,8 +24,8 @@ from tests.contract.trace_calls import resource_spans, span
 Fields = dict[str, Any]
 
 DOMAINS: Final = (
-    *("artifacts", "evaluation", "experiments", "logged_models", "mcp_servers", "registry", "runs"),
-    *("server_info", "traces", "ui", "users", "webhooks", "workspaces"),
+    *("artifacts", "evaluation", "experiments", "gateway", "logged_models", "mcp_servers"),
+    *("registry", "runs", "server_info", "traces", "ui", "users", "webhooks", "workspaces"),
 )
 KEY: Final = {"key": "k"}
 TAG: Final = {**KEY, "value": "v"}
@@ -39,6 +39,20 @@ WEBHOOK: Final = {
     "name": "hook",
     "url": "https://93.184.216.34/",
     "events": [{"entity": "PROMPT", "action": "CREATED"}],
+}
+BUDGET: Final = {
+    "budget_unit": "USD",
+    "budget_amount": 5,
+    "duration": {"unit": "DAYS", "value": 1},
+    "target_scope": "GLOBAL",
+    "budget_action": "ALERT",
+}
+GUARDRAIL: Final = {
+    "name": "guard",
+    "scorer_id": "{scorer}",
+    "scorer_version": 1,
+    "stage": "BEFORE",
+    "action": "VALIDATION",
 }
 YES_NO: Final = {"pass_fail": {"positive_label": "yes", "negative_label": "no"}}
 PASSWORD: Final = "password-of-some-length"
@@ -131,6 +145,7 @@ class World:
             "artifacts": (self._logged_model, self._files),
             "evaluation": (self._trace, self._evaluation),
             "experiments": (self._deleted_experiment,),
+            "gateway": (self._scorer, self._gateway),
             "logged_models": (self._logged_model,),
             "mcp_servers": (self._mcp_server,),
             "registry": (self._model,),
@@ -227,6 +242,32 @@ class World:
         self.made("POST", f"{path}/aliases", alias="champion", version="1.0.0")
         endpoint = {"url": "https://a", "server_alias": "champion"}
         self.names["endpoint_id"] = self.made("POST", f"{path}/endpoints", **endpoint)["id"]
+
+    def _gateway(self) -> None:
+        path = "/3.0/mlflow/gateway"
+        secret = {"secret_name": "key {name}", "secret_value": {"api_key": "sk-abcdefghijkl"}}
+        made = self.made("POST", f"{path}/secrets/create", **secret)
+        self.names["secret"] = made["secret"]["secret_id"]
+        for name in ("definition", "other_definition"):
+            definition = {"name": f"{name} {{name}}", "secret_id": "{secret}", "provider": "openai"}
+            made = self.made(
+                "POST", f"{path}/model-definitions/create", **definition, model_name="gpt-4o"
+            )
+            self.names[name] = made["model_definition"]["model_definition_id"]
+        models = [{"model_definition_id": "{definition}", "linkage_type": "PRIMARY"}]
+        endpoint = {"name": "{name}", "model_configs": models, "experiment_id": "{experiment}"}
+        made = self.made("POST", f"{path}/endpoints/create", **endpoint)
+        self.names["endpoint"] = made["endpoint"]["endpoint_id"]
+        self.made("POST", f"{path}/endpoints/set-tag", endpoint_id="{endpoint}", **TAG)
+        bound = {"endpoint_id": "{endpoint}", "resource_type": "scorer", "resource_id": "r"}
+        self.made("POST", f"{path}/endpoints/bindings/create", **bound)
+        made = self.made("POST", f"{path}/budgets/create", **BUDGET)
+        self.names["budget"] = made["budget_policy"]["budget_policy_id"]
+        for name in ("guardrail", "other_guardrail"):
+            made = self.made("POST", f"{path}/guardrails/create", **GUARDRAIL)
+            self.names[name] = made["guardrail"]["guardrail_id"]
+        added = {"endpoint_id": "{endpoint}", "guardrail_id": "{guardrail}"}
+        self.made("POST", f"{path}/guardrails/add-to-endpoint", **added)
 
     def _evaluation(self) -> None:
         self._scorer()

@@ -223,6 +223,12 @@ _IDS = {
     "queue_id": "queue",
     "issue_id": "issue",
     "id": "endpoint",
+    "secret_id": "secret",
+    "model_definition_id": "definition",
+    "endpoint_id": "gateway endpoint",
+    "mapping_id": "mapping",
+    "guardrail_id": "guardrail",
+    "budget_policy_id": "budget",
 }
 _JSON_TEXTS = frozenset({"records", "profile", "schema", "tags"})
 """Texts of evaluation datasets that hold JSON."""
@@ -230,6 +236,12 @@ _CHOSEN = frozenset(
     {
         ("dataset", "digest"),  # a hash of the time of the last change
         ("datasets", "digest"),
+        ("guardrail", "created_by"),  # stock names the user of its own process
+        ("guardrail", "last_updated_by"),
+        ("guardrails", "created_by"),
+        ("guardrails", "last_updated_by"),
+        ("config", "created_by"),
+        ("configs", "created_by"),
     }
 )
 """Fields, below another, that two equal servers may fill differently."""
@@ -248,6 +260,7 @@ _UNORDERED = frozenset(
         *("dataset_summaries", "model_inputs", "model_outputs"),
         "aliases",
         "access_endpoints",  # by ids, which are random
+        *("endpoints", "bindings", "model_mappings", "budget_policies", "guardrails", "windows"),
     }
 )
 _IN_LOCATION = re.compile(r"(?<=/)\d{1,6}(?=/|$)")

@@ -79,6 +79,9 @@ ANSWERS = {
     "create_registered_model": Expected(
         {"registered_model": {"name": "churn", "tags": [{"key": "team", "value": "retention"}]}}
     ),
+    "create_gateway_budget": Expected(
+        {"budget_policy": {"budget_amount": 100.0, "duration": {"unit": "MONTHS", "value": 1}}}
+    ),
     "create_run": Expected(
         {"run": {"info": {"run_name": "baseline", "experiment_id": "0", "status": "RUNNING"}}}
     ),

@@ -31,7 +31,7 @@ def test_server_info(prefix: str) -> None:
     info = json.loads(call("GET", f"{prefix}/3.0/mlflow/server-info")["body"])
     assert info["store_type"] == "SqlStore"
     assert info["workspaces_enabled"] is False
-    assert info["features_enabled"] == {"gateway": False}
+    assert info["features_enabled"] == {"gateway": True}
 
 
 def test_everything_else_is_mlflows_404() -> None:

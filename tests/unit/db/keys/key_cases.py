@@ -111,6 +111,16 @@ CASES = {
         "MCPSERVER#w#a/b#",
         "MCPVERSION#1.0.0-a+b",
     ),
+    "gateway_configuration": (keys.gateway_configuration("w#"), "GATEWAY#w#", "GATEWAY#META"),
+    "gateway_secret": (keys.gateway_secret("w#", "s-1"), "GATEWAY#w#", "GWSECRET#s-1"),
+    "gateway_model_definition": (
+        keys.gateway_model_definition("w", "d-1#"),
+        "GATEWAY#w",
+        "GWMODEL#d-1#",
+    ),
+    "gateway_endpoint": (keys.gateway_endpoint("w", "e-1"), "GATEWAY#w", "GWENDPOINT#e-1"),
+    "gateway_guardrail": (keys.gateway_guardrail("w", "gr-1"), "GATEWAY#w", "GWGUARDRAIL#gr-1"),
+    "gateway_budget": (keys.gateway_budget("bp-1"), "GATEWAYBUDGETS", "GWBUDGET#bp-1"),
     "evaluation_dataset": (
         keys.evaluation_dataset("w#", "d#1"),
         "EVALDATASETS#w#",

@@ -348,6 +348,7 @@ PREFIXES = {
     keys.webhook_prefix(): "WH#",
     keys.mcp_server_prefix(): "MCPSERVER#",
     keys.mcp_server_version_prefix(): "MCPVERSION#",
+    keys.gateway_budget_prefix(): "GWBUDGET#",
     keys.evaluation_dataset_prefix(): "EVALDATASET#",
     keys.evaluation_record_prefix(): "RECORD#",
     keys.scorer_version_prefix(): "SCORER#",

@@ -47,6 +47,9 @@ REGISTERED_MODEL_VERSION: Final = "registered_model_version"
 PROMPT_VERSION: Final = "prompt_version"
 MCP_SERVER: Final = "mcp_server"
 MCP_SERVER_VERSION: Final = "mcp_server_version"
+GATEWAY_SECRET: Final = "gateway_secret"  # noqa: S105 -- a type of resources
+GATEWAY_ENDPOINT: Final = "gateway_endpoint"
+GATEWAY_MODEL_DEFINITION: Final = "gateway_model_definition"
 WORKSPACE: Final = "workspace"
 
 ANY: Final = "*"
@@ -58,9 +61,9 @@ WITH_ID: Final = frozenset(
         REGISTERED_MODEL,
         PROMPT,
         SCORER,
-        "gateway_secret",
-        "gateway_endpoint",
-        "gateway_model_definition",
+        GATEWAY_SECRET,
+        GATEWAY_ENDPOINT,
+        GATEWAY_MODEL_DEFINITION,
         MCP_SERVER,
     }
 )

@@ -26,6 +26,12 @@ from mlcore.auth.permissions import (
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.file_rights import RUN_FOLDERS
+from mlcore.policies.gateway import (
+    hide_in_endpoints,
+    hide_in_mappings,
+    hide_in_model_definitions,
+    hide_passphrase,
+)
 from mlcore.policies.registry import kind_of_tags
 from mlcore.policies.requests import inherited, on_mcp_versions
 from mlcore.policies.reviews import hide_queues, hide_source_runs
@@ -199,5 +205,11 @@ traces = _each("traces", _hide_in_traces, "trace_info")
 trace_infos = _each("trace_infos", _hide_in_traces)
 mcp_servers = _each("mcp_servers", _complete_mcp_servers)
 mcp_access_endpoints = _each("mcp_access_endpoints", _hide_in_mcp_endpoints)
+gateway_model_definition = _each("model_definition", hide_in_model_definitions)
+gateway_model_definitions = _each("model_definitions", hide_in_model_definitions)
+gateway_mapping = _each("mapping", hide_in_mappings)
+gateway_endpoint = _each("endpoint", hide_in_endpoints)
+gateway_endpoints = _each("endpoints", hide_in_endpoints)
+gateway_passphrase = hide_passphrase
 queues = hide_queues
 source_runs = hide_source_runs

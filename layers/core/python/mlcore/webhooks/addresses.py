@@ -162,3 +162,64 @@ def resolved_addresses(host: str, what: str = "Webhook URL") -> list[Address]:
     if failed:
         raise InvalidParameterValue(f"Cannot resolve {what} hostname {host!r}: {failed[0]}")
     return sorted(found, key=lambda address: address.version)
+
+
+def check_public_url(url: str, what: str, schemes: list[str], *, private: bool = False) -> str:
+    """MLflow's rules for what is neither a webhook nor of this server, in its order and with its
+    messages.
+
+    Args:
+        what: whose URL it is, for who is told that it will not do.
+        schemes: sorted, in lower case.
+        private: whether its addresses may be of a private network.
+
+    Returns:
+        The host.
+
+    Raises:
+        InvalidParameterValue: the URL has another scheme, names a user, has no host, or leads to a
+            private network.
+    """
+    if not url.strip():
+        raise InvalidParameterValue(f"{what} cannot be empty or just whitespace: {url!r}")
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError as error:
+        raise InvalidParameterValue(f"Invalid {what} {url!r}: {error!r}") from None
+    if parts.scheme not in schemes:
+        raise InvalidParameterValue(
+            f"Invalid {what} scheme: {parts.scheme!r}. Allowed schemes are: "
+            f"{', '.join(map(repr, schemes))}."
+        )
+    if parts.username or parts.password:
+        raise InvalidParameterValue(f"{what} must not include embedded credentials: {url!r}")
+    if not host:
+        raise InvalidParameterValue(f"{what} must include a hostname: {url!r}")
+    _check_literal(host, what)
+    if not private:
+        for address in resolved_addresses(host, what):
+            if not is_public(address):
+                raise InvalidParameterValue(
+                    f"{what} must not resolve to a non-public IP address. "
+                    f"{host!r} resolves to {address}."
+                )
+    return host
+
+
+def _check_literal(host: str, what: str) -> None:
+    """Numbers that are not written as addresses mean different ones to different readers."""
+    if ":" not in host and not host.replace(".", "").isdigit():
+        return
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise InvalidParameterValue(
+            f"{what} host {host!r} is not a canonical IP address literal."
+        ) from None
+
+
+def schemes_in(text: str) -> list[str]:
+    """Of a setting with commas; ``https`` alone where it is empty."""
+    found = sorted({scheme.strip().lower() for scheme in text.split(",") if scheme.strip()})
+    return found or ["https"]

@@ -40,6 +40,8 @@ class Message:
     class."""
 
     checks: ClassVar[Mapping[str, tuple[Check, ...]]] = {}
+    conceals: ClassVar[tuple[str, ...]] = ()
+    """Fields whose value no error repeats."""
     pydantic: ClassVar[bool] = False
     """Whether it is a :class:`mlcore.wire.json_body.JsonBody`, which few processes import."""
 
@@ -79,7 +81,7 @@ class Message:
             _reject_two_spellings(data, plan)
         checking.run(cls.checks if checks is None else checks, data, stop is not None)
         if stop:
-            raise _misfit(stop)
+            raise _misfit(stop, cls.conceals)
         return message
 
     @classmethod
@@ -257,9 +259,10 @@ def _fill(fields: dict[str, Any], data: Any, plan: _Plan, seen_alias: list[bool]
         raise
 
 
-def _misfit(stop: Stop) -> InvalidParameterValue:
+def _misfit(stop: Stop, concealed: tuple[str, ...]) -> InvalidParameterValue:
     """What to say of a request in which no check minds the value that parsing stopped at."""
-    shown = "" if isinstance(stop.value, list | dict) else f" {json.dumps(stop.value)}"
+    hidden = isinstance(stop.value, list | dict) or stop.path.split(".")[0] in concealed
+    shown = "" if hidden else f" {json.dumps(stop.value)}"
     return InvalidParameterValue(
         f"Invalid value{shown} for parameter '{stop.path}' supplied: {MISFIT}{SEE_DOCS}"
     )

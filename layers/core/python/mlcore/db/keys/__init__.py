@@ -97,6 +97,14 @@ Items: under each partition key its sort keys, and the items' ``type``::
         MCPSERVER#<mcp_server_name>                         mcp_server
     MCPSERVER#<workspace>#<mcp_server_name>
         MCPVERSION#<mcp_server_version>                     mcp_server_version
+    GATEWAY#<workspace>
+        GATEWAY#META                                        gateway_configuration
+        GWSECRET#<secret_id>                                gateway_secret
+        GWMODEL#<model_definition_id>                       gateway_model_definition
+        GWENDPOINT#<endpoint_id>                            gateway_endpoint
+        GWGUARDRAIL#<guardrail_id>                          gateway_guardrail
+    GATEWAYBUDGETS
+        GWBUDGET#<budget_policy_id>                         gateway_budget
     EVALDATASETS#<workspace>
         EVALDATASET#<evaluation_dataset_id>                 evaluation_dataset
     EVALRECORDS#<evaluation_dataset_id>
@@ -188,6 +196,8 @@ from mlcore.db.keys.evaluation import *  # noqa: F403
 from mlcore.db.keys.evaluation import EVALUATION_INDEX_PATTERNS, EVALUATION_PATTERNS
 from mlcore.db.keys.experiments import *  # noqa: F403
 from mlcore.db.keys.experiments import EXPERIMENT_INDEX_PATTERNS, EXPERIMENT_PATTERNS
+from mlcore.db.keys.gateway import *  # noqa: F403
+from mlcore.db.keys.gateway import GATEWAY_PATTERNS
 from mlcore.db.keys.indexes import *  # noqa: F403
 from mlcore.db.keys.indexes import INDEX_PATTERNS
 from mlcore.db.keys.kubeflow import *  # noqa: F403
@@ -222,6 +232,7 @@ PATTERNS: dict[str, Pattern] = {
         *WEBHOOK_PATTERNS,
         *EVALUATION_PATTERNS,
         *MCP_SERVER_PATTERNS,
+        *GATEWAY_PATTERNS,
         *KUBEFLOW_PATTERNS,
         *CATALOG_PATTERNS,
     )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mlcore.errors import InvalidParameterValue, ResourceDoesNotExist
+from mlcore.errors import InvalidParameterValue
 
 _DECORATED: Final = (
     "Custom scorer registration (using @scorer decorator) is disabled by default "
@@ -24,10 +24,11 @@ _DECORATED: Final = (
 _DESTINATIONS: Final = frozenset(
     ("api_base", "base_url", "model_list", "fallbacks", "custom_llm_provider")
 )
+_WITH_MEMORY: Final = "memory_augmented_judge_data"
 _HELD_BY: Final = (
     "instructions_judge_pydantic_data",
     "builtin_scorer_pydantic_data",
-    "memory_augmented_judge_data",
+    _WITH_MEMORY,
     "third_party_scorer_data",
 )
 
@@ -59,26 +60,37 @@ def check_payload(serialized_scorer: str) -> dict[str, Any]:
     return data
 
 
-def check_model(data: dict[str, Any]) -> None:
-    """The model that a judge asks, if it names one. There is no gateway here, so no endpoint of
-    one can be found."""
+def endpoint_asked(data: dict[str, Any]) -> str | None:
+    """What of the gateway a judge asks: the name of an endpoint or, as it is kept, its id; None for
+    one that asks a model directly or none. Raises InvalidParameterValue: its model is none."""
     model = _model(data)
     if model is None:
-        return
+        return None
     if not isinstance(model, str):
         raise InvalidParameterValue(f"Scorer model must be a string, got {type(model).__name__}.")
     if not model.strip():
         raise InvalidParameterValue("Scorer model cannot be empty or contain only whitespace.")
     provider, separator, name = model.partition(":/")
-    if separator and provider == "gateway" and name.lstrip("/"):
-        raise ResourceDoesNotExist(f"GatewayEndpoint not found (name='{name.lstrip('/')}')")
+    return name.lstrip("/") or None if separator and provider == "gateway" else None
+
+
+def asking(data: dict[str, Any], endpoint: str | None) -> dict[str, Any]:
+    """A judge that asks another endpoint, or a model that is not said."""
+    model = None if endpoint is None else f"gateway:/{endpoint}"
+    for name in _HELD_BY:
+        held = data.get(name)
+        if held and isinstance(held, dict):
+            if name == _WITH_MEMORY:
+                return {**data, name: {**held, "base_judge": asking(held["base_judge"], endpoint)}}
+            return {**data, name: {**held, "model": model}}
+    return data
 
 
 def _model(data: dict[str, Any]) -> Any:
     for name in _HELD_BY:
         held = data.get(name)
         if held and isinstance(held, dict):
-            if name == "memory_augmented_judge_data":
+            if name == _WITH_MEMORY:
                 base = held.get("base_judge", {})
                 return _model(base) if isinstance(base, dict) else None
             return held.get("model")

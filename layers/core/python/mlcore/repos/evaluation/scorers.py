@@ -5,12 +5,14 @@ from __future__ import annotations
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.experiments import Experiment
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ScorerVersion as ScorerItem
+from mlcore.repos.evaluation import entity_refs
+from mlcore.repos.experiments import experiments
 from mlcore.repos.removal import remains
 from mlcore.settle import Conflict
 
@@ -33,9 +35,27 @@ def create(version: ScorerVersion) -> None:
     absent = Condition()
     absent.require_absent(ScorerItem.PK)
     try:
-        table.put(dict(item.serialize()), absent)
-    except ConditionFailed as failed:
+        if version.version > 1:
+            table.put(dict(item.serialize()), absent)
+        else:
+            leading = entity_refs.put(version.scorer_id, version.experiment_id)
+            table.transact([Put(dict(item.serialize()), absent), leading], new_ulid())
+    except (ConditionFailed, TransactionFailed) as failed:
         raise Conflict from failed
+
+
+def with_id(scorer_id: str, workspace: str) -> list[ScorerVersion]:
+    """All versions that have an id, oldest first. A consistent GetItem tells the experiment; for a
+    scorer of an earlier version of this server, which has no such item, all are looked at."""
+    experiment_id = entity_refs.experiment_of(scorer_id)
+    ids = experiments.ids_of_workspace(workspace) if experiment_id is None else [experiment_id]
+    for experiment in experiments.known(list(ids), workspace):
+        pk = keys.experiment(experiment.experiment_id).pk
+        versions = map(_version, table.query_all(pk, prefix=keys.scorer_version_prefix()))
+        found = [version for version in versions if version.scorer_id == scorer_id]
+        if found:
+            return found
+    return []
 
 
 def find(experiment: Experiment, name: str, version: int) -> ScorerVersion | None:
@@ -73,8 +93,9 @@ def delete(experiment: Experiment, name: str, version: int) -> bool:
     return table.delete(keys.scorer_version(experiment.experiment_id, name, version)) is not None
 
 
-def delete_all(experiment: Experiment, name: str) -> None:
-    """May be repeated."""
+def delete_all(experiment: Experiment, name: str, scorer_id: str) -> None:
+    """With what leads from its id to it. May be repeated."""
+    table.delete(entity_refs.gone(scorer_id).key)
     pk = keys.experiment(experiment.experiment_id).pk
     prefix = keys.scorer_version_prefix(name)
     remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))

@@ -16,6 +16,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
 from mlcore.models.base import KEY, Item
+from mlcore.models.evaluation import ScorerVersion
 from mlcore.models.index import EntityEntry
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run, RunMetric
@@ -29,6 +30,7 @@ _NEEDED: Final = (
     Trace.trace_id,
     LoggedModel.model_id,
     EntityEntry.entity_id,
+    ScorerVersion.scorer_id,
 )
 
 
@@ -121,6 +123,8 @@ def _leading(item: Raw) -> list[Key]:
         return [keys.logged_model_ref(LoggedModel.of(item).model_id)]
     if kind in (keys.FTS.name, keys.FTS_REV.name):
         return []
+    if kind == keys.SCORER_VERSION.name:
+        return [keys.entity_ref(ScorerVersion.of(item).scorer_id)]
     entity_id = EntityEntry.of(item).entity_id
     return [] if entity_id is None else [keys.entity_ref(entity_id)]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mlcore.db import keys, sortable
+from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Raw
 from mlcore.db.table import Page, key_in, table
 from mlcore.entities.experiments import Experiment
@@ -52,6 +53,12 @@ class Through(NamedTuple):
     begin: Callable[[int], str]
     """With this request time."""
     key: Callable[[int, str], str]
+
+    @property
+    def attribute(self) -> ItemAttribute[Any]:
+        """As the model declares its sort key."""
+        found: ItemAttribute[Any] = getattr(TraceItem, self.sort)
+        return found
 
     def key_of(self, entry: Raw) -> str:
         """The sort key of an entry of the index."""
@@ -121,7 +128,7 @@ def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Stored
     bounds = bounds_of(BY_TIME, Window(latest=latest), None)
     places: list[tuple[str, keys.Key]] = []
     for entry in table.query_all(
-        pk, index=BY_TIME.name, between=bounds, attributes=[*KEY, BY_TIME.sort]
+        pk, index=BY_TIME.name, between=bounds, attributes=[*KEY, BY_TIME.attribute]
     ):
         time = BY_TIME.key_of(entry).rpartition("#")[0]
         if most is not None and len(places) >= most and time > places[most - 1][0]:
@@ -169,7 +176,7 @@ def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Ite
         index=through.name,
         between=bounds,
         descending=True,
-        attributes=[through.sort],
+        attributes=[through.attribute],
     ):
         yield sortable.parse_integer(through.key_of(entry).rsplit("#", 2)[1])
 

@@ -1,0 +1,340 @@
+"""The RPCs of the AI gateway's configuration: secrets, models, endpoints, budgets, guardrails."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gateway import budgets, endpoints, guardrails, model_definitions, providers, secrets
+from gateway import messages as m
+from mlcore.http import delete, get, lambda_handler, patch, post
+
+_GATEWAY = "/mlflow/gateway"
+_SECRETS = f"{_GATEWAY}/secrets"
+_MODELS = f"{_GATEWAY}/model-definitions"
+_ENDPOINTS = f"{_GATEWAY}/endpoints"
+_BINDINGS = f"{_ENDPOINTS}/bindings"
+_BUDGETS = f"{_GATEWAY}/budgets"
+_GUARDRAILS = f"{_GATEWAY}/guardrails"
+
+_SINCE_ENDPOINTS = "3.8"
+_SINCE_BUDGETS = "3.11"
+_SINCE_GUARDRAILS = "3.12"
+
+_get, _post = (partial(verb, version="3.0", since=_SINCE_ENDPOINTS) for verb in (get, post))
+_delete = partial(delete, version="3.0", since=_SINCE_ENDPOINTS)
+_page = partial(_get, ajax_only=True)
+
+_NOT_500 = "A model that an endpoint has is a mistake of the caller's (400), where MLflow says 500."
+
+RPCS = (
+    _post(
+        f"{_SECRETS}/create",
+        m.CreateGatewaySecret,
+        secrets.create_secret,
+        "gateway.create_secret",
+        cost=3,
+    ),
+    _get(
+        f"{_SECRETS}/get",
+        m.GetGatewaySecretInfo,
+        secrets.get_secret,
+        "gateway.read_secret",
+        cost=1,
+    ),
+    _post(
+        f"{_SECRETS}/update",
+        m.UpdateGatewaySecret,
+        secrets.update_secret,
+        "gateway.update_secret",
+        cost=3,
+    ),
+    _delete(
+        f"{_SECRETS}/delete",
+        m.DeleteGatewaySecret,
+        secrets.delete_secret,
+        "gateway.delete_secret",
+        follow="gateway.secret_deleted",
+        cost=3,
+    ),
+    _get(
+        f"{_SECRETS}/list",
+        m.ListGatewaySecretInfos,
+        secrets.list_secrets,
+        "requests.anybody",
+        cost=1,
+    ),
+    _page(
+        f"{_SECRETS}/config",
+        m.Nothing,
+        secrets.secrets_config,
+        "requests.anybody",
+        hides="gateway_passphrase",
+        cost=0,
+        deviation="There is no passphrase: KMS has the keys.",
+    ),
+    _post(
+        f"{_MODELS}/create",
+        m.CreateGatewayModelDefinition,
+        model_definitions.create_model_definition,
+        "gateway.create_model_definition",
+        cost=3,
+    ),
+    _get(
+        f"{_MODELS}/get",
+        m.GetGatewayModelDefinition,
+        model_definitions.get_model_definition,
+        "gateway.read_model_definition",
+        hides="gateway_model_definition",
+        cost=1,
+    ),
+    _get(
+        f"{_MODELS}/list",
+        m.ListGatewayModelDefinitions,
+        model_definitions.list_model_definitions,
+        "gateway.list_model_definitions",
+        hides="gateway_model_definitions",
+        cost=1,
+    ),
+    _post(
+        f"{_MODELS}/update",
+        m.UpdateGatewayModelDefinition,
+        model_definitions.update_model_definition,
+        "gateway.update_model_definition",
+        hides="gateway_model_definition",
+        cost=3,
+    ),
+    _delete(
+        f"{_MODELS}/delete",
+        m.DeleteGatewayModelDefinition,
+        model_definitions.delete_model_definition,
+        "gateway.delete_model_definition",
+        follow="gateway.model_definition_deleted",
+        cost=3,
+        deviation=_NOT_500,
+    ),
+    _post(
+        f"{_ENDPOINTS}/create",
+        m.CreateGatewayEndpoint,
+        endpoints.create_endpoint,
+        "gateway.create_endpoint",
+        cost=3,
+    ),
+    _get(
+        f"{_ENDPOINTS}/get",
+        m.GetGatewayEndpoint,
+        endpoints.get_endpoint,
+        "gateway.read_endpoint",
+        hides="gateway_endpoint",
+        cost=1,
+    ),
+    _get(
+        f"{_ENDPOINTS}/list",
+        m.ListGatewayEndpoints,
+        endpoints.list_endpoints,
+        "requests.anybody",
+        hides="gateway_endpoints",
+        cost=1,
+    ),
+    _post(
+        f"{_ENDPOINTS}/update",
+        m.UpdateGatewayEndpoint,
+        endpoints.update_endpoint,
+        "gateway.update_endpoint",
+        hides="gateway_endpoint",
+        cost=3,
+    ),
+    _delete(
+        f"{_ENDPOINTS}/delete",
+        m.DeleteGatewayEndpoint,
+        endpoints.delete_endpoint,
+        "gateway.delete_endpoint",
+        follow="gateway.endpoint_deleted",
+        cost=3,
+    ),
+    _post(
+        f"{_ENDPOINTS}/models/attach",
+        m.AttachModelToGatewayEndpoint,
+        endpoints.attach_model,
+        "gateway.attach_model",
+        hides="gateway_mapping",
+        cost=3,
+    ),
+    _post(
+        f"{_ENDPOINTS}/models/detach",
+        m.DetachModelFromGatewayEndpoint,
+        endpoints.detach_model,
+        "gateway.detach_model",
+        cost=3,
+    ),
+    _post(
+        f"{_BINDINGS}/create",
+        m.CreateGatewayEndpointBinding,
+        endpoints.create_binding,
+        "gateway.change_endpoint",
+        cost=3,
+    ),
+    _delete(
+        f"{_BINDINGS}/delete",
+        m.DeleteGatewayEndpointBinding,
+        endpoints.delete_binding,
+        "gateway.change_endpoint",
+        cost=3,
+    ),
+    _get(
+        f"{_BINDINGS}/list",
+        m.ListGatewayEndpointBindings,
+        endpoints.list_bindings,
+        "gateway.list_bindings",
+        cost=1,
+    ),
+    _post(
+        f"{_ENDPOINTS}/set-tag",
+        m.SetGatewayEndpointTag,
+        endpoints.set_tag,
+        "gateway.change_endpoint",
+        cost=3,
+    ),
+    _delete(
+        f"{_ENDPOINTS}/delete-tag",
+        m.DeleteGatewayEndpointTag,
+        endpoints.delete_tag,
+        "gateway.change_endpoint",
+        cost=3,
+    ),
+    _post(
+        f"{_BUDGETS}/create",
+        m.CreateGatewayBudgetPolicy,
+        budgets.create_budget_policy,
+        "requests.administrators",
+        cost=1,
+        since=_SINCE_BUDGETS,
+    ),
+    _get(
+        f"{_BUDGETS}/get",
+        m.GetGatewayBudgetPolicy,
+        budgets.get_budget_policy,
+        "requests.anybody",
+        cost=1,
+        since=_SINCE_BUDGETS,
+    ),
+    _post(
+        f"{_BUDGETS}/update",
+        m.UpdateGatewayBudgetPolicy,
+        budgets.update_budget_policy,
+        "requests.administrators",
+        cost=2,
+        since=_SINCE_BUDGETS,
+    ),
+    _delete(
+        f"{_BUDGETS}/delete",
+        m.DeleteGatewayBudgetPolicy,
+        budgets.delete_budget_policy,
+        "requests.administrators",
+        cost=2,
+        since=_SINCE_BUDGETS,
+    ),
+    _get(
+        f"{_BUDGETS}/list",
+        m.ListGatewayBudgetPolicies,
+        budgets.list_budget_policies,
+        "requests.anybody",
+        cost=1,
+        since=_SINCE_BUDGETS,
+    ),
+    _get(
+        f"{_BUDGETS}/windows",
+        m.Nothing,
+        budgets.list_budget_windows,
+        "requests.anybody",
+        cost=1,
+        since=_SINCE_BUDGETS,
+    ),
+    _post(
+        f"{_GUARDRAILS}/create",
+        m.CreateGatewayGuardrail,
+        guardrails.create_guardrail,
+        "requests.administrators",
+        cost=6,
+        since=_SINCE_GUARDRAILS,
+    ),
+    _get(
+        f"{_GUARDRAILS}/get",
+        m.GetGatewayGuardrail,
+        guardrails.get_guardrail,
+        "requests.administrators",
+        cost=1,
+        since=_SINCE_GUARDRAILS,
+    ),
+    _delete(
+        f"{_GUARDRAILS}/delete",
+        m.DeleteGatewayGuardrail,
+        guardrails.delete_guardrail,
+        "requests.administrators",
+        cost=3,
+        since=_SINCE_GUARDRAILS,
+    ),
+    _get(
+        f"{_GUARDRAILS}/list",
+        m.ListGatewayGuardrails,
+        guardrails.list_guardrails,
+        "requests.administrators",
+        cost=1,
+        since=_SINCE_GUARDRAILS,
+    ),
+    _post(
+        f"{_GUARDRAILS}/add-to-endpoint",
+        m.AddGuardrailToEndpoint,
+        guardrails.add_to_endpoint,
+        "gateway.use_guardrail",
+        cost=3,
+        since=_SINCE_GUARDRAILS,
+    ),
+    _delete(
+        f"{_GUARDRAILS}/remove-from-endpoint",
+        m.RemoveGuardrailFromEndpoint,
+        guardrails.remove_from_endpoint,
+        "gateway.change_endpoint",
+        cost=3,
+        since=_SINCE_GUARDRAILS,
+    ),
+    _get(
+        f"{_GUARDRAILS}/list-for-endpoint",
+        m.ListEndpointGuardrailConfigs,
+        guardrails.list_of_endpoint,
+        "gateway.read_guardrails",
+        cost=1,
+        since=_SINCE_GUARDRAILS,
+    ),
+    patch(
+        f"{_GUARDRAILS}/update-config",
+        m.UpdateEndpointGuardrailConfig,
+        guardrails.update_config,
+        "gateway.use_guardrail",
+        version="3.0",
+        since=_SINCE_GUARDRAILS,
+        cost=3,
+    ),
+    _page(
+        f"{_GATEWAY}/supported-providers",
+        m.Nothing,
+        providers.list_providers,
+        "requests.anybody",
+        cost=0,
+    ),
+    _page(
+        f"{_GATEWAY}/supported-models",
+        m.OfProvider,
+        providers.list_models,
+        "requests.anybody",
+        cost=0,
+    ),
+    _page(
+        f"{_GATEWAY}/provider-config",
+        m.OfProvider,
+        providers.provider_config,
+        "requests.anybody",
+        cost=0,
+    ),
+)
+
+handler = lambda_handler(RPCS)

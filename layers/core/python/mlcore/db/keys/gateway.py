@@ -1,0 +1,76 @@
+"""Keys of the AI gateway: the configuration of a workspace in one partition, which holds nothing
+else, so that one consistent query reads it; budget policies of all workspaces in another, since a
+global one counts in each."""
+
+from __future__ import annotations
+
+from mlcore.db.keys.pattern import Key, Pattern
+
+_CONFIGURATION = "GATEWAY#<workspace>"
+_BUDGETS = "GATEWAYBUDGETS"
+
+GATEWAY_CONFIGURATION = Pattern(
+    "gateway_configuration",
+    _CONFIGURATION,
+    "GATEWAY#META",
+    "counts the changes of a workspace's gateway configuration",
+)
+GATEWAY_SECRET = Pattern(
+    "gateway_secret", _CONFIGURATION, "GWSECRET#<secret_id>", "a provider's credentials, sealed"
+)
+GATEWAY_MODEL_DEFINITION = Pattern(
+    "gateway_model_definition",
+    _CONFIGURATION,
+    "GWMODEL#<model_definition_id>",
+    "a model of a provider and the secret it is called with",
+)
+GATEWAY_ENDPOINT = Pattern(
+    "gateway_endpoint",
+    _CONFIGURATION,
+    "GWENDPOINT#<endpoint_id>",
+    "an endpoint with its models, tags, bindings and the order of its guardrails",
+)
+GATEWAY_GUARDRAIL = Pattern(
+    "gateway_guardrail", _CONFIGURATION, "GWGUARDRAIL#<guardrail_id>", "a scorer that guards calls"
+)
+GATEWAY_BUDGET = Pattern(
+    "gateway_budget", _BUDGETS, "GWBUDGET#<budget_policy_id>", "how much may be spent"
+)
+
+GATEWAY_PATTERNS = (
+    GATEWAY_CONFIGURATION,
+    GATEWAY_SECRET,
+    GATEWAY_MODEL_DEFINITION,
+    GATEWAY_ENDPOINT,
+    GATEWAY_GUARDRAIL,
+    GATEWAY_BUDGET,
+)
+
+
+def gateway_configuration(workspace: str) -> Key:
+    return Key(GATEWAY_CONFIGURATION.pk.build(workspace), GATEWAY_CONFIGURATION.sk.build())
+
+
+def gateway_secret(workspace: str, secret_id: str) -> Key:
+    return Key(GATEWAY_SECRET.pk.build(workspace), GATEWAY_SECRET.sk.build(secret_id))
+
+
+def gateway_model_definition(workspace: str, model_definition_id: str) -> Key:
+    pattern = GATEWAY_MODEL_DEFINITION
+    return Key(pattern.pk.build(workspace), pattern.sk.build(model_definition_id))
+
+
+def gateway_endpoint(workspace: str, endpoint_id: str) -> Key:
+    return Key(GATEWAY_ENDPOINT.pk.build(workspace), GATEWAY_ENDPOINT.sk.build(endpoint_id))
+
+
+def gateway_guardrail(workspace: str, guardrail_id: str) -> Key:
+    return Key(GATEWAY_GUARDRAIL.pk.build(workspace), GATEWAY_GUARDRAIL.sk.build(guardrail_id))
+
+
+def gateway_budget(budget_policy_id: str) -> Key:
+    return Key(GATEWAY_BUDGET.pk.build(), GATEWAY_BUDGET.sk.build(budget_policy_id))
+
+
+def gateway_budget_prefix() -> str:
+    return GATEWAY_BUDGET.sk.prefix()

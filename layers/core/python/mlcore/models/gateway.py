@@ -1,0 +1,99 @@
+"""Items of the AI gateway."""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.attributes import DoubleAttribute, FlagAttribute, IntAttribute, TextAttribute
+from mlcore.models.base import Item
+
+
+class GatewayItem(Item):
+    """What every part of the gateway says of its making; ``version`` counts its writes."""
+
+    version = IntAttribute()
+    created_by = TextAttribute(null=True)
+    last_updated_by = TextAttribute(null=True)
+    created_at = IntAttribute()
+    last_updated_at = IntAttribute()
+
+
+class GatewayConfiguration(Item):
+    """``version`` goes up with every change of anything in the workspace's configuration."""
+
+    pattern = keys.GATEWAY_CONFIGURATION
+
+    version = IntAttribute()
+
+
+class GatewaySecret(GatewayItem):
+    """Credentials of a provider: ``sealed`` by KMS, ``masked`` (JSON) as they are shown.
+    ``auth_config`` is JSON and no secret."""
+
+    pattern = keys.GATEWAY_SECRET
+
+    secret_id = TextAttribute()
+    secret_name = TextAttribute()
+    sealed = TextAttribute()
+    masked = TextAttribute(null=True)
+    provider = TextAttribute(null=True)
+    auth_config = TextAttribute(null=True)
+
+
+class GatewayModelDefinition(GatewayItem):
+    """A model of a provider. The secret may be gone."""
+
+    pattern = keys.GATEWAY_MODEL_DEFINITION
+
+    model_definition_id = TextAttribute()
+    name = TextAttribute()
+    secret_id = TextAttribute()
+    provider = TextAttribute()
+    model_name = TextAttribute()
+
+
+class GatewayEndpoint(GatewayItem):
+    """An endpoint. ``mappings``, ``tags``, ``bindings``, ``guardrails`` and ``fallback`` are
+    JSON."""
+
+    pattern = keys.GATEWAY_ENDPOINT
+
+    endpoint_id = TextAttribute()
+    name = TextAttribute()
+    mappings = TextAttribute(null=True)
+    tags = TextAttribute(null=True)
+    bindings = TextAttribute(null=True)
+    guardrails = TextAttribute(null=True)
+    routing_strategy = TextAttribute(null=True)
+    fallback = TextAttribute(null=True)
+    experiment_id = TextAttribute(null=True)
+    usage_tracking = FlagAttribute()
+
+
+class GatewayGuardrail(GatewayItem):
+    """A guardrail; ``scorer`` (JSON) is the version of a scorer as it was then, for versions never
+    change."""
+
+    pattern = keys.GATEWAY_GUARDRAIL
+
+    guardrail_id = TextAttribute()
+    name = TextAttribute()
+    scorer = TextAttribute()
+    stage = TextAttribute()
+    action = TextAttribute()
+    action_endpoint_id = TextAttribute(null=True)
+
+
+class GatewayBudget(GatewayItem):
+    """A budget policy, which belongs to ``workspace``."""
+
+    pattern = keys.GATEWAY_BUDGET
+
+    budget_policy_id = TextAttribute()
+    workspace = TextAttribute()
+    budget_unit = TextAttribute()
+    budget_amount = DoubleAttribute()
+    duration_unit = TextAttribute()
+    duration_value = IntAttribute()
+    target_scope = TextAttribute()
+    budget_action = TextAttribute()
+    target_value = TextAttribute(null=True)

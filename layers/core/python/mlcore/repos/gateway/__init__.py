@@ -1,0 +1,1 @@
+"""The AI gateway: the configuration of a workspace, and budgets."""

@@ -1,0 +1,104 @@
+"""Budget policies: an item each, those of all workspaces in one partition, for a global one counts
+in every workspace. Read strongly consistently."""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.entities.gateway import BudgetPolicy
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.gateway import GatewayBudget
+from mlcore.repos.workspaces import workspaces
+from mlcore.settle import Conflict
+
+
+def find(workspace: str, budget_policy_id: str) -> BudgetPolicy | None:
+    """One consistent GetItem; None also for a policy of another workspace."""
+    raw = table.get(keys.gateway_budget(budget_policy_id))
+    policy = None if raw is None else _policy(raw)
+    return policy if policy is not None and policy.workspace == workspace else None
+
+
+def find_all() -> list[BudgetPolicy]:
+    """Of all workspaces, by id; one Query for each MB."""
+    pk = keys.gateway_budget("").pk
+    return [_policy(raw) for raw in table.query_all(pk, prefix=keys.gateway_budget_prefix())]
+
+
+def of_workspace(workspace: str) -> list[BudgetPolicy]:
+    return [policy for policy in find_all() if policy.workspace == workspace]
+
+
+def write(policy: BudgetPolicy) -> None:
+    """A policy that is new, or that was read and then changed.
+
+    Raises:
+        Conflict: it has changed since, or is gone.
+        ResourceDoesNotExist: the workspace is gone, and the policy is new.
+    """
+    unchanged = Condition()
+    if policy.revision:
+        unchanged.require_equal(GatewayBudget.version, policy.revision)
+    else:
+        unchanged.require_absent(GatewayBudget.PK)
+    entering = [] if policy.revision else workspaces.entering(policy.workspace)
+    try:
+        if entering:
+            table.transact([*entering, Put(_item(policy), unchanged)], new_ulid())
+        else:
+            table.put(_item(policy), unchanged)
+    except ConditionFailed as failed:
+        raise Conflict from failed
+    except TransactionFailed as failed:
+        raise workspaces.missing(policy.workspace) from failed
+
+
+def delete(policy: BudgetPolicy) -> None:
+    """May be repeated."""
+    table.delete(keys.gateway_budget(policy.budget_policy_id))
+
+
+def _item(policy: BudgetPolicy) -> Raw:
+    place = keys.gateway_budget(policy.budget_policy_id)
+    item = GatewayBudget(
+        PK=place.pk,
+        SK=place.sk,
+        budget_policy_id=policy.budget_policy_id,
+        workspace=policy.workspace,
+        budget_unit=policy.budget_unit,
+        budget_amount=policy.budget_amount,
+        duration_unit=policy.duration_unit,
+        duration_value=policy.duration_value,
+        target_scope=policy.target_scope,
+        budget_action=policy.budget_action,
+        target_value=policy.target_value,
+        created_by=policy.created_by,
+        last_updated_by=policy.last_updated_by,
+        created_at=policy.created_at,
+        last_updated_at=policy.last_updated_at,
+        version=policy.revision + 1,
+        updated_at=now_ms(),
+    )
+    return dict(item.serialize())
+
+
+def _policy(raw: Raw) -> BudgetPolicy:
+    item = GatewayBudget.of(raw)
+    return BudgetPolicy(
+        item.budget_policy_id,
+        item.workspace,
+        item.budget_unit,
+        item.budget_amount,
+        item.duration_unit,
+        item.duration_value,
+        item.target_scope,
+        item.budget_action,
+        item.target_value,
+        item.created_by,
+        item.last_updated_by,
+        item.created_at,
+        item.last_updated_at,
+        item.version,
+    )

@@ -1,0 +1,150 @@
+"""The gateway's configuration of a workspace, read whole and changed as a whole.
+
+It is small and seldom changed, and its parts depend on one another: names are unique, a model that
+an endpoint has cannot go. So each change rests on the number of the last one: who was read between
+and written by somebody else begins anew, and nothing needs a lock of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mlcore.db import keys
+from mlcore.db.expression import Condition
+from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
+from mlcore.entities.gateway import (
+    Configuration,
+    Endpoint,
+    Guardrail,
+    ModelDefinition,
+    Secret,
+)
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import Item
+from mlcore.models.gateway import GatewayConfiguration
+from mlcore.repos.gateway.items import Part, item_of, part_of, place_of
+from mlcore.repos.workspaces import workspaces
+from mlcore.settle import Conflict
+
+_AT_ONCE = 80
+"""Parts that one transaction removes or moves."""
+
+
+def read(workspace: str) -> Configuration:
+    """One consistent Query for each MB. Not for changes: see :func:`to_change`."""
+    return _read(workspace, 0)
+
+
+def to_change(workspace: str) -> Configuration:
+    """As :func:`read`, after the number of the last change: what comes between is noticed."""
+    raw = table.get(keys.gateway_configuration(workspace))
+    return _read(workspace, 0 if raw is None else GatewayConfiguration.of(raw).version)
+
+
+def write(
+    before: Configuration,
+    *,
+    puts: Sequence[Part] = (),
+    deletes: Iterable[Part] = (),
+    also: Sequence[Operation] = (),
+) -> None:
+    """One transaction.
+
+    Args:
+        before: what :func:`to_change` gave.
+        also: what else the transaction writes.
+
+    Raises:
+        Conflict: something of the configuration has changed since.
+        ResourceDoesNotExist: the workspace is gone, and something is new.
+    """
+    workspace = before.workspace
+    entering = [] if all(part.revision for part in puts) else workspaces.entering(workspace)
+    operations: list[Operation] = [
+        _counted(before),
+        *entering,
+        *(Put(item_of(workspace, part)) for part in puts),
+        *(Delete(place_of(workspace, part)) for part in deletes),
+        *also,
+    ]
+    try:
+        table.transact(operations, new_ulid())
+    except TransactionFailed as failed:
+        if entering and 1 in failed.items:
+            raise workspaces.missing(workspace) from failed
+        raise Conflict from failed
+
+
+def clear(workspace: str) -> None:
+    """Removes all of it; may be repeated. Raises Conflict."""
+    while parts := _parts(before := to_change(workspace)):
+        write(before, deletes=parts[:_AT_ONCE])
+    table.delete(keys.gateway_configuration(workspace))
+
+
+def move(workspace: str, target: str) -> None:
+    """To another workspace, where no name is taken; may be repeated. Secrets stay sealed, for their
+    seal does not name the workspace. Raises Conflict."""
+    parts = _parts(to_change(workspace))
+    if parts:
+        moved = [part._replace(revision=0) for part in parts]
+        for at in range(0, len(moved), _AT_ONCE):
+            write(to_change(target), puts=moved[at : at + _AT_ONCE])
+    clear(workspace)
+
+
+def names_taken(workspace: str, target: str) -> list[tuple[str, str]]:
+    """The names that different parts of both workspaces have, each with MLflow's word for its kind
+    of part. (The second field of a part is its name.)"""
+    here, there = read(workspace), read(target)
+    taken = []
+    for kind, ours, theirs in (
+        ("secrets", here.secrets, there.secrets),
+        ("endpoints", here.endpoints, there.endpoints),
+        ("model_definitions", here.model_definitions, there.model_definitions),
+    ):
+        # What a move that was cut short has taken there already is no conflict.
+        held = {part[1] for part_id, part in theirs.items() if part_id not in ours}
+        taken += [(kind, str(part[1])) for part in ours.values() if part[1] in held]
+    return taken
+
+
+def _read(workspace: str, revision: int) -> Configuration:
+    found: tuple[
+        dict[str, Secret], dict[str, ModelDefinition], dict[str, Endpoint], dict[str, Guardrail]
+    ] = ({}, {}, {}, {})
+    secrets, definitions, endpoints, guardrails = found
+    pk = keys.gateway_configuration(workspace).pk
+    parts = [part for raw in table.query_all(pk) if (part := part_of(raw)) is not None]
+    for part in sorted(parts, key=lambda part: (part.created_at, part[0])):
+        if isinstance(part, Secret):
+            secrets[part.secret_id] = part
+        elif isinstance(part, ModelDefinition):
+            definitions[part.model_definition_id] = part
+        elif isinstance(part, Endpoint):
+            endpoints[part.endpoint_id] = part
+        else:
+            guardrails[part.guardrail_id] = part
+    return Configuration(workspace, *found, revision)
+
+
+def _parts(known: Configuration) -> list[Part]:
+    return [
+        *known.guardrails.values(),
+        *known.endpoints.values(),
+        *known.model_definitions.values(),
+        *known.secrets.values(),
+    ]
+
+
+def _counted(before: Configuration) -> Put:
+    place = keys.gateway_configuration(before.workspace)
+    condition = Condition()
+    if before.revision:
+        condition.require_equal(GatewayConfiguration.version, before.revision)
+    else:
+        condition.require_absent(Item.PK)
+    item = GatewayConfiguration(
+        PK=place.pk, SK=place.sk, version=before.revision + 1, updated_at=now_ms()
+    )
+    return Put(dict(item.serialize()), condition)
