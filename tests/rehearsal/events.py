@@ -15,6 +15,7 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.runs import Run
 from mlcore.entities.webhooks import ACTIVE, EventName, Webhook
+from mlcore.models.base import Item
 from mlcore.repos import webhooks
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import creations
@@ -170,7 +171,7 @@ def gone(_receiver: Receiver) -> bool:
 
 def indexed(_receiver: Receiver) -> bool:
     """Whether the experiment of the stream's event is found by its name's end."""
-    found = table.query_all(keys.experiment(EXPERIMENT).pk, attributes=["type"])
+    found = table.query_all(keys.experiment(EXPERIMENT).pk, attributes=[Item.type])
     return keys.EXPERIMENT_NAME_REV.name in {item["type"]["S"] for item in found}
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -53,6 +53,17 @@ class Page(NamedTuple):
     items: list[Raw]
     last_key: Raw | None
     """Where the next page starts; None after the last one."""
+
+
+class Range(TypedDict, total=False):
+    """What of a partition a Query is about; see :meth:`Table.query`."""
+
+    index: str | None
+    prefix: str | None
+    between: tuple[str, str] | None
+    descending: bool
+    limit: int | None
+    attributes: Sequence[ItemAttribute[Any]] | None
 
 
 class Put(NamedTuple):
@@ -176,7 +187,7 @@ class Table:
         answer = self._call("Query", **parameters)
         return Page(answer.get("Items", []), answer.get("LastEvaluatedKey"))
 
-    def query_all(self, pk: str, **parameters: Any) -> Iterator[Raw]:
+    def query_all(self, pk: str, **parameters: Unpack[Range]) -> Iterator[Raw]:
         """All items of a Query, page by page; parameters as in :meth:`query`."""
         start = None
         while True:

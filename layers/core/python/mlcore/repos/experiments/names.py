@@ -8,8 +8,10 @@ and ``E#NAME_REV`` items of experiments would cost less for an infix, but be lat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from mlcore.db import keys
+from mlcore.db.attributes import ItemAttribute
 from mlcore.db.table import table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -46,7 +48,7 @@ def ids(workspace: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
     tests = [value_test(one) for one in named]
     begin = max((_begin(one) for one in named), key=len)
     pk, prefix = keys.gsi5_experiment_begin(workspace, begin)
-    asked = [Experiment.PK, Experiment.gsi5sk]
+    asked: list[ItemAttribute[Any]] = [Experiment.PK, Experiment.gsi5sk]
     for item in table.query_all(pk, index="GSI5", prefix=prefix, attributes=asked):
         found = Experiment.of(item)
         experiment_id = keys.experiment_id_of(found.PK)

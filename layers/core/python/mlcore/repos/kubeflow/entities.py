@@ -211,7 +211,7 @@ def places_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[Key]:
 def _numbered(workspace: str, kind: str, above: int) -> Iterator[Raw]:
     pk, least = keys.gsi2_number(workspace, kind, above + 1)
     most = keys.gsi2_number(workspace, kind, 2**62).sk
-    asked = [*KEY, NumberedItem.gsi2sk]
+    asked: list[ItemAttribute[Any]] = [*KEY, NumberedItem.gsi2sk]
     return table.query_all(pk, index="GSI2", between=(least, most), limit=1_000, attributes=asked)
 
 

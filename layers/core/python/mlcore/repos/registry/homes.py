@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from mlcore.db import keys
+from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Condition
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import key_in, table
@@ -41,7 +43,7 @@ def clear(home: str, incarnation: str) -> None:
 
 def _children(home: str) -> Iterator[keys.Key]:
     kept = {keys.model_at(home).sk, keys.model_home(home).sk}
-    attributes = [
+    attributes: list[ItemAttribute[Any]] = [
         *KEY,
         ModelVersion.run_id,
         ModelVersion.incarnation,
