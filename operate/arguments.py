@@ -95,7 +95,9 @@ def _add_sql(commands: Any) -> None:
             command.add_argument("--format", choices=("text", "csv", "json"), default="text")
         else:
             command.add_argument(
-                "--when", required=True, metavar="CONDITION", help="MIN(success_ratio) < 0.9"
+                "--when",
+                metavar="CONDITION",
+                help="MIN(success_ratio) < 0.9; without it the line -- when: of the file",
             )
         command.add_argument("--fresh", action="store_true", help="publish first what has landed")
         command.add_argument("--url", help="a running server, whose tables are asked")

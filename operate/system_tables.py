@@ -126,15 +126,14 @@ def text_of(statement: str) -> str:
 def check(
     statement: str,
     pairs: Sequence[str],
-    when: str,
+    when: str | None,
     *,
     fresh: bool = False,
     url: str | None = None,
 ) -> int:
     """The exit code of an alert: 2 when its condition is met."""
-    return alert.run(
-        lambda: ask(text_of(statement), given_parameters(pairs), fresh=fresh, url=url), when
-    )
+    sql = text_of(statement)
+    return alert.run(lambda: ask(sql, given_parameters(pairs), fresh=fresh, url=url), sql, when)
 
 
 def backfill() -> int:

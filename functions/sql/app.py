@@ -1,13 +1,21 @@
-"""SQL over MLflow's system tables."""
+"""SQL over MLflow's system tables, asked by callers; and its alerts, asked by a schedule."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from mlcore.http import lambda_handler, post
+from sql import alerts, service
 from sql import messages as m
-from sql import service
 
 RPCS = (
     post("/mlflow-serverless/sql", m.Query, service.query, "system_tables.query", version="3.0"),
 )
 
-handler = lambda_handler(RPCS)
+_answer: Final = lambda_handler(RPCS)
+
+
+def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """An API Gateway event, or ``{"alerts": true}`` of the schedule."""
+    return alerts.run() if "alerts" in event else _answer(event, context)

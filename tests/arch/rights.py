@@ -31,7 +31,7 @@ TABLE_ACTIONS = {
     "batch_write": "BatchWriteItem",
 }
 QUERIES = ("query", "query_all")
-NO_CALL = ("transact", "parallel", "measure", "last_measurement")
+NO_CALL = ("transact", "parallel", "measure")
 OPERATIONS = {
     "Put": "PutItem",
     "Change": "UpdateItem",
@@ -70,6 +70,7 @@ INTERNAL_FILES = (
 
 TABLES = "SystemTablesBucket"
 _LANDING, _SYSTEM = f"{TABLES}/landing/*", f"{TABLES}/system/*"
+_ALERTS = f"{TABLES}/alerts/*"
 ENGINES = {
     "publisher": {
         *(("dynamodb:BatchGetItem", TABLE), ("dynamodb:Query", TABLE)),
@@ -148,7 +149,8 @@ def _rights(user: Name, use: Use) -> Iterator[Right]:
         yield f"dynamodb:{OPERATIONS[target.name]}", TABLE
     elif target == LANDED and use.attribute:
         for action in STORE_ACTIONS[use.attribute.removeprefix("().")]:
-            yield action, TABLES if action == _LIST else _LANDING
+            below = _ALERTS if user.module == "mlcore.system_tables.alerts" else _LANDING
+            yield action, TABLES if action == _LIST else below
     elif target == Name("mlcore.artifacts", "store") and use.attribute:
         where = INTERNAL if user.module in INTERNAL_FILES else FILES
         for action in STORE_ACTIONS[use.attribute.removeprefix("().")]:

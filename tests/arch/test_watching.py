@@ -7,6 +7,7 @@ import re
 
 from local.cloudformation import Resolver
 from mlcore import observability
+from sql import alerts
 from tests.arch import project
 
 TABLE = project.resources("AWS::DynamoDB::Table")["Table"]
@@ -29,13 +30,26 @@ def test_alarms_watch_what_no_caller_sees() -> None:
     assert "GlobalSecondaryIndexName, TableName" in query["Expression"]["Fn::Sub"]
     for name, alarm in alarms.items():
         told = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
-        expected = {"CanaryAlarm": None, "IndexThrottleAlarm": [{"Ref": "AlarmTopicArn"}]}
+        mailed = {"Fn::If": ["HasAlertEmail", *_or_nothing("SystemTablesAlertTopic")]}
+        expected = {
+            "CanaryAlarm": None,
+            "IndexThrottleAlarm": [{"Ref": "AlarmTopicArn"}],
+            "SystemTablesAlertAlarm": [
+                mailed,
+                {"Fn::If": ["HasAlarmTopic", *_or_nothing("AlarmTopicArn")]},
+            ],
+        }
         assert alarm.get("AlarmActions") == expected.get(name, told), name
+
+
+def _or_nothing(name: str) -> list[dict[str, str]]:
+    return [{"Ref": name}, {"Ref": "AWS::NoValue"}]
 
 
 def test_metrics_of_our_own_that_alarms_read_are_written() -> None:
     """As metrics of the table, whose name is the dimension."""
     written = {metric["Name"] for metric in (*observability._METRICS, observability._FULLNESS)}
+    written.add(alerts.RAISED)
     for alarm in project.resources("AWS::CloudWatch::Alarm").values():
         if alarm.get("Namespace") == observability.NAMESPACE:
             assert alarm["MetricName"] in written

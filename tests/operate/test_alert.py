@@ -26,21 +26,29 @@ ANSWER: dict[str, Any] = {
     ],
 )
 def test_a_condition_decides_the_exit_code(when: str, code: int) -> None:
-    assert alert.run(lambda: ANSWER, when) == code
+    assert alert.run(lambda: ANSWER, "SELECT 1", when) == code
+
+
+def test_the_file_says_the_condition_unless_the_caller_does() -> None:
+    sql = "-- when: MIN(success_ratio) < 0.9\nSELECT 1"
+    assert alert.run(lambda: ANSWER, sql, None) == alert.MET
+    assert alert.run(lambda: ANSWER, sql, "MIN(success_ratio) < 0.1") == 0
+    with pytest.raises(CannotRun, match="say --when"):
+        alert.run(lambda: ANSWER, "SELECT 1", None)
 
 
 def test_no_rows_meet_no_condition() -> None:
     empty = {"columns": ["x"], "rows": []}
-    assert alert.run(lambda: empty, "MIN(x) < 1") == 0
-    assert alert.run(lambda: empty, "COUNT(x) < 1") == alert.MET
+    assert alert.run(lambda: empty, "SELECT 1", "MIN(x) < 1") == 0
+    assert alert.run(lambda: empty, "SELECT 1", "COUNT(x) < 1") == alert.MET
 
 
 @pytest.mark.parametrize("when", ["", "x < 1", "MIN(x) <", "MIN(x) < 1 OR 1", "MIN(x) < -"])
 def test_what_is_no_condition_is_refused(when: str) -> None:
-    with pytest.raises(CannotRun, match="--when"):
-        alert.parse(when)
+    with pytest.raises(CannotRun, match=r"is no condition|say --when"):
+        alert.run(lambda: ANSWER, "SELECT 1", when)
 
 
 def test_a_column_that_is_not_there_is_named() -> None:
     with pytest.raises(CannotRun, match="no column 'y'"):
-        alert.run(lambda: ANSWER, "MIN(y) < 1")
+        alert.run(lambda: ANSWER, "SELECT 1", "MIN(y) < 1")

@@ -69,6 +69,20 @@ if _metrics_wanted:
     _requests.setLevel(logging.INFO)
 
 
+def count(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
+    """Writes a line with metrics of the deployment, by name, and what else it tells."""
+    line: dict[str, object] = {"table": settings().table_name, **fields, **values}
+    if _metrics_wanted:
+        told = [{"Name": name, "Unit": "Count"} for name in values]
+        line["_aws"] = {
+            "Timestamp": time.time_ns() // 1_000_000,
+            "CloudWatchMetrics": [
+                {"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": told}
+            ],
+        }
+    _requests.info("count", extra=line)
+
+
 def log_request(
     *, rpc: str, method: str, status: int, request_id: str, seconds: float, measurement: Measurement
 ) -> None:

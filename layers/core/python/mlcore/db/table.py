@@ -273,9 +273,7 @@ class Table:
 
         All calls are run to their end before the first failure is raised.
         """
-        if not calls:
-            return []
-        if len(calls) == 1 or capacity.in_branch():
+        if len(calls) <= 1 or capacity.in_branch():
             # A branch of a parallel call does not wait for the pool that it runs in.
             return [call() for call in calls]
         measurement = capacity.current()
@@ -287,22 +285,16 @@ class Table:
             try:
                 first = capacity.run(branches[0], calls[0])
             finally:
-                failures = [future.exception() for future in futures]
-        for failure in failures:
-            if failure is not None:
-                raise failure
+                failed = [future.exception() for future in futures]
+        for failure in filter(None, failed):
+            raise failure
         return [first, *(future.result() for future in futures)]
 
     @contextmanager
     def measure(self) -> Iterator[capacity.Measurement]:
-        """Counts the requests and capacity of this thread (and of its parallel calls) from here
-        on."""
+        """Counts what this thread and its parallel calls request and consume from here on."""
         with capacity.measure() as measurement:
             yield measurement
-
-    def last_measurement(self) -> capacity.Measurement | None:
-        """What the last finished :meth:`measure` of this thread counted."""
-        return capacity.last()
 
     # -- one request -------------------------------------------------------------------------------
 

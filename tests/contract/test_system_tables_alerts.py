@@ -1,0 +1,63 @@
+"""Alerts over the system tables: a file decides, and what is wrong with one stops no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sql.app
+from mlcore.system_tables import alerts, location
+from sql.alerts import QUERIES
+from tests.contract.conftest import Store
+from tests.contract.lake import Tables, tables
+
+__all__ = ["tables"]
+
+SAMPLES = Path(__file__).parents[2] / "examples/system_tables"
+
+
+def test_the_shipped_alert_is_the_sample_query_with_a_condition() -> None:
+    first, _, rest = (QUERIES / "low_reliability.sql").read_text().partition("\n")
+    assert first == "-- when: MIN(success_ratio) < 0.9"
+    assert rest == (SAMPLES / "low_reliability.sql").read_text()
+
+
+def test_alerts_are_decided_on_a_schedule(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "sql.alerts.count", lambda values, fields: said.append({**values, **fields})
+    )
+    statuses = ["FINISHED"] * 9
+    for status in statuses:
+        store.api.post("runs/update", run_id=store.api.new_run(), status=status)
+    tables.follow()
+    assert sql.app.handler({"alerts": True}, None) == {"alerts": 1, "met": [], "failed": []}
+    for _ in range(2):
+        store.api.post("runs/update", run_id=store.api.new_run(), status="FAILED")
+    tables.follow()
+    files = {
+        "many": "-- when: COUNT(run_id) > 10\nSELECT run_id FROM system.mlflow.runs_latest",
+        "few": "-- When: COUNT(run_id) > 11\nSELECT run_id FROM system.mlflow.runs_latest",
+        "wordless": "SELECT 1 AS x",
+        "wrong": "-- when: MIN(x) < 1\nSELECT x FROM nowhere",
+        "other": "-- when: MIN(y) < 1\nSELECT 1 AS x",
+        "texts": "-- when: MIN(x) < 1\nSELECT 'a' AS x",
+    }
+    for name, text in files.items():
+        location.store().put(f"{alerts.FOLDER}/{name}.sql", text.encode())
+    location.store().put(f"{alerts.FOLDER}/README.md", b"no alert")
+    done = sql.app.handler({"alerts": True}, None)
+    assert done == {
+        "alerts": 7,
+        "met": ["low_reliability", "many"],
+        "failed": ["other", "texts", "wordless", "wrong"],
+    }
+    assert [one["AlertsRaised"] for one in said] == [0, 6]
+    # A file of the deployment's own takes the place of the shipped one.
+    own = "-- when: MIN(x) > 1\nSELECT 1 AS x"
+    location.store().put(f"{alerts.FOLDER}/low_reliability.sql", own.encode())
+    assert sql.app.handler({"alerts": True}, None)["met"] == ["many"]
