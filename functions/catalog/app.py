@@ -23,7 +23,7 @@ _MODELS: Final[tuple[tuple[str, str, Function, str], ...]] = (
     ),
     ("GET", f"{_MODEL}/artifacts", models.list_artifacts, "requests.anybody"),
     ("GET", _MODEL, models.get_model, "requests.anybody"),
-    ("POST", f"{_MODEL}/register", registering.register, "catalog.register"),
+    ("POST", f"{_MODEL}:register", registering.register, "catalog.register"),
 )
 _SERVERS: Final[tuple[tuple[str, str, Function, str], ...]] = (
     ("GET", "/mcp_servers", servers.list_servers, "requests.anybody"),

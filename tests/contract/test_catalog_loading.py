@@ -203,7 +203,7 @@ def test_sources_of_one_workspace_are_its_own(
 
 def test_a_model_is_registered_once_whatever_happens(filled: CatalogApi) -> None:
     registry = KubeflowApi()
-    path, body = f"{ALPHA}/register", '{"name": "alpha", "versionName": "first"}'
+    path, body = f"{ALPHA}:register", '{"name": "alpha", "versionName": "first"}'
     for write in range(1, 30):
         with killed_at(write):
             try:
@@ -224,7 +224,7 @@ def test_a_model_is_registered_once_whatever_happens(filled: CatalogApi) -> None
         "catalog",
         "org/Alpha",
     )
-    other = "sources/open/models/org/beta/register"
+    other = "sources/open/models/org/beta:register"
     assert filled.ask("POST", other, body).status == 409
     assert filled.ask("POST", other, '{"nme": "x"}').status == 400
-    assert filled.ask("POST", "sources/open/models/none/register").status == 404
+    assert filled.ask("POST", "sources/open/models/none:register").status == 404

@@ -141,7 +141,8 @@ class Routes:
         for route in routes:
             for prefix in _prefixes(route):
                 path = prefix + route.path
-                if "+}/" in path or (path.endswith("+}") and path.count("{") > 1):
+                is_last = path.endswith("+}") and path.count("{") == 1
+                if "+}" in path and not is_last:
                     self._texts.append((_pattern(path), route))
                 else:
                     self._methods_of(path)[route.method] = route
@@ -195,8 +196,9 @@ def _pattern(path: str) -> re.Pattern[str]:
     """What fits a path with any text in between; each of its texts takes as much as it can."""
     parts = []
     for part in path.split("/"):
-        if part.endswith("+}"):
-            parts.append(f"(?P<{part[1:-2]}>.*)")
+        name, is_greedy, verb = part.partition("+}")
+        if is_greedy:  # with a verb behind it, such as :register
+            parts.append(f"(?P<{name[1:]}>.*){re.escape(verb)}")
         elif part.startswith("{"):
             parts.append(f"(?P<{part[1:-1]}>[^/]+)")
         else:
