@@ -11,7 +11,11 @@ PLAIN_ROUTES = (
         "POST", "/ajax-api/3.0/mlflow/demo/generate", service.generate, "requests.anybody", cost=0
     ),
     PlainRoute(
-        "POST", "/ajax-api/3.0/mlflow/demo/delete", service.delete, "requests.anybody", cost=0
+        "POST",
+        "/ajax-api/3.0/mlflow/demo/delete",
+        service.delete,
+        "requests.administrators",
+        cost=0,
     ),
 )
 

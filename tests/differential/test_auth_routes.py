@@ -31,7 +31,7 @@ OURS = re.compile(
 )
 """Routes that stock does not have, or (those from before 2.0) keeps from all but administrators."""
 
-KUBEFLOW = ("/readyz/", "/api/model_registry/")
+KUBEFLOW = ("/readyz/", "/api/model_registry/", "/api/model_catalog/", "/api/mcp_catalog/")
 """Of a system that stock knows nothing of; its own tests hold who may do what there."""
 
 SWITCHED_OFF = "/mlflow/workspaces"

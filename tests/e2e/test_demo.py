@@ -93,10 +93,15 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert caller.demo("generate")["features_generated"] == ["traces"]
         assert counts(client) == whole
 
-        assert caller.demo("delete")["features_deleted"] == PARTS
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            caller.demo("delete")
+        assert refused.value.code == 403
+        refused.value.close()
+        administrator = Caller(server.url, ADMIN)
+        assert administrator.demo("delete")["features_deleted"] == PARTS
         assert client.get_experiment_by_name("MLflow Demo") is None
         assert client.search_registered_models() == []
-        assert caller.demo("delete")["features_deleted"] == []
+        assert administrator.demo("delete")["features_deleted"] == []
         anew = caller.demo("generate")
         assert anew["experiment_id"] != again["experiment_id"]
         # A login that is none makes nothing.
