@@ -230,17 +230,11 @@ def _derive(
             before = moved.before if seen.unmarked else sorted(seen.followed)
             made.append(Writes([], [], [], before=before))
     elif seen.followed:
-        made.append(Writes([], [], [], before=sorted(_unranked(run, Run.of(item), seen))))
+        # Where a metric is now its RANK item stays, also while the run goes on: it may have been
+        # there since before the run was marked, and then no record tells to put it again.
+        gone = seen.followed - settled.places(run, Run.of(item))
+        made.append(Writes([], [], [], before=sorted(gone)))
     return made
-
-
-def _unranked(run: Owner, item: Run, seen: _Seen) -> set[Key]:
-    """Of the places where RANK items may have been made late, those that are to be empty. Searches
-    look at none of a run that goes on. One that rests was followed before these records came, and
-    keeps what it has."""
-    if not settled.may_be_ranked(item):
-        return seen.followed
-    return seen.followed - settled.places(run, item)
 
 
 def _sparing(made: Sequence[Writes]) -> list[Writes]:
@@ -343,7 +337,9 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
         seen.is_told_of = True
         return
     item = Run.of(new)
-    seen.versions.add(item.version)
+    # Being told quiet, or followed, is no version: its record does not tell what the last one said.
+    if old is None or Run.of(old).version != item.version:
+        seen.versions.add(item.version)
     seen.is_told_of = seen.is_told_of or settled.is_settled(item)
     if run_markers.since(item) and (old is None or not run_markers.since(Run.of(old))):
         seen.became_marked = True
