@@ -44,6 +44,7 @@ FREE: Final = {
     "AWS::Logs::LogGroup": "by byte",
     "AWS::S3::Bucket": "by byte and request",
     "AWS::S3::BucketPolicy": "nothing",
+    "AWS::SNS::Topic": "by message; e-mail is free up to a thousand",
     "AWS::SQS::Queue": "by request; those of Lambda are its event source's",
     "AWS::Serverless::LayerVersion": "nothing",
 }
