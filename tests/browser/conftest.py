@@ -66,7 +66,8 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="package")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
     folder = tmp_path_factory.mktemp("ui")
-    with stopped(start_product(folder)) as server:
+    # Queries of the dashboards may be slow where tests share two processors.
+    with stopped(start_product(folder, SYSTEM_TABLES_SECONDS="30")) as server:
         _train(server.url, folder)
         api = Side(server.url)
         named = api.send(get("experiments/get-by-name", experiment_name="diabetes")).body
