@@ -35,9 +35,13 @@ class Guarded(NamedTuple):
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """Two experiments, one of which vera must not see."""
     folder = tmp_path_factory.mktemp("guarded")
-    slow = {"SYSTEM_TABLES_SECONDS": "30"}  # where tests share two processors
-    admin = {"MLFLOW_AUTH_ADMIN_PASSWORD": ADMIN[1]}
-    with stopped(start_product(folder, "--auth", **admin, **slow)) as server:
+    started = start_product(
+        folder,
+        "--auth",
+        MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1],
+        SYSTEM_TABLES_SECONDS="30",  # tests share two processors
+    )
+    with stopped(started) as server:
         made = Guarded(server.url, Side(server.url))
         denied = {"username": VERA[0], "resource_type": "experiment", "permission": "DENY"}
         for call in (
