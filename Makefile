@@ -52,7 +52,7 @@ local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) $(UI) ## Serve the pro
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
 test: setup ## Run the tests in parallel; ARGS="-k name" narrows them
-	$(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup --durations 20 $(ARGS)
 
 lint: setup ## Check format, lint, types, imports between modules and the lock
 	$(BIN)/uv lock --check --quiet

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
-import pytest
 from hypothesis import settings
-
-from tests.scheduling import GroupScheduling, place_of
 
 # DynamoDB's documented example key: an accidental call to AWS itself is refused.
 os.environ["AWS_ACCESS_KEY_ID"] = "AKIAIOSFODNN7EXAMPLE"
@@ -25,12 +21,3 @@ for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE"):
 # Shared machines pause; a slow example is no wrong one.
 settings.register_profile("default", deadline=None)
 settings.load_profile("default")
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
-    return GroupScheduling(config, log)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: place_of(item.nodeid))
