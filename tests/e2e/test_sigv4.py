@@ -25,7 +25,7 @@ from tests.e2e.iam_runner import ARN, ENVIRONMENT
 from tests.engines import ROOT, free_port
 from tests.servers import Server, environment, start, stopped
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("sigv4"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 SCRIPT = Path(__file__).with_name("sigv4_script.py")
 REGION = "us-east-1"
 CALLER = Caller("AKIDCALLER", "the-secret-of-the-caller", "the-token-of-the-caller")
