@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.engines import ROOT, free_port
-from tests.servers import environment
+from tests.servers import REMEMBERED, environment
 
 # It pins another botocore than the product, hence the environment of its own.
 PIN = "ministack==1.5.33"
@@ -67,6 +67,7 @@ def running(folder: Path, python: str | None = None, **more: str) -> Iterator[st
                 GATEWAY_PORT=str(port),
                 SFTP_ENABLED="0",
                 IOT_MTLS_ENABLED="0",
+                **REMEMBERED,
                 **more,
             ),
             stdout=output,

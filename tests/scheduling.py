@@ -11,11 +11,20 @@ from typing import Any, Final
 
 from xdist.scheduler import LoadScopeScheduling
 
+_STOCK: Final = "stock"
 SHARING: Final = {
     "tests/rehearsal/": "rehearsal",
     "tests/browser/": "browser",
     "tests/differential/test_auth_workspaces.py": "login in workspaces",
     "tests/differential/test_auth_": "login",
+    "tests/differential/test_rest_no_crash.py": "a product that must not crash",
+    **{
+        f"tests/differential/test_{name}": _STOCK
+        for name in (
+            *("rest_", "trace_", "artifacts", "client_operations", "graphql", "http"),
+            *("search_mcp_servers", "search_registry"),
+        )
+    },
 }
 """Groups by how the paths of their files begin; the first that fits counts."""
 

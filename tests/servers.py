@@ -42,6 +42,10 @@ class Server(NamedTuple):
             self.process.wait(10)
         self.kill()
 
+REMEMBERED = {"PYTHONDONTWRITEBYTECODE": ""}
+"""For programs of .tools, which start often and are installed without bytecode: what they import is
+compiled once, wherever the environment says otherwise."""
+
 
 def environment(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)}
@@ -125,7 +129,7 @@ def start_old_stock(folder: Path, python: Path) -> Server:
     """As :func:`start_stock`, with the MLflow of another interpreter, whose gunicorn it finds by
     its place."""
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-    more = {"PATH": path, "PYTHONWARNINGS": "ignore"}
+    more = {"PATH": path, "PYTHONWARNINGS": "ignore", **REMEMBERED}
     return _start_stock(folder, (), more, (str(python), "-m", "mlflow", "server"))
 
 
