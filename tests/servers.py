@@ -42,6 +42,7 @@ class Server(NamedTuple):
             self.process.wait(10)
         self.kill()
 
+
 REMEMBERED = {"PYTHONDONTWRITEBYTECODE": ""}
 """For programs of .tools, which start often and are installed without bytecode: what they import is
 compiled once, wherever the environment says otherwise."""
