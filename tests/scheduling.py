@@ -33,7 +33,7 @@ FIRST: Final = (*SHARING, "tests/e2e/", "tests/local/", "tests/differential/", "
 
 
 def workers() -> int:
-    """More than processors: much of a test's time is waiting for a server, a client or a browser."""
+    """More than processors: much of a test's time is waiting for a server or a client."""
     return max(2, 3 * (os.cpu_count() or 1) // 2)
 
 
