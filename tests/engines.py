@@ -26,7 +26,7 @@ from local import template
 
 ROOT = Path(__file__).resolve().parents[1]
 REGION = "us-east-1"
-START_SECONDS = 20
+START_SECONDS = 60
 
 __all__ = ["Engine", "client", "create_table", "dynoxide", "extenddb", "running_dynoxide"]
 

@@ -24,7 +24,7 @@ FOLDER = ROOT / ".tools" / "ministack"
 # What it needs besides to run Lambda functions from a SAM template, on their interpreter.
 LAMBDA_PINS = (PIN, "aws-sam-translator==1.115.0")
 LAMBDA_FOLDER = ROOT / ".tools" / "ministack-lambda"
-START_SECONDS = 60
+START_SECONDS = 120
 
 
 def executable(python: str | None = None) -> Path:

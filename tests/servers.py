@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests.engines import ROOT, free_port
 
-START_SECONDS = 60
+START_SECONDS = 120
 FOLLOW_SECONDS = 120
 # A proxy or a bystander's settings must not change what the client or the server does.
 _DROPPED = ("MLFLOW_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy")
