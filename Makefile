@@ -51,8 +51,8 @@ setup: .venv/all.stamp $(ENGINES) $(UI) $(BROWSER) ## Install everything that de
 local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) $(UI) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
-test: setup ## Run the tests in parallel; ARGS="-k name" narrows them
-	$(BIN)/python -m pytest -n auto --dist loadgroup --durations 20 $(ARGS)
+test: setup .cache/compiled.stamp ## Run the tests in parallel; ARGS="-k name" narrows them
+	$(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 
 lint: setup ## Check format, lint, types, imports between modules and the lock
 	$(BIN)/uv lock --check --quiet

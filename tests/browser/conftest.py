@@ -71,10 +71,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
 
 
 def _train(url: str, folder: Path) -> None:
-    _ran(ROOT / "examples" / "train.py", url, folder)
+    """In a new experiment; it has nothing to warn of."""
+    _ran(ROOT / "examples" / "train.py", url, folder, "WARNING", "Warning", "ERROR", "Traceback")
 
 
-def _ran(program: Path, url: str, folder: Path) -> str:
+def _ran(program: Path, url: str, folder: Path, *unwanted: str) -> str:
     """What a program that uses the real client printed."""
     run = subprocess.run(
         [sys.executable, str(program)],
@@ -86,6 +87,7 @@ def _ran(program: Path, url: str, folder: Path) -> str:
         env=environment(MLFLOW_TRACKING_URI=url),
     )
     assert run.returncode == 0, run.stdout + run.stderr
+    assert not any(word in run.stderr for word in unwanted), run.stderr
     return run.stdout
 
 

@@ -25,7 +25,6 @@ from tests.servers import ADMIN, start_product, stopped
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(600),
-    pytest.mark.xdist_group("browser"),
 ]
 WHOLE: Final = os.environ.get("CRAWL") == "whole"
 BEGINNINGS: Final = (

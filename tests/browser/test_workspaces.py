@@ -14,7 +14,6 @@ from tests.servers import Server, start_product, stopped
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("browser"),
 ]
 
 TEAMS = ("team-a", "team-b")

@@ -20,7 +20,7 @@ from tests.rehearsal import front
 from tests.rehearsal.stack import NAME, Stack
 from tests.servers import ADMIN, environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SCRIPTS = Path(runs.__file__).parent
 
