@@ -26,13 +26,14 @@ OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "120"))
 
 def found(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]:
     experiments = {
-        row["experiment_id"]: (row["name"], row["delete_time"] is not None)
+        row["experiment_id"]: (row["name"], row["delete_time"] is not None, row["workspace_id"])
         for row in tables.rows("experiments_latest")
     }
     assert len(experiments) == len(tables.rows("experiments_latest"))
     points = sorted(
         (
             row["run_id"],
+            row["workspace_id"],
             row["metric_name"],
             row["metric_step"],
             int(row["metric_time"].timestamp() * 1000),
@@ -43,9 +44,10 @@ def found(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]
     runs = {}
     rows = tables.rows("runs_latest")
     for row in rows:
-        expected = expected_runs.get(row["run_id"], (None,) * 5)[4] or {}
+        expected = expected_runs.get(row["run_id"], (None,) * 6)[5] or {}
         runs[row["run_id"]] = (
             row["experiment_id"],
+            row["workspace_id"],
             row["status"],
             row["delete_time"] is not None,
             {one["key"]: one["value"] for one in row["params"]},
