@@ -88,8 +88,8 @@ def in_arrow(relation: duckdb.DuckDBPyRelation, most_bytes: int) -> dict[str, An
 
     out = io.BytesIO()
     with c_array_stream(relation) as batches, StreamWriter.from_writable(out) as writer:
-        # The schema alone: an answer without rows has one, too, and a batch without rows has offsets
-        # that not every reader takes.
+        # The schema alone: an answer without rows has one, too, and a batch without rows has
+        # offsets that not every reader takes.
         writer.write_stream(CArrayStream.from_c_arrays([], batches.get_schema()))
         for batch in batches:
             if not batch.length:
