@@ -19,13 +19,6 @@ from tests.differential.rest import Call, Side, get, post
 from tests.engines import ROOT
 from tests.servers import environment, start_product, stopped
 
-CLOSED_ASSISTANT = """
-if (location.protocol.startsWith("http")) {
-    localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");
-    localStorage.setItem("mlflow.assistant.panelOpen_v1", "false");
-}
-"""
-
 
 class Data(NamedTuple):
     """A running product that the example has trained on."""
@@ -111,8 +104,7 @@ def visitor(browser: Any, data: Data) -> Iterator[Visitor]:
 
 @contextlib.contextmanager
 def visiting(browser: Any, url: str, login: tuple[str, str] | None = None) -> Iterator[Visitor]:
-    """A new profile: nothing remembered but that the assistant, which opens by itself on a server
-    of this machine, was closed; and what the user types when the browser asks who that is."""
+    """A new profile, and what the user types when the browser asks who that is."""
     typed = None if login is None else {"username": login[0], "password": login[1]}
     context = browser.new_context(
         viewport={"width": 1500, "height": 950},
@@ -120,7 +112,6 @@ def visiting(browser: Any, url: str, login: tuple[str, str] | None = None) -> It
         locale="en-US",
         http_credentials=typed,
     )
-    context.add_init_script(CLOSED_ASSISTANT)
     page = context.new_page()
     page.set_default_timeout(15_000)
     yield Visitor(page, url)
