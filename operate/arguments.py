@@ -92,7 +92,9 @@ def _add_sql(commands: Any) -> None:
             "--parameter", action="append", default=[], metavar="NAME=VALUE", help="for :NAME"
         )
         if name == "sql":
-            command.add_argument("--format", choices=("text", "csv", "json"), default="text")
+            command.add_argument(
+                "--format", choices=("text", "csv", "json", "arrow"), default="text"
+            )
         else:
             command.add_argument(
                 "--when",

@@ -26,24 +26,31 @@ def _engines() -> None:
 
 
 def ask(
-    sql: str, parameters: dict[str, Any], *, fresh: bool = False, url: str | None = None
+    sql: str,
+    parameters: dict[str, Any],
+    form: str = "json",
+    *,
+    fresh: bool = False,
+    url: str | None = None,
 ) -> dict[str, Any]:
     """Columns and rows of a query: of a running server, or of the tables that the environment
     names.
 
+    Args:
+        form: ``arrow`` for ``{"arrow": Base64 of a stream}`` instead.
+
     Raises:
         CannotRun: the statement is refused, or nobody answers.
     """
+    asked = {"sql": sql, "parameters": parameters, "format": form}
     if url:
-        return _asked(url, {"sql": sql, "parameters": parameters, "fresh": fresh})
+        return _asked(url, {**asked, "fresh": fresh})
     _engines()
     if fresh:
         import_module("mltables.publisher").publish()
     errors = import_module("mlcore.errors")
     try:
-        answer: dict[str, Any] = import_module("sql.child").ask(
-            {"sql": sql, "parameters": parameters}
-        )
+        answer: dict[str, Any] = import_module("sql.child").ask(asked)
     except errors.MlflowError as error:
         raise CannotRun(error.message) from error
     return answer
@@ -100,7 +107,13 @@ def sql(
     url: str | None = None,
 ) -> int:
     """Prints the answer; a statement ``@file.sql`` is the file's."""
-    answer = ask(text_of(statement), given_parameters(pairs), fresh=fresh, url=url)
+    if form == "arrow" and sys.stdout.isatty():
+        raise CannotRun("a stream of Arrow is no text: write it to a file, > answer.arrows")
+    told = "arrow" if form == "arrow" else "json"
+    answer = ask(text_of(statement), given_parameters(pairs), told, fresh=fresh, url=url)
+    if form == "arrow":
+        sys.stdout.buffer.write(base64.b64decode(answer["arrow"]))
+        return 0
     if form == "json":
         print(json.dumps(answer))
         return 0

@@ -7,7 +7,7 @@ from typing import Any
 from mlcore.wire import Message, boolean, invalid_value, required, string
 from mlcore.wire.checks import CheckFailed
 
-FORMATS = ("json", "csv")
+FORMATS = ("json", "csv", "arrow")
 
 
 def parameters(value: Any) -> None:

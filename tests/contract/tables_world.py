@@ -6,10 +6,19 @@ import math
 import random
 from typing import Any
 
+from mlcore.entities.metrics import Metric
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.workspaces import Workspace
+from mlcore.ids import new_ulid
+from mlcore.repos.experiments import experiments
 from mlcore.repos.removal import purging
+from mlcore.repos.runs import creations, history
+from mlcore.repos.workspaces import moving, workspaces
 from tests.contract.conftest import Store
 
 KEYS = ("loss", "a/b: c", "acc-1")
+HOME, AWAY = "default", "team"
 VALUES: tuple[Any, ...] = (0.0, 1.5, -3.25, 1e300, -1e-300, "NaN", "Infinity", 7, 1234567.0625)
 
 
@@ -21,7 +30,8 @@ class World:
     """Does random things through the API and remembers what they mean."""
 
     def __init__(self, store: Store, seed: int) -> None:
-        self.api, self.rng = store.api, random.Random(seed)
+        self.store, self.api, self.rng = store, store.api, random.Random(seed)
+        workspaces.create(Workspace(AWAY, None))
         self.experiments: dict[str, dict[str, Any]] = {}
         self.runs: dict[str, dict[str, Any]] = {}
         self.number = 0
@@ -32,19 +42,28 @@ class World:
         acts += [self.delete_experiment] if self.rng.random() < 0.2 else []
         acts += [self.restore_experiment] if self.rng.random() < 0.4 else []
         acts += [self.purge] if self.rng.random() < 0.1 else []
+        acts += [self.import_run, self.move] if self.rng.random() < 0.3 else []
+        acts += [self.expire_run, self.purge_run] if self.rng.random() < 0.1 else []
         if len(self.experiments) < 3:
             acts = [self.create_experiment]
         self.rng.choice(acts)()
 
     def _experiment(self, *, deleted: bool) -> str | None:
-        found = [one for one, about in self.experiments.items() if about["deleted"] is deleted]
+        found = [
+            one
+            for one, about in self.experiments.items()
+            if about["deleted"] is deleted and about["workspace"] == HOME
+        ]
         return self.rng.choice(found) if found else None
 
     def _run(self, *, deleted: bool) -> str | None:
+        """Of those that the API reaches."""
         found = [
             run
             for run, about in self.runs.items()
-            if about["deleted"] is deleted and not self.experiments[about["experiment"]]["deleted"]
+            if about["deleted"] is deleted
+            and not self.experiments[about["experiment"]]["deleted"]
+            and self.experiments[about["experiment"]]["workspace"] == HOME
         ]
         return self.rng.choice(found) if found else None
 
@@ -55,7 +74,7 @@ class World:
     def create_experiment(self) -> None:
         name = self._name()
         made = self.api.post("experiments/create", name=name)["experiment_id"]
-        self.experiments[made] = {"name": name, "deleted": False}
+        self.experiments[made] = {"name": name, "deleted": False, "workspace": HOME}
 
     def create_run(self) -> None:
         experiment = self._experiment(deleted=False)
@@ -154,14 +173,64 @@ class World:
             for run in gone:
                 del self.runs[run]
 
+    def import_run(self) -> None:
+        """As an import does: the whole history, and then the run."""
+        experiment = self._experiment(deleted=False)
+        if experiment is None:
+            return
+        run, steps = new_ulid(), self.rng.randrange(1, 40)
+        values = [self.rng.choice((1.25, -2.5, math.nan)) for _ in range(steps)]
+        series = [Metric("old", value, 7, step) for step, value in enumerate(values)]
+        history.write(experiment, run, series)
+        about = (run, experiment, "imported", "ann", "FINISHED", 1, 2, "mlflow-artifacts:/x")
+        whole = Run(*about, ACTIVE, {"old": series[-1]}, {"imported": "yes"}, {})
+        creations.create(whole, experiments.get(experiment, HOME).experiment)
+        self.runs[run] = {
+            "experiment": experiment,
+            "deleted": False,
+            "status": "FINISHED",
+            "params": {"imported": "yes"},
+            "points": {
+                ("old", step, 7, "NaN" if math.isnan(value) else value)
+                for step, value in enumerate(values)
+            },
+        }
+
+    def move(self) -> None:
+        """To another workspace, where the API does not reach it, or back."""
+        found = [one for one, about in self.experiments.items() if not about["deleted"]]
+        if not found:
+            return
+        experiment = self.rng.choice(found)
+        about = self.experiments[experiment]
+        about["workspace"] = AWAY if about["workspace"] == HOME else HOME
+        moving.experiment(experiment, about["workspace"])
+
+    def purge_run(self) -> None:
+        run = self._run(deleted=True)
+        if run is not None:
+            purging.run(self.runs.pop(run)["experiment"], run, HOME)
+
+    def expire_run(self) -> None:
+        """As DynamoDB takes away what has an end: item by item, in no order."""
+        run = self._run(deleted=True)
+        if run is not None:
+            items = self.store.items_of(self.runs.pop(run)["experiment"], run)
+            self.rng.shuffle(items)
+            for item in items:
+                self.store.direct.delete_item(
+                    TableName=self.store.table, Key={"PK": item["PK"], "SK": item["SK"]}
+                )
+
     # ------------------------------------------------------------ what the tables should say
 
     def expected(self) -> tuple[Any, Any, Any]:
         experiments = {
-            one: (about["name"], about["deleted"]) for one, about in self.experiments.items()
+            one: (about["name"], about["deleted"], about["workspace"])
+            for one, about in self.experiments.items()
         }
         points = sorted(
-            (run, key, step, timestamp, repr(_stored(value)))
+            (run, self._workspace(about), key, step, timestamp, repr(_stored(value)))
             for run, about in self.runs.items()
             for key, step, timestamp, value in {
                 (key, step, timestamp, repr(float(_stored(value)))): (key, step, timestamp, value)
@@ -172,6 +241,7 @@ class World:
         runs = {
             run: (
                 about["experiment"],
+                self._workspace(about),
                 about["status"],
                 about["deleted"],
                 about["params"],
@@ -180,6 +250,10 @@ class World:
             for run, about in self.runs.items()
         }
         return experiments, runs, points
+
+    def _workspace(self, run: dict[str, Any]) -> str:
+        workspace: str = self.experiments[run["experiment"]]["workspace"]
+        return workspace
 
     def _metrics(self, points: set[tuple[str, int, int, Any]]) -> dict[str, tuple[str, str, str]]:
         told = {}

@@ -3,18 +3,23 @@ that say what was done: each row once."""
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import threading
+from pathlib import Path
 from typing import Any
 
-import polars
 import pytest
 from deltalake import DeltaTable
 
 from lander import app as lander
+from mlcore.entities.workspaces import Workspace
+from mlcore.repos.removal import purging
+from mlcore.repos.workspaces import moving, workspaces
 from mlcore.system_tables import landing, location
 from tests.contract.conftest import Store
+from tests.contract.delta_readers import by_our_sql, by_polars, by_the_extension
 from tests.contract.index_state import deliver
 from tests.contract.lake import Tables, tables
 from tests.contract.tables_world import World
@@ -26,13 +31,14 @@ OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "120"))
 
 def found(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]:
     experiments = {
-        row["experiment_id"]: (row["name"], row["delete_time"] is not None)
+        row["experiment_id"]: (row["name"], row["delete_time"] is not None, row["workspace_id"])
         for row in tables.rows("experiments_latest")
     }
     assert len(experiments) == len(tables.rows("experiments_latest"))
     points = sorted(
         (
             row["run_id"],
+            row["workspace_id"],
             row["metric_name"],
             row["metric_step"],
             int(row["metric_time"].timestamp() * 1000),
@@ -43,9 +49,10 @@ def found(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]
     runs = {}
     rows = tables.rows("runs_latest")
     for row in rows:
-        expected = expected_runs.get(row["run_id"], (None,) * 5)[4] or {}
+        expected = expected_runs.get(row["run_id"], (None,) * 6)[5] or {}
         runs[row["run_id"]] = (
             row["experiment_id"],
+            row["workspace_id"],
             row["status"],
             row["delete_time"] is not None,
             {one["key"]: one["value"] for one in row["params"]},
@@ -189,43 +196,73 @@ def test_backfill_brings_what_no_stream_tells(store: Store, tables: Tables) -> N
     assert found(tables, expected[1]) == expected
 
 
-@pytest.mark.parametrize("compacted", [False, True])
 def test_no_statistics_hide_a_value(
-    store: Store, tables: Tables, compacted: bool, monkeypatch: pytest.MonkeyPatch
+    store: Store, tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NaN is the greatest value, for DuckDB and for polars, however files are written."""
+    """NaN is the greatest value, for three readers, by whatever commit files were written last."""
     upkeep = pytest.importorskip("mltables.upkeep")
-    experiment = store.api.post("experiments/create", name="nan")["experiment_id"]
-    run = store.api.post("runs/create", experiment_id=experiment)["run"]["info"]["run_id"]
-    monkeypatch.setattr(upkeep, "SMALL_FILES", 3)
+    monkeypatch.setattr(upkeep, "SMALL_FILES", 2)
+    workspaces.create(Workspace("team", None))
+    experiment = store.api.new_experiment("nan")
+    run, other = store.api.new_run(experiment), store.api.new_run(experiment)
     values = (1, "NaN", 200, -5, 3, "NaN", -0.5, 8, 9, 10)
-    for at in range(0, len(values), 4):
-        for step, value in enumerate(values[at : at + 4], at):
-            store.api.post(
-                "runs/log-metric", run_id=run, key="m", value=value, step=step, timestamp=step
-            )
+
+    def log(first: int, last: int) -> None:
+        for step, value in enumerate(values[first:last], first):
+            for one in (run, other):
+                store.api.post(
+                    "runs/log-metric", run_id=one, key="m", value=value, step=step, timestamp=step
+                )
         tables.follow()
 
-    def files() -> list[str]:
-        return DeltaTable(location.table_uri("run_metrics_history")).file_uris()
+    def told() -> dict[str, Any]:
+        """By the last commit, which must be another than that of the step before."""
+        last: dict[str, Any] = DeltaTable(location.table_uri("run_metrics_history")).history(1)[0]
+        return last
 
-    if compacted:
-        assert len(files()) == 3
-        upkeep.keep_up(today="9999-12-31")
-        assert len(files()) < 3
-    above = "SELECT metric_step FROM system.mlflow.run_metrics_history WHERE metric_value > 100"
-    assert sorted(row[0] for row in tables.ask(above)["rows"]) == [1, 2, 5]
-    below = "SELECT metric_step FROM system.mlflow.run_metrics_history WHERE metric_value < -1"
-    assert tables.ask(below)["rows"] == [[3]]
-    lazy = polars.scan_delta(location.table_uri("run_metrics_history"))
-    column = polars.col("metric_value")
-    assert sorted(lazy.filter(column > 100).collect()["metric_step"]) == [1, 2, 5]
-    assert lazy.filter(column < -1).collect()["metric_step"].to_list() == [3]
-    told = "SELECT aggregated_metrics FROM system.mlflow.runs_latest"
-    [[[one]]] = tables.ask(told)["rows"]
-    assert one == {
-        "metric_name": "m",
-        "latest_value": 10.0,
-        "min_value": "NaN",
-        "max_value": "NaN",
-    }
+    def kept_up(today: str) -> tuple[str, bool]:
+        """What was done, and whether rows kept their order."""
+        upkeep.keep_up(today=today)
+        return told()["operation"], told()["operationMetrics"]["preserveInsertionOrder"]
+
+    def check(steps: int, runs: tuple[str, ...]) -> None:
+        expected = {
+            "above": [1, 2, 5],
+            "below": [3],
+            "between": [0, 4, 7, 8, 9],
+        }
+        wanted = {
+            name: sorted((one, step) for one in runs for step in found if step < steps)
+            for name, found in expected.items()
+        }
+        seen = by_polars()
+        assert by_our_sql() == seen
+        for name, places in wanted.items():
+            assert len(seen[name]) == len(places), (name, told())
+            for one, step in places:
+                text = f"'metric_step': {step}, "
+                assert any(one in row and text in row for row in seen[name]), (name, told())
+
+    log(0, 4)
+    assert told()["operation"] == "WRITE"
+    check(4, (run, other))
+    log(4, 8)
+    assert kept_up("2000-01-01") == ("OPTIMIZE", True)
+    check(8, (run, other))
+    log(8, 10)
+    assert kept_up("9999-12-31") == ("OPTIMIZE", False)
+    check(10, (run, other))
+    moving.experiment(experiment, "team")
+    tables.follow()
+    assert told()["operation"] == "UPDATE"
+    check(10, (run, other))
+    purging.run(experiment, other, "team")
+    tables.follow()
+    assert told()["operation"] == "DELETE"
+    check(10, (run,))
+    assert by_the_extension(tmp_path / "read") == by_polars()
+    (row,) = tables.rows("runs_latest")
+    (one,) = row["aggregated_metrics"]
+    assert (one["metric_name"], one["latest_value"]) == ("m", 10.0)
+    assert math.isnan(one["min_value"])
+    assert math.isnan(one["max_value"])

@@ -1,60 +1,171 @@
-"""The tables in a bucket: published there, asked there, read there by polars."""
+"""The tables in a bucket: published there whoever dies, asked there, read there by others."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
-import polars
 import pytest
 
+from lander import app as lander
 from mlcore.system_tables import location
 from tests import ministack
+from tests.contract import delta_readers
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
+from tests.doubles import s3_front
+from tests.doubles.signatures import Sent, Wrong
 from tests.engines import REGION
 
 __all__ = ["tables"]
 
-BUCKET = "system-tables"
+pytestmark = [pytest.mark.xdist_group("system tables in S3"), pytest.mark.timeout(300)]
+
+_numbers = itertools.count()
+
+
+class Mortal:
+    """Stands for a process that writes to S3: it dies before its n-th request that changes
+    anything, and nothing that it asks for afterwards is done. To die before a request that only
+    reads leaves what dying after the write before it leaves."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+        self.died = False
+
+    def live_for(self, writes: int | None) -> None:
+        self.left, self.died = writes, False
+
+    def check(self, sent: Sent) -> None:
+        if self.left is not None and sent.method not in {"GET", "HEAD"}:
+            self.died = self.died or self.left == 0
+            self.left -= 1
+        if self.died:
+            raise Wrong("who asks is dead")
 
 
 @pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ministack.running(tmp_path_factory.mktemp("ministack")) as url:
-        yield url
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Mortal]]:
+    mortal = Mortal()
+    with (
+        ministack.running(tmp_path_factory.mktemp("ministack")) as url,
+        s3_front.serving(url, mortal) as front,
+    ):
+        yield front.url, mortal
 
 
 @pytest.fixture
-def bucket(s3: str, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tables]:
+def bucket(
+    s3: tuple[str, Mortal], tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Tables]:
+    url, mortal = s3
+    mortal.live_for(None)
     monkeypatch.delenv(location.FOLDER)
-    monkeypatch.setenv(location.BUCKET, BUCKET)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3)
+    name = f"system-tables-{next(_numbers)}"
+    monkeypatch.setenv(location.BUCKET, name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     monkeypatch.setenv("AWS_REGION", REGION)
-    client = boto3.client("s3", endpoint_url=s3, region_name=REGION)
-    client.create_bucket(Bucket=BUCKET)
+    client = boto3.client("s3", endpoint_url=url, region_name=REGION)
+    client.create_bucket(Bucket=name)
     client.close()
     location.store.cache_clear()
     yield tables
     location.store.cache_clear()
+    mortal.live_for(None)
 
 
-def test_what_is_published_in_a_bucket_is_asked_there(
-    store: Store, bucket: Tables, s3: str, tmp_path: Path
+def test_what_is_published_in_a_bucket_is_read_alike(
+    store: Store, bucket: Tables, tmp_path: Path
 ) -> None:
-    experiment = store.api.post("experiments/create", name="s3")["experiment_id"]
-    run = store.api.post("runs/create", experiment_id=experiment)["run"]["info"]["run_id"]
+    upkeep = pytest.importorskip("mltables.upkeep")
+    experiment = store.api.new_experiment("s3")
+    run = store.api.new_run(experiment)
     for step in range(3):
         store.api.post(
             "runs/log-metric", run_id=run, key="m", value=step, step=step, timestamp=step
         )
         bucket.follow()
     assert bucket.seed("metric_statistics", run_id=run) == [["m", 3, 1.0, 2.0, 0.0, 0.5, 1.0, 1.5]]
-    options = {"AWS_ENDPOINT_URL": s3, "AWS_ALLOW_HTTP": "true", "AWS_REGION": REGION}
-    history = polars.scan_delta(
-        location.table_uri("run_metrics_history"), storage_options=options
-    ).collect()
-    assert sorted(history["metric_value"]) == [0.0, 1.0, 2.0]
     assert list(location.store().list("landing")) == []
+    store.api.post("runs/log-metric", run_id=run, key="m", value="NaN", step=9, timestamp=9)
+    bucket.follow()
+    upkeep.keep_up()
+    expected = delta_readers.by_our_sql()
+    assert [len(expected[name]) for name in ("run_metrics_history", "above")] == [4, 1]
+    assert delta_readers.by_polars() == expected
+    assert delta_readers.by_the_extension(tmp_path / "read") == expected
+
+
+def test_whoever_dies_at_any_write_leaves_nothing_undone(
+    store: Store, bucket: Tables, s3: tuple[str, Mortal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lander, the publisher and the upkeep are killed before their first write, their second,
+    and so on until they get through; each time the next one ends what was begun."""
+    publisher = pytest.importorskip("mltables.publisher")
+    upkeep = pytest.importorskip("mltables.upkeep")
+    of_points = [table for table in upkeep.TABLES if table.name == "run_metrics_history"]
+    monkeypatch.setattr(upkeep, "TABLES", of_points)
+    monkeypatch.setattr(upkeep, "SMALL_FILES", 4)
+    monkeypatch.setattr(upkeep, "KEPT_HOURS", 0)  # what is no longer needed goes at once
+    _, mortal = s3
+    experiment = store.api.new_experiment("s3")
+    runs = [store.api.new_run(experiment) for _ in range(2)]
+    points: set[tuple[str, int]] = set()
+    deaths = {"land": 0, "publish": 0, "upkeep": 0}
+
+    def lived(name: str, act: Any, writes: int | None) -> bool:
+        mortal.live_for(writes)
+        try:
+            act()
+        except Exception:
+            if not mortal.died:
+                raise
+        died = mortal.died
+        mortal.live_for(None)
+        deaths[name] += died
+        return not died
+
+    def land(records: list[Any]) -> None:
+        lander.handler({"Records": records}, None)
+
+    through, writes = False, 0
+    while not through:
+        run = runs[writes % 2]
+        store.api.post(
+            "runs/log-metric", run_id=run, key="m", value=writes, step=writes, timestamp=1
+        )
+        store.api.post("experiments/update", experiment_id=experiment, new_name=f"name {writes}")
+        points.add((run, writes))
+        records = bucket.stream.fresh()
+        if not lived("land", lambda records=records: land(records), writes):
+            land(records)
+        through = lived("publish", publisher.publish, writes)
+        publisher.publish()
+        writes += 1
+    # What was doubled or lost on the way would be so still.
+    assert _points() == sorted(points)
+    (about,) = _rows("experiments_latest")
+    assert about["name"] == f"name {writes - 1}"
+    assert len(_rows("runs_latest")) == 2
+    through, writes = False, 0
+    while not through:
+        through = lived("upkeep", upkeep.keep_up, writes)
+        writes += 1
+    assert _points() == sorted(points)
+    assert deaths["land"] == 1
+    assert deaths["publish"] > 5
+    assert deaths["upkeep"] > 2
+    differences = list(pytest.importorskip("mltables.verification").verify())
+    assert differences == []
+
+
+def _points() -> list[tuple[str, int]]:
+    return sorted((row["run_id"], row["metric_step"]) for row in _rows("run_metrics_history"))
+
+
+def _rows(table: str) -> list[dict[str, Any]]:
+    return delta_readers.scanned(table).collect().to_dicts()

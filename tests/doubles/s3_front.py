@@ -1,4 +1,5 @@
-"""Stands before an S3 server and refuses what S3 would refuse: what is signed wrongly or not."""
+"""Stands before an S3 server and refuses what a guard refuses: what is signed wrongly or not, or
+what comes from somebody who is dead."""
 
 from __future__ import annotations
 
@@ -7,14 +8,21 @@ import http.client
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from tests.doubles.signatures import Sent, Service, Wrong
+from tests.doubles.signatures import Sent, Wrong
 
 _OF_ONE_CONNECTION = frozenset(
     ("connection", "transfer-encoding", "content-length", "date", "server")
 )
+
+
+class Guard(Protocol):
+    """Decides about each request: such as a :class:`tests.doubles.signatures.Service`."""
+
+    def check(self, sent: Sent) -> None:
+        """Raises Wrong."""
 
 
 class Front:
@@ -28,7 +36,7 @@ class Front:
 
 
 @contextlib.contextmanager
-def serving(server: str, service: Service) -> Iterator[Front]:
+def serving(server: str, service: Guard) -> Iterator[Front]:
     """A front for the server at this URL."""
     place = urlsplit(server)
 

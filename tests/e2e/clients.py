@@ -31,6 +31,7 @@ SIGNING = f"mlflow-sigv4 {CURRENT}"
 SIGNING_OLD = "mlflow-sigv4 2.22.1"
 KUBEFLOW = "model-registry 0.3.18"
 KUBEFLOW_OLD = "model-registry 0.3.14"
+DUCKDB = "duckdb 1.5.5"
 _PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
     # The oldest of all, and the newest without roles: for what they alone call.
@@ -42,14 +43,16 @@ OTHERS = {
     SIGNING_OLD: ("mlflow-skinny==2.22.1", *PINS["2.22.1"], _PLUGIN),
     KUBEFLOW: ("model-registry==0.3.18",),
     KUBEFLOW_OLD: ("model-registry==0.3.14",),
+    # The newest whose extensions are packages.
+    DUCKDB: ("duckdb==1.5.5", "duckdb-extension-delta==1.5.5", "duckdb-extension-httpfs==1.5.5"),
     # SQLAlchemy 2.1 lost a class that old servers import.
     OLD_SERVER: (
         *("mlflow-skinny==2.9.2", *PINS["2.9.2"]),
         *("sqlalchemy==2.0.36", "alembic<2", "Flask<4", "gunicorn", "querystring-parser<2"),
     ),
 }
-"""Clients of few tests, what writes traces without MLflow's whole client, and a server of long ago,
-by the name of its environment."""
+"""Clients of few tests, what writes traces without MLflow's whole client, a reader of tables, and a
+server of long ago, by the name of its environment."""
 FOLDER = ROOT / ".tools" / "clients"
 
 

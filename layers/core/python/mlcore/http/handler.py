@@ -147,6 +147,8 @@ def _call(route: Route, request: Request, gate: Gate) -> Response:
         raise
     gate.check(route, request, message)
     answer = route.function(message, request)
+    if isinstance(answer, Response):  # no JSON; nobody is granted anything by it
+        return fit(answer, request.headers)
     gate.follow(route, request, message, answer)
     if route.status == 204:
         return Response(204, "", "text/html; charset=utf-8")

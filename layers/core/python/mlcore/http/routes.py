@@ -16,7 +16,8 @@ from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.wire import Message
 
-RpcFunction = Callable[[Any, Request], dict[str, Any]]
+RpcFunction = Callable[[Any, Request], dict[str, Any] | Response]
+"""A response is for what is no JSON."""
 
 OLDEST: Final = "2.9"
 """The oldest MLflow whose clients must work: what it had needs no date."""

@@ -1,0 +1,88 @@
+"""Three readers of the system tables: polars, DuckDB's own extension for Delta, and our SQL. The
+first two share no code with the product."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import polars
+
+from mlcore.system_tables import location
+from tests.e2e import clients
+from tests.engines import REGION
+from tests.servers import environment
+
+TABLES = ("experiments_latest", "runs_latest", "run_metrics_history")
+Rows = dict[str, list[str]]
+"""By table, or by what else was asked; each row as text, in order."""
+
+ASKED = {
+    **{table: (table, "true") for table in TABLES},
+    "above": ("run_metrics_history", "metric_value > 100"),
+    "below": ("run_metrics_history", "metric_value < -1"),
+    "between": ("run_metrics_history", "metric_value >= 0 AND metric_value <= 100"),
+}
+"""All rows, and those that a reader skips which trusts statistics without NaN."""
+
+
+def by_polars() -> Rows:
+    return {
+        name: _texts(scanned(table).filter(polars.sql_expr(where)).collect())
+        for name, (table, where) in ASKED.items()
+    }
+
+
+def by_the_extension(folder: Path) -> Rows:
+    folder.mkdir(exist_ok=True)
+    queries = [
+        (f"SELECT * FROM delta_scan('{location.table_uri(table)}') WHERE {where}", name)
+        for name, (table, where) in ASKED.items()
+    ]
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3", "")
+    subprocess.run(
+        [str(clients.python(clients.DUCKDB)), str(Path(__file__).with_name("delta_script.py"))],
+        input=json.dumps([(sql, str(folder / name)) for sql, name in queries]),
+        check=True,
+        text=True,
+        timeout=60,
+        env=environment(AWS_ENDPOINT_URL_S3=endpoint),
+    )
+    return {name: _texts(polars.read_parquet(folder / name)) for name in ASKED}
+
+
+def by_our_sql() -> Rows:
+    """As the process of a query reads them, here."""
+    from mltables import answer, gate  # noqa: PLC0415 -- the engines, which most tests do without
+    from mltables.database import connected  # noqa: PLC0415
+    from mltables.lake import Lake  # noqa: PLC0415
+    from mltables.query import make_views  # noqa: PLC0415
+
+    found = {}
+    with connected(Lake().scratch) as connection:
+        make_views(connection, None)
+        for name, (table, where) in ASKED.items():
+            prepared = gate.prepare(f"SELECT * FROM system.mlflow.{table} WHERE {where}")
+            stream = answer.in_arrow(connection.sql(prepared.sql), 1 << 20)["arrow"]
+            found[name] = _texts(polars.read_ipc_stream(io.BytesIO(base64.b64decode(stream))))
+    return found
+
+
+def scanned(table: str) -> polars.LazyFrame:
+    uri = location.table_uri(table)
+    options: dict[str, Any] = {}
+    if "://" in uri:
+        endpoint = os.environ["AWS_ENDPOINT_URL_S3"]
+        options = {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": REGION}
+    return polars.scan_delta(uri, storage_options=options or None)
+
+
+def _texts(frame: polars.DataFrame) -> list[str]:
+    """Without the partitions, which our SQL does not show."""
+    columns = sorted(set(frame.columns) - {"insert_date", "start_month"})
+    return sorted(map(repr, frame.select(columns).to_dicts()))
