@@ -1,0 +1,204 @@
+"""The gateway's routes: chats, streams, embeddings, what is passed on, and errors in the form of
+MLflow's gateway."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gateway_calls.app
+from tests.contract.conftest import Store
+from tests.contract.gateway_world import KEY, allow_local, endpoint, model
+from tests.contract.sealing import seal_here
+from tests.doubles.providers import anthropic, failing, openai, serving
+
+Json = dict[str, Any]
+SAID: list[Json] = [{"role": "user", "content": "hello there"}]
+
+
+@pytest.fixture(autouse=True)
+def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+
+
+def post(path: str, body: Any, **headers: str) -> tuple[int, str, str]:
+    """Status, media type and text."""
+    return ask("POST", path, body, **headers)
+
+
+def ask(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str, str]:
+    sent = {"content-type": "application/json", "host": "localhost"}
+    event = {
+        "version": "2.0",
+        "rawPath": f"/gateway/{path}",
+        "rawQueryString": "",
+        "headers": sent | {name.replace("_", "-"): value for name, value in headers.items()},
+        "requestContext": {"http": {"method": method}, "requestId": "test"},
+        "isBase64Encoded": False,
+        "body": body if isinstance(body, str) else json.dumps(body),
+    }
+    answer = gateway_calls.app.handler(event, None)
+    return answer["statusCode"], answer["headers"]["content-type"], answer["body"]
+
+
+def events_of(text: str) -> list[Json]:
+    return [
+        json.loads(line[6:])
+        for line in text.splitlines()
+        if line.startswith("data: ") and line != "data: [DONE]"
+    ]
+
+
+@pytest.fixture
+def chat(store: Store) -> Iterator[Any]:
+    """A provider behind the endpoint ``chat``, which speaks OpenAI's protocol."""
+    with serving(openai) as provider:
+        endpoint("chat", [model("m", "openai", f"{provider.url}/v1", model_name="gpt-x")])
+        yield provider
+
+
+def test_both_ways_to_chat(chat: Any) -> None:
+    body = {"messages": SAID}
+    by_model = post("mlflow/v1/chat/completions", {"model": "chat", **body})
+    by_path = post("chat/mlflow/invocations", body)
+    assert by_model == by_path
+    assert by_model[:2] == (200, "application/json")
+    answer = json.loads(by_model[2])
+    assert (answer["provider"], answer["model"]) == ("openai", "gpt-x")
+    assert answer["choices"][0]["message"]["content"] == "echo: hello there"
+
+
+def test_a_stream_of_chunks(chat: Any) -> None:
+    status, media_type, text = post(
+        "mlflow/v1/chat/completions", {"model": "chat", "messages": SAID, "stream": True}
+    )
+    assert (status, media_type) == (200, "text/event-stream; charset=utf-8")
+    chunks = events_of(text)
+    said = [one["choices"][0]["delta"]["content"] for one in chunks if one["choices"]]
+    assert "".join(part for part in said if part) == "echo: hellothere"
+    assert chunks[-1]["usage"]["total_tokens"] == 18
+    assert {one["provider"] for one in chunks} == {"openai"}
+
+
+def test_a_stream_that_falls_back_and_one_that_fails(store: Store) -> None:
+    with serving(failing(500)) as broken, serving(anthropic) as other:
+        ids = [model("a", "openai", broken.url), model("b", "anthropic", other.url)]
+        endpoint("chat", ids[:1], ids[1:])
+        body = {"model": "chat", "messages": SAID, "stream": True}
+        chunks = events_of(post("mlflow/v1/chat/completions", body)[2])
+        told = [one["choices"][0]["delta"]["content"] or "" for one in chunks]
+        assert "".join(told) == "echo: hellothere"
+        assert chunks[-1]["usage"] == {
+            "prompt_tokens": 14,
+            "completion_tokens": 6,
+            "total_tokens": 20,
+            "prompt_tokens_details": {"cached_tokens": 4},
+        }
+        other.answer = failing(529, "overloaded")
+        (error,) = events_of(post("mlflow/v1/chat/completions", body)[2])
+    said = "All 2 fallback attempts failed. Last error: 529: overloaded"
+    assert error == {"error": {"message": said, "type": "AIGatewayException"}}
+
+
+def test_embeddings(chat: Any) -> None:
+    answer = json.loads(post("chat/mlflow/invocations", {"input": ["a", "bcd"]})[2])
+    assert [one["embedding"] for one in answer["data"]] == [[0.5, 1.0], [0.5, 3.0]]
+    assert answer["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
+    passed = json.loads(post("openai/v1/embeddings", {"model": "chat", "input": "ab"})[2])
+    assert passed["data"][0]["embedding"] == [0.5, 2.0]
+
+
+def test_what_is_passed_on(chat: Any) -> None:
+    """As it is, but for the model and the credentials: the caller's do not leave."""
+    own = {"authorization": "Bearer caller's", "x_mlflow_authorization": "Basic caller's"}
+    body = {"model": "chat", "messages": SAID, "seed": 7}
+    status, _, text = post("openai/v1/chat/completions", body, **own, x_stainless_lang="python")
+    assert (status, json.loads(text)["system_fingerprint"]) == (200, "fp_1")
+    asked = chat.asked[-1]
+    assert asked.body == {"model": "gpt-x", "messages": SAID, "seed": 7}
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert asked.headers["x-stainless-lang"] == "python"
+    assert "caller's" not in str(asked.headers)
+    streamed = post("openai/v1/chat/completions", {**body, "stream": True})[2]
+    assert streamed.endswith("data: [DONE]\n\n")
+    assert events_of(streamed)[-1]["usage"]["total_tokens"] == 18
+    answer = json.loads(post("openai/v1/responses", {"model": "chat", "input": "hi"})[2])
+    assert answer["output"][0]["content"][0]["text"] == "echo: hi"
+    status, _, text = post("anthropic/v1/messages", body)
+    assert status == 400
+    assert json.loads(text)["detail"].startswith(
+        "Unsupported passthrough endpoint '/anthropic/v1/messages' for OpenAI provider. "
+        "Supported endpoints: /gateway/openai/v1/chat/completions (provider_path: "
+        "chat/completions), "
+    )
+
+
+def test_messages_are_passed_on(store: Store) -> None:
+    with serving(anthropic) as provider:
+        endpoint("claude", [model("m", "anthropic", f"{provider.url}/v1", model_name="claude-x")])
+        body = {"model": "claude", "max_tokens": 9, "messages": SAID}
+        answer = json.loads(post("anthropic/v1/messages", body)[2])
+        assert answer["content"] == [{"type": "text", "text": "echo: hello there"}]
+        streamed = post("anthropic/v1/messages", {**body, "stream": True})[2]
+        assert "event: message_stop\n" in streamed
+        assert provider.asked[0].body == {**body, "model": "claude-x"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "detail"),
+    [
+        (
+            "mlflow/v1/chat/completions",
+            {"messages": SAID},
+            400,
+            "Missing required 'model' parameter in request body",
+        ),
+        (
+            "mlflow/v1/chat/completions",
+            {"model": "none", "messages": SAID},
+            404,
+            {
+                "error_code": "RESOURCE_DOES_NOT_EXIST",
+                "message": "GatewayEndpoint not found (name='none')",
+            },
+        ),
+        (
+            "chat/mlflow/invocations",
+            {"prompt": "x"},
+            400,
+            "Invalid request: payload format must be either chat or embeddings",
+        ),
+        (
+            "chat/mlflow/invocations",
+            {"messages": SAID, "model": "x"},
+            422,
+            "The parameter 'model' is not permitted to be passed. The route being queried already "
+            "defines a model instance.",
+        ),
+        ("openai/v1/chat/completions", [1], 400, "Invalid JSON payload: it must be an object"),
+        (
+            "openai/v1/chat/completions",
+            "{",
+            400,
+            "Invalid JSON payload: Expecting property name enclosed in double quotes: line 1 "
+            "column 2 (char 1)",
+        ),
+    ],
+)
+def test_refusals(chat: Any, path: str, body: Any, status: int, detail: Any) -> None:
+    found, _, text = post(path, body)
+    assert (found, json.loads(text)) == (status, {"detail": detail})
+
+
+def test_models_are_endpoints(chat: Any) -> None:
+    endpoint("another", [model("n", "openai", chat.url)])
+    status, _, text = ask("GET", "mlflow/v1/models")
+    assert status == 200
+    found = json.loads(text)
+    assert [one["id"] for one in found["data"]] == ["another", "chat"]
+    assert {one["owned_by"] for one in found["data"]} == {"mlflow"}
