@@ -1,5 +1,5 @@
-"""Budgets of the gateway: what calls cost is counted in every window that they fall in, and a budget
-that rejects ends them."""
+"""Budgets of the gateway: what calls cost is counted wherever it belongs, and a budget that rejects
+ends them."""
 
 from __future__ import annotations
 

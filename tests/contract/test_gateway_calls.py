@@ -14,7 +14,7 @@ import gateway_calls.app
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import KEY, allow_local, endpoint, model
 from tests.contract.sealing import seal_here
-from tests.doubles.providers import anthropic, failing, openai, serving
+from tests.doubles.providers import anthropic, failing, gemini, openai, serving
 
 Json = dict[str, Any]
 SAID: list[Json] = [{"role": "user", "content": "hello there"}]
@@ -147,6 +147,27 @@ def test_messages_are_passed_on(store: Store) -> None:
         streamed = post("anthropic/v1/messages", {**body, "stream": True})[2]
         assert "event: message_stop\n" in streamed
         assert provider.asked[0].body == {**body, "model": "claude-x"}
+
+
+def test_gemini(store: Store) -> None:
+    """By its own protocol, and by OpenAI's."""
+    with serving(gemini) as provider:
+        endpoint("g", [model("m", "gemini", f"{provider.url}/v1beta", model_name="gemini-x")])
+        own = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+        key = {"x_goog_api_key": "caller's"}
+        answer = json.loads(post("gemini/v1beta/models/g:generateContent", own, **key)[2])
+        assert answer["candidates"][0]["content"]["parts"] == [{"text": "echo: hi"}]
+        _, media_type, text = post("gemini/v1beta/models/g:streamGenerateContent", own)
+        assert media_type == "text/event-stream; charset=utf-8"
+        assert events_of(text)[0]["usageMetadata"]["totalTokenCount"] == 13
+        chat = json.loads(post("g/mlflow/invocations", {"messages": SAID})[2])
+        assert (chat["provider"], chat["usage"]["total_tokens"]) == ("gemini", 18)
+    assert [one.path for one in provider.asked] == [
+        "/v1beta/models/gemini-x:generateContent",
+        "/v1beta/models/gemini-x:streamGenerateContent?alt=sse",
+        "/v1beta/openai/chat/completions",
+    ]
+    assert {one.headers.get("x-goog-api-key") for one in provider.asked} == {KEY, None}
 
 
 @pytest.mark.parametrize(
