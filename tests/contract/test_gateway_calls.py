@@ -4,15 +4,25 @@ MLflow's gateway."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 import gateway_calls.app
+from gateway_calls.answers import MANNER
+from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.entities.gateway import Guardrail, GuardrailUse
+from mlcore.http import lambda_handler
+from mlcore.http.handler import Handler
+from mlcore.repos.gateway import configuration
+from mlcore.repos.users import users
+from mlcore.settings import AUTHENTICATION
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import KEY, allow_local, endpoint, model
+from tests.contract.logins import named
 from tests.contract.sealing import seal_here
 from tests.doubles.providers import anthropic, failing, gemini, openai, serving
 
@@ -28,21 +38,36 @@ def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def post(path: str, body: Any, **headers: str) -> tuple[int, str, str]:
     """Status, media type and text."""
-    return ask("POST", path, body, **headers)
+    return ask("POST", path, body, headers=headers)
 
 
-def ask(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str, str]:
+def ask(
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    handler: Handler = gateway_calls.app.handler,
+    caller: Json | None = None,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[int, str, str]:
+    """Args:
+    caller: the authorizer's answer.
+    """
     sent = {"content-type": "application/json", "host": "localhost"}
     event = {
         "version": "2.0",
         "rawPath": f"/gateway/{path}",
         "rawQueryString": "",
         "headers": sent | {name.replace("_", "-"): value for name, value in headers.items()},
-        "requestContext": {"http": {"method": method}, "requestId": "test"},
+        "requestContext": {
+            "http": {"method": method},
+            "requestId": "test",
+            **({} if caller is None else {"authorizer": caller}),
+        },
         "isBase64Encoded": False,
         "body": body if isinstance(body, str) else json.dumps(body),
     }
-    answer = gateway_calls.app.handler(event, None)
+    answer = handler(event, None)
     return answer["statusCode"], answer["headers"]["content-type"], answer["body"]
 
 
@@ -223,3 +248,41 @@ def test_models_are_endpoints(chat: Any) -> None:
     found = json.loads(text)
     assert [one["id"] for one in found["data"]] == ["another", "chat"]
     assert {one["owned_by"] for one in found["data"]} == {"mlflow"}
+
+
+def test_who_may_call(chat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may use the endpoint; one that is not there looks like one that nobody may use."""
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    handler = lambda_handler((), gateway_calls.app.PLAIN_ROUTES, MANNER)
+    users.create("ann", "", is_admin=False)
+
+    def status(path: str, body: Any) -> int:
+        return ask("POST", path, body, handler=handler, caller=named("ann"))[0]
+
+    here, none = ({"model": name, "messages": SAID} for name in ("chat", "none"))
+    for permission, expected in (("READ", 403), ("USE", 200)):
+        monkeypatch.setenv("DEFAULT_PERMISSION", permission)
+        assert status("mlflow/v1/chat/completions", here) == expected
+        assert status("openai/v1/chat/completions", here) == expected
+        assert status("chat/mlflow/invocations", {"messages": SAID}) == expected
+        assert status("mlflow/v1/chat/completions", none) == 403
+        assert status("none/mlflow/invocations", {"messages": SAID}) == 403
+        assert status("mlflow/v1/chat/completions", {"messages": SAID}) == 400
+    monkeypatch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
+    _, _, text = ask("GET", "mlflow/v1/models", handler=handler, caller=named("ann"))
+    assert json.loads(text)["data"] == []
+    assert ask("GET", "mlflow/v1/models", handler=handler, caller={"lambda": {}})[0] == 401
+
+
+def test_an_endpoint_with_guardrails_is_not_called_without_them(chat: Any) -> None:
+    known = configuration.to_change("default")
+    (found,) = known.endpoints.values()
+    now = found.created_at
+    scorer = ScorerVersion("0", "s", 1, "sc-1", "{}", now)
+    guard = Guardrail("gr-1", "g", scorer, "BEFORE", "VALIDATION", None, None, None, now, now)
+    use = GuardrailUse("gr-1", 1, now, None)
+    configuration.write(known, puts=[guard, found._replace(guardrails=(use,))])
+    status, _, text = post("chat/mlflow/invocations", {"messages": SAID})
+    assert status == 501
+    assert "has guardrails" in json.loads(text)["detail"]
+    assert chat.asked == []
