@@ -24,12 +24,12 @@ def client(base: str) -> Any:
     )
 
 
-def refused(kind: type[Exception], call: Callable[[], Any]) -> str:
-    """What the refusal says."""
+def refused(kind: type[openai.APIStatusError], call: Callable[[], Any]) -> str:
+    """What the answer says."""
     try:
         answer = call()
     except kind as error:
-        return str(error)
+        return str(error.response.text)
     raise AssertionError(f"not refused: {answer}")
 
 
