@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed, ResourceDoesNotExist
 from mlcore.gateway import chats
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import KEY, allow_local, endpoint, model
 from tests.contract.sealing import seal_here
-from tests.doubles.providers import anthropic, failing, openai, serving
+from tests.doubles.providers import Told, anthropic, failing, openai, serving
 
 TOOL = {
     "type": "function",
@@ -168,6 +169,19 @@ def test_what_is_no_chat(chat: dict[str, Any], said: str) -> None:
     with pytest.raises(GatewayCallFailed, match=f"^Invalid chat payload: {said}") as failed:
         chats.complete("default", "chat", chat)
     assert failed.value.status == 400
+
+
+def test_a_provider_that_drips_holds_nobody_up(store: Store) -> None:
+    """An answer that comes in parts, each in time, and does not end."""
+    with serving(openai) as provider:
+        provider.answer = lambda asked: Told(parts=(" ",) * 20, pause=0.05)
+        endpoint("chat", [model("m", "openai", provider.url)])
+        with deadline.within(None, 0.3), pytest.raises(GatewayCallFailed) as failed:
+            chats.complete("default", "chat", {"messages": SAID})
+    assert (failed.value.status, failed.value.detail) == (
+        504,
+        "The provider's answer did not end in time.",
+    )
 
 
 def test_no_such_endpoint(store: Store) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ class Told(NamedTuple):
     body: Any = None
     parts: tuple[str, ...] = ()
     content_type: str = "application/json"
+    pause: float = 0.0
+    """Seconds after each part."""
 
 
 class Provider:
@@ -54,10 +57,12 @@ class Provider:
                 if told.parts:
                     self.send_header("connection", "close")
                     self.end_headers()
-                    for part in told.parts:
-                        self.wfile.write(part.encode())
-                        self.wfile.flush()
                     self.close_connection = True
+                    with suppress(OSError):  # nobody listens any more
+                        for part in told.parts:
+                            self.wfile.write(part.encode())
+                            self.wfile.flush()
+                            time.sleep(told.pause)
                     return
                 content = json.dumps(told.body).encode()
                 self.send_header("content-length", str(len(content)))

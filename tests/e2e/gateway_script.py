@@ -96,4 +96,4 @@ assert used.content[0].input == {"city": "hello there"}, used
 stranger = openai.OpenAI(base_url=f"{URL}/gateway/mlflow/v1", api_key="own", max_retries=0)
 refused(openai.AuthenticationError, stranger.models.list)
 
-sys.stdout.write("ok\n")
+sys.stdout.write(f"ok {anthropic.__version__}\n")

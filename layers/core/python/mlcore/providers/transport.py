@@ -52,10 +52,8 @@ def ask(url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
         GatewayCallFailed: the provider answered an error, or nothing that can be passed on.
     """
     with _posted(url, headers, payload, configured=configured) as response:
-        content = response.read(MAX_ANSWER_BYTES + 1, decode_content=True)
+        content = _whole(response)
         content_type = response.headers.get("Content-Type")
-        if len(content) > MAX_ANSWER_BYTES:
-            raise GatewayCallFailed(502, f"The provider's answer exceeds {MAX_ANSWER_BYTES} bytes.")
         if content_type and "application/json" in content_type:
             answer = _parsed(content)
         elif content_type and "text/plain" in content_type:
@@ -83,10 +81,9 @@ def lines(
     """
     with _posted(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
-            content = response.read(MAX_ANSWER_BYTES, decode_content=True)
-            raise GatewayCallFailed(response.status, _said(content) or _reason(response))
+            raise GatewayCallFailed(response.status, _said(_whole(response)) or _reason(response))
         rest = b""
-        while part := response.read1(decode_content=True):
+        for part in _parts(response):
             *whole, rest = (rest + part).split(b"\n")
             yield from (line + b"\n" for line in whole)
         if rest:
@@ -103,6 +100,23 @@ def events(stream: Iterator[bytes]) -> Iterator[Json]:
                 continue
             if isinstance(data, dict):
                 yield data
+
+
+def _whole(response: BaseHTTPResponse) -> bytes:
+    content = b""
+    for part in _parts(response):
+        content += part
+        if len(content) > MAX_ANSWER_BYTES:
+            raise GatewayCallFailed(502, f"The provider's answer exceeds {MAX_ANSWER_BYTES} bytes.")
+    return content
+
+
+def _parts(response: BaseHTTPResponse) -> Iterator[bytes]:
+    """What comes, as long as there is time: a provider that drips holds nobody up."""
+    while part := response.read1(decode_content=True):
+        yield part
+        if time.monotonic() > deadline.current():
+            raise GatewayCallFailed(504, "The provider's answer did not end in time.")
 
 
 @contextmanager
