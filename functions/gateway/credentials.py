@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.providers.settings import private_allowed
+from mlcore.providers.environment import private_allowed
 from mlcore.webhooks.addresses import check_public_url, schemes_in
 
 _DESTINATIONS: Final = frozenset(

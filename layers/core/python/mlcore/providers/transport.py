@@ -19,7 +19,7 @@ from urllib3.exceptions import HTTPError, TimeoutError
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
-from mlcore.providers.settings import ALLOW_PRIVATE, private_allowed, timeout_seconds
+from mlcore.providers.environment import ALLOW_PRIVATE, private_allowed, timeout_seconds
 from mlcore.webhooks import addresses, connections
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
