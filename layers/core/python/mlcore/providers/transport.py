@@ -10,7 +10,7 @@ import ipaddress
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -152,7 +152,8 @@ def _posted(
             assert_same_host=False,
             preload_content=False,
         )
-        yield response
+        with closing(response):  # one that was not read to its end would stay open
+            yield response
     except TimeoutError:
         raise GatewayCallFailed(
             504, f"The provider at {host} did not answer within {seconds:g} seconds."
