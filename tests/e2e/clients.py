@@ -32,6 +32,7 @@ SIGNING_OLD = "mlflow-sigv4 2.22.1"
 KUBEFLOW = "model-registry 0.3.18"
 KUBEFLOW_OLD = "model-registry 0.3.14"
 DUCKDB = "duckdb 1.5.5"
+MODELS = "openai 3.54.0 anthropic 2.12.0"
 _PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
     # The oldest of all, and the newest without roles: for what they alone call.
@@ -42,6 +43,7 @@ OTHERS = {
     SIGNING: (f"mlflow-skinny=={CURRENT}", _PLUGIN),
     SIGNING_OLD: ("mlflow-skinny==2.22.1", *PINS["2.22.1"], _PLUGIN),
     KUBEFLOW: ("model-registry==0.3.18",),
+    MODELS: ("openai==3.54.0", "anthropic==2.12.0"),
     KUBEFLOW_OLD: ("model-registry==0.3.14",),
     # The newest whose extensions are packages.
     DUCKDB: ("duckdb==1.5.5", "duckdb-extension-delta==1.5.5", "duckdb-extension-httpfs==1.5.5"),
