@@ -1,11 +1,21 @@
-"""The RPCs of what quality is judged with: evaluation datasets, scorers,
-label schemas, review queues and issues."""
+"""The RPCs of what quality is judged with: evaluation datasets, scorers and the jobs in which they
+run, label schemas, review queues and issues."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from evaluation import datasets, issues, label_schemas, records, review_queues, scorers
+from evaluation import (
+    datasets,
+    invocations,
+    issues,
+    jobs,
+    label_schemas,
+    records,
+    review_queues,
+    scorers,
+)
+from evaluation import job_messages as j
 from evaluation import messages as m
 from evaluation import review_messages as r
 from mlcore.http import delete, get, lambda_handler, patch, post, put
@@ -20,6 +30,9 @@ _ISSUES = "/mlflow/issues"
 # MLflow has these under version 3.0 alone.
 _get, _post, _put = (partial(verb, version="3.0") for verb in (get, post, put))
 _patch, _delete = (partial(verb, version="3.0") for verb in (patch, delete))
+_page_get, _page_post, _page_patch = (
+    partial(verb, ajax_only=True) for verb in (_get, _post, _patch)
+)
 
 RPCS = (
     _post(
@@ -129,7 +142,7 @@ RPCS = (
         follow="evaluation.registered_scorer",
         since="3.4",
         cost=3,
-        deviation="Scorers are kept and never run.",
+        deviation="Scorers that are code are kept and never run.",
     ),
     _get(
         f"{_SCORERS}/list",
@@ -170,7 +183,7 @@ RPCS = (
         scorers.get_online_configs,
         "requests.anybody",
         since="3.9",
-        cost=0,
+        cost=1,
     ),
     _put(
         f"{_SCORERS}/online-config",
@@ -178,8 +191,55 @@ RPCS = (
         scorers.set_online_config,
         "evaluation.update_scorer",
         since="3.9",
+        cost=4,
+    ),
+    _page_post(
+        "/mlflow/scorer/invoke",
+        j.InvokeScorer,
+        invocations.invoke_scorer,
+        "jobs.invoke_scorer",
+        since="3.9",
+        deviation="At most 2,000 traces; scorers that are code are refused.",
+    ),
+    _page_post(
+        "/mlflow/genai/evaluate/invoke",
+        j.InvokeEvaluation,
+        invocations.invoke_evaluation,
+        "jobs.invoke_evaluation",
+        since="3.13",
+        deviation="At most 2,000 traces; scorers that are code are refused.",
+    ),
+    _page_post(
+        "/mlflow/issues/invoke",
+        j.InvokeIssueDetection,
+        invocations.invoke_issue_detection,
+        "jobs.invoke_issue_detection",
+        since="3.11",
+        cost=0,
+        deviation="Refused: no issues are looked for.",
+    ),
+    _page_get(
+        "/mlflow/jobs/{job_id}", j.GetJob, jobs.get_status, "jobs.own_job", since="3.11", cost=1
+    ),
+    _page_patch(
+        "/mlflow/jobs/cancel/{job_id}",
+        j.CancelJob,
+        jobs.cancel_status,
+        "jobs.own_job",
+        since="3.11",
         cost=2,
-        deviation="No scorer runs by itself: a rate above 0 is refused.",
+    ),
+    _page_get("/jobs/{job_id}", j.GetJob, jobs.get_job, "jobs.own_job", since="3.8", cost=1),
+    _page_patch(
+        "/jobs/cancel/{job_id}",
+        j.CancelJob,
+        jobs.cancel_job,
+        "jobs.own_job",
+        since="3.8",
+        cost=2,
+    ),
+    _page_post(
+        "/jobs/search", j.SearchJobs, jobs.search_jobs, "requests.anybody", since="3.8", cost=1
     ),
     _post(
         f"{_SCHEMAS}/create",
