@@ -1,4 +1,4 @@
-"""The rules of scorers: a name in an experiment has versions, and may judge new traces by itself."""
+"""The rules of scorers: a name in an experiment has versions, and may judge new traces itself."""
 
 from __future__ import annotations
 

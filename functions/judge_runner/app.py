@@ -5,14 +5,13 @@ A job that comes twice is done once, one that is cut short goes on where it come
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from judge_runner import evaluation_runs, online, scoring
 from judge_runner.chat import Complete
 from judge_runner.work import InWork, OutOfTime, Stopped, Work, take
-from mlcore import job_queue, queues
+from mlcore import job_queue
 from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, Job
 from mlcore.errors import MlflowError, TemporarilyUnavailable
 from mlcore.job_queue import JobMessage
@@ -128,7 +127,7 @@ def _complete() -> Complete:
 
 def _put_off(receipt_handle: str, seconds: float) -> None:
     try:
-        queues.postpone(os.environ[job_queue.QUEUE_URL], receipt_handle, max(1.0, seconds))
+        job_queue.postpone(receipt_handle, max(1.0, seconds))
     except MlflowError:
         # Then it comes again when the queue's own timeout has passed.
         logger.warning("a message could not be put off")

@@ -15,8 +15,8 @@ _YES_OR_NO: Final = 'Answer "yes" if it does, "no" if it does not.'
 
 _INSTRUCTIONS: Final[Mapping[str, str]] = {
     "RetrievalRelevance": (
-        "Does the retrieved text {{ document }} help to answer the request {{ request }}? Ignore "
-        f"whether it is true. {_YES_OR_NO}"
+        "Does the retrieved text {{ document }} help to answer the request {{ request }}? "
+        f"Ignore whether it is true. {_YES_OR_NO}"
     ),
     "RetrievalSufficiency": (
         "Do the retrieved texts {{ documents }} hold everything that is needed to answer the "
@@ -72,10 +72,10 @@ _INSTRUCTIONS: Final[Mapping[str, str]] = {
     ),
     "Summarization": (
         "Is {{ response }} a good summary for the request {{ request }}: does it hold what matters,"
-        " add nothing that is not there, and stay short? Answer \"yes\" or \"no\"."
+        ' add nothing that is not there, and stay short? Answer "yes" or "no".'
     ),
     "UserFrustration": (
-        "How does the user feel in {{ conversation }}? Answer \"none\" if the user is never "
+        'How does the user feel in {{ conversation }}? Answer "none" if the user is never '
         'frustrated with the assistant, "resolved" if the user was but clearly ends content, '
         '"unresolved" if the user is still frustrated at the end. Politeness of the assistant alone'
         " resolves nothing."
@@ -199,9 +199,7 @@ def _expected(judge: Judge, expected: dict[str, Any] | None) -> Any:
                 "Equivalence scorer requires `expected_response` in the `expectations` dictionary."
             )
         return told["expected_response"]
-    known = {
-        name: told[name] for name in ("expected_response", "expected_facts") if told.get(name)
-    }
+    known = {name: told[name] for name in ("expected_response", "expected_facts") if told.get(name)}
     if judge.builtin == "ToolCallCorrectness":
         return told.get("expected_tool_calls") or "no expectation"
     if not known:

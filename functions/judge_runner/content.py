@@ -231,7 +231,9 @@ def _shown(span: Span, limit: int = _LIMITS[0]) -> dict[str, Any]:
         "inputs": _cut(_attribute(span, _INPUTS), limit),
         "outputs": _cut(_attribute(span, _OUTPUTS), limit),
         "exceptions": [
-            _cut(f"{attributes.get('exception.type')}: {attributes.get('exception.message')}", limit)
+            _cut(
+                f"{attributes.get('exception.type')}: {attributes.get('exception.message')}", limit
+            )
             for event in span.get("events") or ()
             if event.get("name") == "exception" and (attributes := event.get("attributes") or {})
         ],

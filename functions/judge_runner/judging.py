@@ -129,9 +129,7 @@ def _failure(task: Task, subject: Subject, error: Exception) -> Assessment:
     return made._replace(error={**told, "stack_trace": None}, source_id=task.judge.name)
 
 
-def _with_precision(
-    task: Task, subject: Subject, made: Sequence[Assessment]
-) -> list[Assessment]:
+def _with_precision(task: Task, subject: Subject, made: Sequence[Assessment]) -> list[Assessment]:
     """With the share of relevant texts, for each retrieval before what is said of its texts."""
     found: list[Assessment] = []
     by_span: dict[str | None, list[Assessment]] = {}

@@ -68,11 +68,12 @@ def sweep() -> None:
         by_place.setdefault((config.workspace, config.experiment_id), []).append(config)
     for (workspace, experiment_id), configs in by_place.items():
         try:
-            (experiment,) = experiments.known([experiment_id], workspace) or [None]
-            if experiment is None:
+            known = experiments.known([experiment_id], workspace)
+            if not known:
                 online_scorers.forget(workspace, experiment_id)
-            elif experiment.lifecycle_stage == ACTIVE:
-                look(experiment, configs)
+            for experiment in known:
+                if experiment.lifecycle_stage == ACTIVE:
+                    look(experiment, configs)
         except Exception:  # the scorers of other experiments are looked at
             logger.exception("online scoring failed", extra={"experiment_id": experiment_id})
 

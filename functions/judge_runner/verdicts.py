@@ -11,12 +11,18 @@ from mlcore.entities.evaluation.judges import Judge
 
 _FENCED: Final = re.compile(r"```[\w-]*\s*\n?(.*?)\n?\s*```", re.DOTALL)
 _YES: Final = frozenset(
-    "true pass passed correct success 1 1.0 yes y yeah sure ok okay agree accepted right positive "
-    "accurate valid approved complete good".split()
+    (
+        *("true", "pass", "passed", "correct", "success", "1", "1.0", "yes", "y", "yeah", "sure"),
+        *("ok", "okay", "agree", "accepted", "right", "positive", "accurate", "valid"),
+        *("approved", "complete", "good"),
+    )
 )
 _NO: Final = frozenset(
-    "false fail failed incorrect failure 0 0.0 no n nope negative rejected disagree invalid "
-    "inaccurate wrong denied incomplete bad".split()
+    (
+        *("false", "fail", "failed", "incorrect", "failure", "0", "0.0", "no", "n", "nope"),
+        *("negative", "rejected", "disagree", "invalid", "inaccurate", "wrong", "denied"),
+        *("incomplete", "bad"),
+    )
 )
 
 

@@ -28,3 +28,8 @@ def send(message: JobMessage) -> None:
 
 def parse(body: str) -> JobMessage:
     return JobMessage(**json.loads(body))
+
+
+def postpone(receipt_handle: str, seconds: float) -> None:
+    """Lets a message that was received come again after so many seconds."""
+    queues.postpone(os.environ[QUEUE_URL], receipt_handle, seconds)

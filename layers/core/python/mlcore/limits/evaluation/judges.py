@@ -52,7 +52,9 @@ _WITHOUT_MODEL: Final = frozenset(("RegexMatch", "PIIDetection", "ResponseLength
 _AGGREGATIONS: Final = frozenset(("min", "max", "mean", "median", "variance", "p90"))
 YES_OR_NO: Final = {"enum": ["yes", "no"], "type": "string"}
 _FRUSTRATION: Final = {"enum": ["none", "resolved", "unresolved"], "type": "string"}
-_VARIABLE: Final = re.compile(r"\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*(?:\.[a-zA-Z_][a-zA-Z0-9_]*)*)\s*\}\}")
+_VARIABLE: Final = re.compile(
+    r"\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*(?:\.[a-zA-Z_][a-zA-Z0-9_]*)*)\s*\}\}"
+)
 _NOT_DEFINITION: Final = frozenset(("mlflow_version", "serialization_version", "timeout"))
 _PRIMITIVES: Final = frozenset(("string", "integer", "number", "boolean"))
 _OTHER_KINDS: Final = {
