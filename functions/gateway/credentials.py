@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.providers.settings import private_allowed
 from mlcore.webhooks.addresses import check_public_url, schemes_in
 
 _DESTINATIONS: Final = frozenset(
@@ -33,8 +34,7 @@ def checked_auth_config(auth_config: Mapping[str, str]) -> dict[str, str]:
             api_base,
             "Gateway secret api_base",
             schemes_in(os.environ.get("MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES", "")),
-            private=os.environ.get("MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS", "").lower()
-            in ("true", "1"),
+            private=private_allowed(),
         )
         kept["api_base"] = api_base
     return kept

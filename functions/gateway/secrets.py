@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from uuid import uuid4
 
@@ -10,9 +9,9 @@ from gateway import messages as m
 from gateway.credentials import check_secret_value, checked_auth_config
 from gateway.parts import settled, there
 from mlcore import errors, ids
-from mlcore import secrets as sealing
 from mlcore.auth.permissions import GATEWAY_SECRET
 from mlcore.entities.gateway import Configuration, Secret
+from mlcore.gateway.sealing import sealed
 from mlcore.http import Request
 from mlcore.limits import gateway as limits
 from mlcore.repos.gateway import configuration
@@ -26,7 +25,7 @@ def create_secret(message: m.CreateGatewaySecret, request: Request) -> dict[str,
     made = Secret(
         secret_id=secret_id,
         secret_name=message.secret_name,
-        sealed=_sealed(message.secret_value, secret_id),
+        sealed=sealed(message.secret_value, secret_id),
         masked=_masked(message.secret_value),
         provider=message.provider or None,
         auth_config=auth_config,
@@ -61,7 +60,7 @@ def update_secret(message: m.UpdateGatewaySecret, request: Request) -> dict[str,
         secret = _there(known, message.secret_id)
         if message.secret_value:
             secret = secret._replace(
-                sealed=_sealed(message.secret_value, secret.secret_id),
+                sealed=sealed(message.secret_value, secret.secret_id),
                 masked=_masked(message.secret_value),
             )
         if message.auth_config:
@@ -104,10 +103,6 @@ def secrets_config(message: m.Nothing, request: Request) -> dict[str, Any]:
 
 def _there(known: Configuration, secret_id: str) -> Secret:
     return there(known.secrets, secret_id, "GatewaySecret", "secret_id")
-
-
-def _sealed(secret_value: dict[str, str], secret_id: str) -> str:
-    return sealing.seal(json.dumps(secret_value), {"gateway_secret_id": secret_id})
 
 
 def _masked(secret_value: dict[str, str]) -> dict[str, str]:

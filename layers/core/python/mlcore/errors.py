@@ -8,7 +8,7 @@ mistake is never one of them.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 MAX_MESSAGE_LENGTH: Final = 100_000
 """Of what a client sees: messages repeat values of the request, and a response that Lambda finds
@@ -161,6 +161,23 @@ class TemporarilyUnavailable(_ServiceError):
     error_code = "TEMPORARILY_UNAVAILABLE"
     http_status = 503
     error_class = "CLIENT_INTERNAL_ERROR"
+
+
+class GatewayCallFailed(MlflowError):
+    """A call through the AI gateway that a provider refused, or that was not made. Its status is
+    the provider's, and its callers read ``{"detail": …}``."""
+
+    error_code = "BAD_REQUEST"
+
+    def __init__(self, status: int, detail: Any) -> None:
+        super().__init__(detail if isinstance(detail, str) else str(detail))
+        self.detail = detail
+        """A sentence, or the JSON object of a provider that has none."""
+        self._status = status
+
+    @property
+    def status(self) -> int:
+        return self._status
 
 
 class InsufficientStorage(InternalError):

@@ -9,18 +9,15 @@ import base64
 import hashlib
 import hmac
 import json
-import ssl
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, Final, NamedTuple
 
-from botocore.httpsession import get_cert_path
-from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, Timeout
+from urllib3 import BaseHTTPResponse
 
 from mlcore.entities.webhooks import EventName
-from mlcore.webhooks import addresses
+from mlcore.webhooks import addresses, connections
 from mlcore.webhooks.settings import webhook_settings
 
 USER_AGENT: Final = "mlflow-serverless"
@@ -84,19 +81,14 @@ def send(url: str, own_headers: Mapping[str, str], text: str, timeout_seconds: f
     if where.credentials:
         pair = ":".join(where.credentials).encode()
         sent["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
-    timeout = Timeout(connect=min(10.0, timeout_seconds), read=timeout_seconds)
-    pool: HTTPConnectionPool
-    if where.scheme == "https":
-        pool = HTTPSConnectionPool(
-            where.address,
-            where.port,
-            timeout=timeout,
-            ssl_context=_context(),
-            server_hostname=where.host,
-            assert_hostname=where.host,
-        )
-    else:
-        pool = HTTPConnectionPool(where.address, where.port, timeout=timeout)
+    pool = connections.pool(
+        where.scheme,
+        where.address,
+        where.port,
+        where.host,
+        connect=min(10.0, timeout_seconds),
+        read=timeout_seconds,
+    )
     try:
         response = pool.urlopen(
             "POST",
@@ -127,14 +119,6 @@ def _beginning(response: BaseHTTPResponse, deadline: float) -> bytes:
             break
         content += part
     return content
-
-
-@cache
-def _context() -> ssl.SSLContext:
-    made = ssl.create_default_context()
-    if not made.get_ca_certs():  # the system keeps none where OpenSSL looks for them
-        made.load_verify_locations(get_cert_path(True))
-    return made
 
 
 def _seconds(text: str) -> float:

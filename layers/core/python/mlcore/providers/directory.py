@@ -1,0 +1,85 @@
+"""Which provider speaks what."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mlcore.errors import GatewayCallFailed, InvalidParameterValue
+from mlcore.providers.anthropic import Anthropic
+from mlcore.providers.model import Model
+from mlcore.providers.openai import Compatible, OpenAi
+from mlcore.providers.provider import Provider
+
+
+class Groq(Compatible):
+    display_name = "Groq"
+    default_base = "https://api.groq.com/openai/v1"
+
+
+class DeepSeek(Compatible):
+    display_name = "DeepSeek"
+    default_base = "https://api.deepseek.com/v1"
+
+
+class XAi(Compatible):
+    display_name = "xAI"
+    default_base = "https://api.x.ai/v1"
+
+
+class OpenRouter(Compatible):
+    display_name = "OpenRouter"
+    default_base = "https://openrouter.ai/api/v1"
+
+
+class Ollama(Compatible):
+    display_name = "Ollama"
+    default_base = "http://localhost:11434/v1"
+
+
+class Mistral(Compatible):
+    display_name = "Mistral"
+    default_base = "https://api.mistral.ai/v1"
+
+
+class TogetherAi(Compatible):
+    display_name = "TogetherAI"
+    default_base = "https://api.together.xyz/v1"
+
+
+class Other(Compatible):
+    """Any other provider is asked in OpenAI's protocol, at the address of its secret."""
+
+    display_name = "OpenAI-compatible"
+
+    def url(self, path: str) -> str:
+        if not self.configured:
+            raise InvalidParameterValue(
+                f"Models of the provider '{self.model.provider}' are called by OpenAI's protocol, "
+                "for which their secret needs an api_base in its auth_config."
+            )
+        return super().url(path)
+
+
+_PROVIDERS: Final[dict[str, type[Provider]]] = {
+    "openai": OpenAi,
+    "azure": OpenAi,
+    "anthropic": Anthropic,
+    "groq": Groq,
+    "deepseek": DeepSeek,
+    "xai": XAi,
+    "openrouter": OpenRouter,
+    "ollama": Ollama,
+    "mistral": Mistral,
+    "togetherai": TogetherAi,
+    "together_ai": TogetherAi,
+}
+_UNSUPPORTED: Final = frozenset(("databricks", "databricks-model-serving", "vertex_ai", "typesafe"))
+
+
+def provider_of(model: Model) -> Provider:
+    """Raises GatewayCallFailed: no call of its models can be made from here."""
+    if model.provider in _UNSUPPORTED:
+        raise GatewayCallFailed(
+            501, f"Models of the provider '{model.provider}' cannot be called through this server."
+        )
+    return _PROVIDERS.get(model.provider, Other)(model)

@@ -1,0 +1,84 @@
+"""A gateway with endpoints whose providers are servers of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import gateway.app
+
+Json = dict[str, Any]
+
+KEY = "sk-live-0123456789abcdefghij"
+
+
+def allow_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets secrets name providers of this machine."""
+    monkeypatch.setenv("MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES", "http,https")
+    monkeypatch.setenv("MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS", "true")
+
+
+def configure(path: str, fields: Json) -> Json:
+    """What ``POST /api/3.0/mlflow/gateway/<path>`` makes."""
+    event = {
+        "version": "2.0",
+        "rawPath": f"/api/3.0/mlflow/gateway/{path}",
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json", "host": "localhost"},
+        "requestContext": {"http": {"method": "POST"}, "requestId": "test"},
+        "isBase64Encoded": False,
+        "body": json.dumps(fields),
+    }
+    answer = gateway.app.handler(event, None)
+    assert answer["statusCode"] == 200, answer["body"]
+    (made,) = json.loads(answer["body"]).values()
+    return dict(made)
+
+
+def model(
+    name: str,
+    provider: str,
+    url: str = "",
+    *,
+    model_name: str = "",
+    secret: Mapping[str, str] | None = None,
+    auth_config: Mapping[str, str] | None = None,
+) -> str:
+    """The id of a model definition with a secret of its own."""
+    auth = {**({"api_base": url} if url else {}), **(auth_config or {})}
+    kept = configure(
+        "secrets/create",
+        {
+            "secret_name": f"key of {name}",
+            "secret_value": {"api_key": KEY} if secret is None else dict(secret),
+            "provider": provider,
+            "auth_config": auth,
+        },
+    )
+    made = configure(
+        "model-definitions/create",
+        {
+            "name": name,
+            "secret_id": kept["secret_id"],
+            "provider": provider,
+            "model_name": model_name or f"{name}-model",
+        },
+    )
+    return str(made["model_definition_id"])
+
+
+def endpoint(name: str, primary: Sequence[str], fallback: Sequence[str] = (), **more: Any) -> str:
+    """The id of an endpoint; ``fallback`` in the order in which they are asked."""
+    configs: list[Json] = [
+        {"model_definition_id": one, "linkage_type": "PRIMARY", "weight": 1.0} for one in primary
+    ] + [
+        {"model_definition_id": one, "linkage_type": "FALLBACK", "fallback_order": order}
+        for order, one in enumerate(fallback)
+    ]
+    fields: Json = {"name": name, "model_configs": configs, "usage_tracking": False, **more}
+    if fallback:
+        fields["fallback_config"] = {"strategy": "SEQUENTIAL", "max_attempts": len(fallback)}
+    return str(configure("endpoints/create", fields)["endpoint_id"])
