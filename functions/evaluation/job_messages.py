@@ -52,9 +52,9 @@ def _status(value: Any, place: Place, misfits: Misfits) -> Any:
 
 
 class SearchJobs(JsonBody):
-    job_name: str | None
-    params: dict[str, Any] | None
-    statuses: list[str] | None
+    job_name: Any
+    params: Any
+    statuses: Any
     body = {
         "job_name": Field(optional(json_text)),
         "params": Field(optional(json_object)),

@@ -16,7 +16,7 @@ _YES_OR_NO: Final = 'Answer "yes" if it does, "no" if it does not.'
 _INSTRUCTIONS: Final[Mapping[str, str]] = {
     "RetrievalRelevance": (
         "Does the retrieved text {{ document }} help to answer the request {{ request }}? "
-        f"Ignore whether it is true. {_YES_OR_NO}"
+        f"Whether it is true does not matter. {_YES_OR_NO}"
     ),
     "RetrievalSufficiency": (
         "Do the retrieved texts {{ documents }} hold everything that is needed to answer the "
@@ -25,7 +25,7 @@ _INSTRUCTIONS: Final[Mapping[str, str]] = {
     ),
     "RetrievalGroundedness": (
         "Is each statement of the response {{ response }} to the request {{ request }} supported by"
-        " the retrieved texts {{ documents }}? Use no knowledge of your own, and do not ask whether "
+        " the retrieved texts {{ documents }}? Use no knowledge of your own. Do not ask whether "
         'the response is useful. Answer "yes" if each is, "no" if any is not.'
     ),
     "ToolCallEfficiency": (
