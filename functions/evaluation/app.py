@@ -5,19 +5,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from evaluation import (
-    datasets,
-    invocations,
-    issues,
-    jobs,
-    label_schemas,
-    records,
-    review_queues,
-    scorers,
-)
-from evaluation import job_messages as j
+from evaluation import datasets, issues, label_schemas, records, review_queues, scorers
 from evaluation import messages as m
 from evaluation import review_messages as r
+from evaluation.job_routes import JOB_RPCS
 from mlcore.http import delete, get, lambda_handler, patch, post, put
 
 _DATASETS = "/mlflow/datasets"
@@ -30,11 +21,9 @@ _ISSUES = "/mlflow/issues"
 # MLflow has these under version 3.0 alone.
 _get, _post, _put = (partial(verb, version="3.0") for verb in (get, post, put))
 _patch, _delete = (partial(verb, version="3.0") for verb in (patch, delete))
-_page_get, _page_post, _page_patch = (
-    partial(verb, ajax_only=True) for verb in (_get, _post, _patch)
-)
 
 RPCS = (
+    *JOB_RPCS,
     _post(
         f"{_DATASETS}/create",
         m.CreateDataset,
@@ -192,54 +181,6 @@ RPCS = (
         "evaluation.update_scorer",
         since="3.9",
         cost=4,
-    ),
-    _page_post(
-        "/mlflow/scorer/invoke",
-        j.InvokeScorer,
-        invocations.invoke_scorer,
-        "jobs.invoke_scorer",
-        since="3.9",
-        deviation="At most 2,000 traces; scorers that are code are refused.",
-    ),
-    _page_post(
-        "/mlflow/genai/evaluate/invoke",
-        j.InvokeEvaluation,
-        invocations.invoke_evaluation,
-        "jobs.invoke_evaluation",
-        since="3.13",
-        deviation="At most 2,000 traces; scorers that are code are refused.",
-    ),
-    _page_post(
-        "/mlflow/issues/invoke",
-        j.InvokeIssueDetection,
-        invocations.invoke_issue_detection,
-        "jobs.invoke_issue_detection",
-        since="3.11",
-        cost=0,
-        deviation="Refused: no issues are looked for.",
-    ),
-    _page_get(
-        "/mlflow/jobs/{job_id}", j.GetJob, jobs.get_status, "jobs.own_job", since="3.11", cost=1
-    ),
-    _page_patch(
-        "/mlflow/jobs/cancel/{job_id}",
-        j.CancelJob,
-        jobs.cancel_status,
-        "jobs.own_job",
-        since="3.11",
-        cost=2,
-    ),
-    _page_get("/jobs/{job_id}", j.GetJob, jobs.get_job, "jobs.own_job", since="3.8", cost=1),
-    _page_patch(
-        "/jobs/cancel/{job_id}",
-        j.CancelJob,
-        jobs.cancel_job,
-        "jobs.own_job",
-        since="3.8",
-        cost=2,
-    ),
-    _page_post(
-        "/jobs/search", j.SearchJobs, jobs.search_jobs, "requests.anybody", since="3.8", cost=1
     ),
     _post(
         f"{_SCHEMAS}/create",
