@@ -164,7 +164,7 @@ RPCS = (
         "evaluation.delete_scorer",
         follow="evaluation.deleted_scorer",
         since="3.4",
-        cost=5,
+        cost=6,
     ),
     _get(
         f"{_SCORERS}/online-configs",
