@@ -629,6 +629,12 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             ("gateway_budget_prefix",),
             "Query of all",
         ),
+        Access(
+            "Count and read what calls have cost",
+            "gateway_spending",
+            ("gateway_spending",),
+            "UpdateItem, ADD; BatchGetItem",
+        ),
     ),
     "Kubeflow's model registry": (
         Access(

@@ -26,6 +26,8 @@ class Context:
     identity = None
     client_context = None
     log_stream_name = "local"
+    streams = True
+    """An answer's body may come in parts; Lambda's own runtime for Python takes none."""
 
     __slots__ = (
         "_deadline",

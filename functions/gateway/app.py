@@ -246,7 +246,7 @@ RPCS = (
         m.Nothing,
         budgets.list_budget_windows,
         "requests.anybody",
-        cost=1,
+        cost=2,
         since=_SINCE_BUDGETS,
     ),
     _post(

@@ -9,9 +9,10 @@ from gateway import messages as m
 from gateway.pages import page
 from gateway.parts import endpoint as endpoint_there
 from gateway.parts import missing
-from gateway.windows import window
 from mlcore import errors, ids
 from mlcore.entities.gateway import ENDPOINT, GLOBAL, USER, BudgetPolicy
+from mlcore.gateway.budgets import spent_of
+from mlcore.gateway.windows import window
 from mlcore.http import Request
 from mlcore.repos.gateway import budgets, configuration
 from mlcore.responses import gateway as responses
@@ -99,20 +100,24 @@ def list_budget_policies(message: m.ListGatewayBudgetPolicies, request: Request)
 
 def list_budget_windows(message: m.Nothing, request: Request) -> dict[str, Any]:
     """The current windows of the workspace's policies, and of global ones wherever they were
-    made. Nothing is spent through this server, which calls no provider."""
-    shown = []
+    made, and what is spent in them."""
     now = ids.now_ms()
-    for policy in budgets.find_all():
-        if policy.target_scope == GLOBAL or policy.workspace == request.workspace:
-            start, end = window(policy.duration_unit, policy.duration_value, now)
-            shown.append(
-                {
-                    "budget_policy_id": policy.budget_policy_id,
-                    "window_start_ms": start,
-                    "window_end_ms": end,
-                    "current_spend": 0.0,
-                }
-            )
+    policies = [
+        policy
+        for policy in budgets.find_all()
+        if policy.target_scope == GLOBAL or policy.workspace == request.workspace
+    ]
+    shown = []
+    for policy, spent in zip(policies, spent_of(policies), strict=True):
+        start, end = window(policy.duration_unit, policy.duration_value, now)
+        shown.append(
+            {
+                "budget_policy_id": policy.budget_policy_id,
+                "window_start_ms": start,
+                "window_end_ms": end,
+                "current_spend": spent,
+            }
+        )
     return {"windows": shown} if shown else {}
 
 

@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
@@ -48,6 +48,8 @@ class HttpResponse(NamedTuple):
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
+    parts: Iterator[bytes] | None = None
+    """A body that comes in parts, instead."""
 
 
 class BadAnswer(Exception):
@@ -167,6 +169,9 @@ def to_http(answer: Any) -> HttpResponse:
         raise BadAnswer(f"statusCode is {answer['statusCode']!r}") from None
     if not 100 <= status <= 599:
         raise BadAnswer(f"statusCode is {status}")
+    parts = body if isinstance(body, Iterator) else None
+    if parts is not None:
+        body = ""
     if not isinstance(body, str):
         raise BadAnswer(f"body is a {type(body).__name__}, not a text")
     if _exceeds(answer, len(body)):
@@ -189,7 +194,7 @@ def to_http(answer: Any) -> HttpResponse:
     if not typed:
         headers.append((b"content-type", b"text/plain;charset=UTF-8"))
     headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in answer.get("cookies") or ()]
-    return HttpResponse(status, headers, content)
+    return HttpResponse(status, headers, content, parts)
 
 
 def _header_value(value: Any) -> str:

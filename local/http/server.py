@@ -102,12 +102,20 @@ class Application:
         if not unfit:
             self._look_into(response.status)
         headers = response.headers
-        if response.status not in {204, 304} or response.body:
+        if response.parts is None and (response.status not in {204, 304} or response.body):
             headers = [*headers, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        if response.parts is not None:
+            await self._stream(response.parts, send)
         await send({"type": "http.response.body", "body": response.body})
         self._answered = time.monotonic()
         self._log.write(method, raw_path, response.status, time.perf_counter() - started, requests)
+
+    async def _stream(self, parts: Iterator[bytes], send: Send) -> None:
+        """Sends the parts of a body as they come; who makes them may wait for somebody else."""
+        loop = asyncio.get_running_loop()
+        while (part := await loop.run_in_executor(self.pool, next, parts, None)) is not None:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
 
     def _look_into(self, status: int) -> None:
         """A failed request may come from the disk: beside the loop, for disks can be slow."""

@@ -237,6 +237,23 @@ def anthropic(asked: Asked) -> Told:
     return Told(body={**head, "content": [content], "stop_reason": stop, "usage": used})
 
 
+def gemini(asked: Asked) -> Told:
+    """A model of Gemini's that repeats what it is told; by OpenAI's protocol as well."""
+    if "/openai/" in asked.path:
+        return openai(asked)
+    text = asked.body["contents"][-1]["parts"][0]["text"]
+    used = {"promptTokenCount": 8, "candidatesTokenCount": 5, "totalTokenCount": 13}
+    said = {"role": "model", "parts": [{"text": f"echo: {text}"}]}
+    answer = {
+        "candidates": [{"content": said, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": used,
+        "modelVersion": "gemini-x",
+    }
+    if ":streamGenerateContent" in asked.path:
+        return events(answer, done=False)
+    return Told(body=answer)
+
+
 def failing(status: int, message: str = "the model is overloaded") -> Callable[[Asked], Told]:
     """A provider that refuses everything."""
     return lambda asked: Told(status, {"error": {"message": message, "type": "server_error"}})

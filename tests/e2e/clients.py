@@ -31,6 +31,7 @@ SIGNING = f"mlflow-sigv4 {CURRENT}"
 SIGNING_OLD = "mlflow-sigv4 2.22.1"
 KUBEFLOW = "model-registry 0.3.18"
 KUBEFLOW_OLD = "model-registry 0.3.14"
+MODELS = "openai 3.54.0 anthropic 2.12.0"
 _PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
     # The oldest of all, and the newest without roles: for what they alone call.
@@ -41,6 +42,7 @@ OTHERS = {
     SIGNING: (f"mlflow-skinny=={CURRENT}", _PLUGIN),
     SIGNING_OLD: ("mlflow-skinny==2.22.1", *PINS["2.22.1"], _PLUGIN),
     KUBEFLOW: ("model-registry==0.3.18",),
+    MODELS: ("openai==3.54.0", "anthropic==2.12.0"),
     KUBEFLOW_OLD: ("model-registry==0.3.14",),
     # SQLAlchemy 2.1 lost a class that old servers import.
     OLD_SERVER: (

@@ -92,6 +92,7 @@ ANSWERS = {
     "file_removal": Expected({"batchItemFailures": []}),
     # The demo calls the API that the function is part of, and there is none beside one function.
     "generate_demo": Expected({"error_code": "TEMPORARILY_UNAVAILABLE"}, 503),
+    "list_gateway_models": Expected({"object": "list", "data": []}),
     "get_run": Expected({"run": {"info": {"run_id": RUN, "experiment_id": "0"}}}),
     "graphql": Expected({"data": {"mlflowGetExperiment": {"experiment": {"experimentId": "0"}}}}),
     "health": Expected("OK"),

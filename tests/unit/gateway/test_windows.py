@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.windows import window
+from mlcore.gateway.windows import window
 
 stock: Any = pytest.importorskip("mlflow.gateway.budget_tracker")
 entities: Any = pytest.importorskip("mlflow.entities.gateway_budget_policy")

@@ -180,6 +180,10 @@ class GatewayCallFailed(MlflowError):
         return self._status
 
 
+class AllModelsFailed(GatewayCallFailed):
+    """None of the models that an endpoint falls back to has answered."""
+
+
 class InsufficientStorage(InternalError):
     """A disk is full. A status that clients do not repeat."""
 

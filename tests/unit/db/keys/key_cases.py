@@ -120,6 +120,11 @@ CASES = {
     ),
     "gateway_endpoint": (keys.gateway_endpoint("w", "e-1"), "GATEWAY#w", "GWENDPOINT#e-1"),
     "gateway_guardrail": (keys.gateway_guardrail("w", "gr-1"), "GATEWAY#w", "GWGUARDRAIL#gr-1"),
+    "gateway_spending": (
+        keys.gateway_spending("bp-1", 1700000000000),
+        "GATEWAYSPENDING#bp-1",
+        "GWSPENDING#00000001700000000000",
+    ),
     "gateway_budget": (keys.gateway_budget("bp-1"), "GATEWAYBUDGETS", "GWBUDGET#bp-1"),
     "evaluation_dataset": (
         keys.evaluation_dataset("w#", "d#1"),

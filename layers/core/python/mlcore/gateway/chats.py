@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import route
+from mlcore.gateway.invocation import Invocation, begun
+from mlcore.providers.completions import used
 
 Json = dict[str, Any]
 
@@ -14,10 +15,13 @@ _MESSAGE: Final = ("role", "content", "tool_calls", "refusal", "tool_call_id")
 _FORMATS: Final = ("text", "json_object", "json_schema")
 
 
-def complete(workspace: str, endpoint_name: str, chat: Mapping[str, Any]) -> Json:
+def complete(
+    workspace: str, endpoint_name: str, chat: Mapping[str, Any], username: str | None = None
+) -> Json:
     """Completes a chat through an endpoint.
 
     Args:
+        username: whose call it is, for the budgets of users.
         endpoint_name: as in ``gateway:/name``.
         chat: OpenAI's request without ``model``: ``messages``, and optionally ``tools``,
             ``tool_choice``, ``response_format``, ``temperature`` (0 to 2), ``max_tokens`` …
@@ -32,9 +36,25 @@ def complete(workspace: str, endpoint_name: str, chat: Mapping[str, Any]) -> Jso
         GatewayCallFailed: the chat is none, or its providers refuse it; with its status.
     """
     asked = checked(chat)
-    found = route.find(workspace, endpoint_name)
-    return found.ask(
-        lambda provider: {**provider.chat(dict(asked)), "provider": provider.model.provider}
+    return completion(begun(workspace, endpoint_name, username), asked)
+
+
+def completion(call: Invocation, asked: Json) -> Json:
+    """The completion of a chat that was checked. Raises GatewayCallFailed."""
+    return call.whole(
+        lambda provider: {**provider.chat(dict(asked)), "provider": provider.model.provider},
+        lambda _, answer: used(answer),
+    )
+
+
+def chunks(call: Invocation, asked: Json) -> Iterator[Json]:
+    """As :func:`completion`, in parts; the last ones tell the usage."""
+    return call.parts(
+        lambda provider: (
+            {**chunk, "provider": provider.model.provider}
+            for chunk in provider.chat_stream(dict(asked))
+        ),
+        lambda _, answer: used(answer),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from mlcore.entities.gateway import FALLBACK, PRIMARY, Configuration, Endpoint, Mapping
-from mlcore.errors import GatewayCallFailed, MlflowError, ResourceDoesNotExist
+from mlcore.errors import AllModelsFailed, GatewayCallFailed, MlflowError, ResourceDoesNotExist
 from mlcore.gateway.sealing import opened
 from mlcore.providers.directory import provider_of
 from mlcore.providers.model import Model
@@ -78,7 +78,7 @@ class Route(NamedTuple):
         status, said = 500, error.message
         if isinstance(error, GatewayCallFailed):
             status, said = error.status, f"{error.status}: {error.message}"
-        return GatewayCallFailed(
+        return AllModelsFailed(
             status, f"All {len(self.stops)} fallback attempts failed. Last error: {said}"
         )
 

@@ -23,7 +23,7 @@ def fit(response: Response, headers: Mapping[str, str]) -> Response:
         BadRequest: it does not fit.
     """
     body = response.body
-    if _fits(body):
+    if not isinstance(body, str | bytes) or _fits(body):
         return response
     if "gzip" in headers.get("accept-encoding", "").lower():
         packer = zlib.compressobj(3, zlib.DEFLATED, GZIP_BITS)

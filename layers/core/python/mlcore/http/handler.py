@@ -100,6 +100,8 @@ def lambda_handler(
                     ),
                     path,
                 )
+            if not (isinstance(response.body, str | bytes) or getattr(context, "streams", False)):
+                response = response._replace(body=b"".join(response.body).decode())
         log_request(
             rpc=name,
             method=method,

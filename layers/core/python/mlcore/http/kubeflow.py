@@ -86,5 +86,5 @@ class Versions:
 
 def _refusal(refused: Response) -> Response:
     code = {401: "Unauthorized", 403: "Forbidden"}.get(refused.status, "Error")
-    text = refused.body if isinstance(refused.body, str) else refused.body.decode()
+    text = refused.body if isinstance(refused.body, str) else str(refused.body)
     return refused._replace(body=json.dumps({"code": code, "message": text}), content_type=JSON)

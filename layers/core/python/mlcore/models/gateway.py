@@ -97,3 +97,12 @@ class GatewayBudget(GatewayItem):
     target_scope = TextAttribute()
     budget_action = TextAttribute()
     target_value = TextAttribute(null=True)
+
+
+class GatewaySpending(Item):
+    """What calls cost in one window of a budget policy, in thousand millionths of a US dollar:
+    whole numbers, which are added to without loss. Goes some time after its window."""
+
+    pattern = keys.GATEWAY_SPENDING
+
+    spent = IntAttribute()

@@ -121,3 +121,19 @@ def embedded(vectors: Sequence[Any], model: Any, prompt: Any, total: Any) -> Jso
         "model": model,
         "usage": {"prompt_tokens": prompt, "total_tokens": total},
     }
+
+
+def used(answer: Mapping[str, Any]) -> dict[str, int]:
+    """What a completion, a chunk or embeddings tell of tokens, by MLflow's names."""
+    told = answer.get("usage")
+    if not isinstance(told, dict):
+        return {}
+    details = told.get("prompt_tokens_details") or {}
+    found = {
+        "input_tokens": told.get("prompt_tokens"),
+        "output_tokens": told.get("completion_tokens"),
+        "total_tokens": told.get("total_tokens"),
+        "cache_read_input_tokens": details.get("cached_tokens"),
+        "cache_creation_input_tokens": told.get("cache_creation_input_tokens"),
+    }
+    return {name: count for name, count in found.items() if isinstance(count, int)}

@@ -6,6 +6,7 @@ from typing import Final
 
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
 from mlcore.providers.anthropic import Anthropic
+from mlcore.providers.gemini import Gemini
 from mlcore.providers.model import Model
 from mlcore.providers.openai import Compatible, OpenAi
 from mlcore.providers.provider import Provider
@@ -64,6 +65,7 @@ _PROVIDERS: Final[dict[str, type[Provider]]] = {
     "openai": OpenAi,
     "azure": OpenAi,
     "anthropic": Anthropic,
+    "gemini": Gemini,
     "groq": Groq,
     "deepseek": DeepSeek,
     "xai": XAi,
@@ -73,7 +75,13 @@ _PROVIDERS: Final[dict[str, type[Provider]]] = {
     "togetherai": TogetherAi,
     "together_ai": TogetherAi,
 }
-_UNSUPPORTED: Final = frozenset(("databricks", "databricks-model-serving", "vertex_ai", "typesafe"))
+_UNSUPPORTED: Final = frozenset(
+    (
+        *("amazon-bedrock", "bedrock", "bedrock_converse"),
+        *("databricks", "databricks-model-serving", "vertex_ai", "typesafe"),
+    )
+)
+"""They sign or log in by protocols of their own."""
 
 
 def provider_of(model: Model) -> Provider:

@@ -105,6 +105,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         GWGUARDRAIL#<guardrail_id>                          gateway_guardrail
     GATEWAYBUDGETS
         GWBUDGET#<budget_policy_id>                         gateway_budget
+    GATEWAYSPENDING#<budget_policy_id>
+        GWSPENDING#<time>                                   gateway_spending
     EVALDATASETS#<workspace>
         EVALDATASET#<evaluation_dataset_id>                 evaluation_dataset
     EVALRECORDS#<evaluation_dataset_id>

@@ -36,6 +36,12 @@ GATEWAY_GUARDRAIL = Pattern(
 GATEWAY_BUDGET = Pattern(
     "gateway_budget", _BUDGETS, "GWBUDGET#<budget_policy_id>", "how much may be spent"
 )
+GATEWAY_SPENDING = Pattern(
+    "gateway_spending",
+    "GATEWAYSPENDING#<budget_policy_id>",
+    "GWSPENDING#<time>",
+    "what was spent of a budget in one of its windows",
+)
 
 GATEWAY_PATTERNS = (
     GATEWAY_CONFIGURATION,
@@ -44,6 +50,7 @@ GATEWAY_PATTERNS = (
     GATEWAY_ENDPOINT,
     GATEWAY_GUARDRAIL,
     GATEWAY_BUDGET,
+    GATEWAY_SPENDING,
 )
 
 
@@ -74,3 +81,8 @@ def gateway_budget(budget_policy_id: str) -> Key:
 
 def gateway_budget_prefix() -> str:
     return GATEWAY_BUDGET.sk.prefix()
+
+
+def gateway_spending(budget_policy_id: str, window_start_ms: int) -> Key:
+    pattern = GATEWAY_SPENDING
+    return Key(pattern.pk.build(budget_policy_id), pattern.sk.build(window_start_ms))

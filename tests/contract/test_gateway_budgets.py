@@ -1,0 +1,132 @@
+"""Budgets of the gateway: what calls cost is counted wherever it belongs, and a budget that rejects
+ends them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gateway.app
+from mlcore import ids
+from mlcore.entities.gateway import BudgetPolicy
+from mlcore.errors import GatewayCallFailed
+from mlcore.gateway import budgets, chats
+from mlcore.repos.gateway import budgets as policies
+from mlcore.repos.gateway import spending
+from tests.contract.conftest import Store
+from tests.contract.gateway_world import allow_local, configure, endpoint, model
+from tests.contract.sealing import seal_here
+from tests.contract.test_gateway_calls import events_of, post
+from tests.doubles.providers import openai, serving
+
+CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
+PRICE = 11 * 2.5e-6 + 7 * 10e-6
+"""Of a chat with gpt-4o: 11 tokens in, 7 out."""
+
+
+@pytest.fixture(autouse=True)
+def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+
+
+@pytest.fixture
+def endpoint_id(store: Store) -> Iterator[str]:
+    with serving(openai) as provider:
+        yield endpoint("chat", [model("m", "openai", provider.url, model_name="gpt-4o")])
+
+
+def budget(scope: str, dollars: float, action: str = "REJECT", target: str = "") -> str:
+    made = configure(
+        "budgets/create",
+        {
+            "budget_unit": "USD",
+            "budget_amount": dollars,
+            "duration": {"unit": "DAYS", "value": 1},
+            "target_scope": scope,
+            "budget_action": action,
+            **({"target_value": target} if target else {}),
+        },
+    )
+    return str(made["budget_policy_id"])
+
+
+def spent() -> dict[str, float]:
+    """US dollars by the id of a budget, as the API tells them."""
+    event = {
+        "version": "2.0",
+        "rawPath": "/api/3.0/mlflow/gateway/budgets/windows",
+        "rawQueryString": "",
+        "headers": {"host": "localhost"},
+        "requestContext": {"http": {"method": "GET"}, "requestId": "test"},
+        "isBase64Encoded": False,
+    }
+    answer = json.loads(gateway.app.handler(event, None)["body"])
+    return {one["budget_policy_id"]: one["current_spend"] for one in answer["windows"]}
+
+
+def test_a_budget_ends_calls(endpoint_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    budget("ENDPOINT", PRICE * 1.5, target=endpoint_id)
+    for _ in range(2):
+        assert post("chat/mlflow/invocations", CHAT)[0] == 200
+    status, _, text = post("chat/mlflow/invocations", CHAT)
+    assert status == 429
+    assert json.loads(text)["detail"].startswith(
+        "Budget limit exceeded. Limit: $0.00 USD per 1 day. Budget resets at "
+    )
+    assert post("openai/v1/chat/completions", {"model": "chat", **CHAT})[0] == 429
+    tomorrow = ids.now_ms() + 24 * 3600 * 1000
+    monkeypatch.setattr(budgets, "now_ms", lambda: tomorrow)
+    assert post("chat/mlflow/invocations", CHAT)[0] == 200
+
+
+def test_every_kind_of_call_counts_where_it_belongs(endpoint_id: str) -> None:
+    everywhere, here = budget("GLOBAL", 9), budget("WORKSPACE", 9, "ALERT")
+    of_endpoint = budget("ENDPOINT", 9, target=endpoint_id)
+    told_only = budget("GLOBAL", 1e-9, "ALERT")
+    streamed = {**CHAT, "model": "chat", "stream": True}
+    assert post("chat/mlflow/invocations", CHAT)[0] == 200
+    assert events_of(post("mlflow/v1/chat/completions", streamed)[2])
+    assert post("openai/v1/chat/completions", {**CHAT, "model": "chat"})[0] == 200
+    assert events_of(post("openai/v1/chat/completions", streamed)[2])
+    expected = pytest.approx(4 * PRICE)
+    counted = dict.fromkeys((everywhere, here, of_endpoint, told_only), expected)
+    assert spent() == counted
+
+
+def test_a_user_pays_alone(endpoint_id: str) -> None:
+    now = ids.now_ms()
+    policy = BudgetPolicy(
+        budget_policy_id="bp-user",
+        workspace="default",
+        budget_unit="USD",
+        budget_amount=1.0,
+        duration_unit="MONTHS",
+        duration_value=1,
+        target_scope="USER",
+        budget_action="REJECT",
+        target_value="ann",
+        created_by=None,
+        last_updated_by=None,
+        created_at=now,
+        last_updated_at=now,
+    )
+    policies.write(policy)
+    budgets.count([policy], 0.75)
+    chats.complete("default", "chat", CHAT, "ann")
+    budgets.count([policy], 0.5)
+    assert chats.complete("default", "chat", CHAT, "bob")["provider"] == "openai"
+    assert budgets.spent_of([policy]) == [pytest.approx(1.25 + PRICE)]
+    with pytest.raises(GatewayCallFailed, match=r"^Budget limit exceeded\. Limit: \$1\.00 USD"):
+        chats.complete("default", "chat", CHAT, "ann")
+
+
+def test_nothing_small_is_lost(store: Store) -> None:
+    window = ("bp-1", 0)
+    for _ in range(3):
+        spending.add(window, 1, 1e-9)
+    assert spending.read([window, ("bp-1", 5)]) == [3e-9, 0.0]

@@ -1,0 +1,116 @@
+"""OpenAI's and Anthropic's own clients at the gateway of the local runner, and a search for the
+providers' keys in all that is left of their calls."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doubles.providers import anthropic, failing, openai, serving
+from tests.e2e import clients
+from tests.servers import ADMIN, start_product, stopped
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+SCRIPT = Path(__file__).with_name("gateway_script.py")
+KEYS = {name: f"sk-{name}-0123456789abcdefghij" for name in ("openai", "anthropic", "broken")}
+
+
+class Configuration:
+    """Fills a gateway over HTTP."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.said: list[str] = []
+
+    def make(self, path: str, **fields: Any) -> dict[str, Any]:
+        login = base64.b64encode(":".join(ADMIN).encode()).decode()
+        request = urllib.request.Request(
+            f"{self._url}/api/3.0/mlflow/gateway/{path}",
+            json.dumps(fields).encode(),
+            {"content-type": "application/json", "authorization": f"Basic {login}"},
+        )
+        with urllib.request.urlopen(request) as answer:
+            text = answer.read().decode()
+        self.said.append(text)
+        (made,) = json.loads(text).values()
+        return dict(made)
+
+    def model(self, name: str, provider: str, url: str, model_name: str) -> str:
+        secret = self.make(
+            "secrets/create",
+            secret_name=name,
+            secret_value={"api_key": KEYS[name]},
+            provider=provider,
+            auth_config={"api_base": url},
+        )
+        made = self.make(
+            "model-definitions/create",
+            name=name,
+            secret_id=secret["secret_id"],
+            provider=provider,
+            model_name=model_name,
+        )
+        return str(made["model_definition_id"])
+
+    def endpoint(self, name: str, *models: str) -> str:
+        """The first model is asked first, the others when it fails."""
+        configs: list[dict[str, Any]] = [
+            {"model_definition_id": one, "linkage_type": "FALLBACK", "fallback_order": order}
+            for order, one in enumerate(models)
+        ]
+        configs[0] = {"model_definition_id": models[0], "linkage_type": "PRIMARY", "weight": 1}
+        more: dict[str, Any] = {}
+        if len(models) > 1:
+            more = {"fallback_config": {"strategy": "SEQUENTIAL", "max_attempts": 1}}
+        made = self.make(
+            "endpoints/create", name=name, model_configs=configs, usage_tracking=False, **more
+        )
+        return str(made["endpoint_id"])
+
+
+def test_clients_of_providers(tmp_path: Path) -> None:
+    server = start_product(
+        tmp_path,
+        *("--auth", "--data", str(tmp_path / "data")),
+        MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES="http",
+        MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS="true",
+        MLFLOW_AUTH_ADMIN_USERNAME=ADMIN[0],
+        MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1],
+    )
+    with (
+        stopped(server),
+        serving(openai) as good,
+        serving(anthropic) as claude,
+        serving(failing(500)) as broken,
+    ):
+        made = Configuration(server.url)
+        chat = made.model("openai", "openai", f"{good.url}/v1", "gpt-4o")
+        fails = made.model("broken", "openai", broken.url, "gpt-4o")
+        made.endpoint("chat", chat)
+        made.endpoint("claude", made.model("anthropic", "anthropic", f"{claude.url}/v1", "claude"))
+        made.endpoint("broken", fails)
+        made.endpoint("falling", fails, chat)
+        made.make(
+            "budgets/create",
+            budget_unit="USD",
+            budget_amount=0.00001,
+            duration={"unit": "MONTHS", "value": 1},
+            target_scope="ENDPOINT",
+            budget_action="REJECT",
+            target_value=made.endpoint("poor", chat),
+        )
+        clients.run_script(SCRIPT, clients.MODELS, tmp_path, server.url, *ADMIN)
+        assert {one.headers["authorization"] for one in good.asked} == {f"Bearer {KEYS['openai']}"}
+        assert {one.headers["x-api-key"] for one in claude.asked} == {KEYS["anthropic"]}
+        assert not any(ADMIN[1] in str(one) for one in [*good.asked, *claude.asked])
+    left = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(left) > 2
+    for key in KEYS.values():
+        assert not any(key.encode() in content for content in left)
+        assert not any(key in text for text in made.said)
