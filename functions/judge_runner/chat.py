@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mlcore import errors
+from mlcore.entities.evaluation.jobs import Job
 from mlcore.entities.evaluation.judges import Judge
 
-Complete = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
-"""(workspace, endpoint's name, chat as OpenAI's API has it) → its completion; raises
-MlflowError."""
+Complete = Callable[[str, str, Mapping[str, Any], str | None], dict[str, Any]]
+"""(workspace, endpoint's name, chat as OpenAI's API has it, whose call it is) → its completion;
+raises MlflowError."""
 
 _KEYS: Final = {
     "openai": "OPENAI_API_KEY",
@@ -25,10 +26,10 @@ _ABOUT_FORMAT: Final = ("response_format", "json_schema", "structured output", "
 class Chat:
     """The model of one judge."""
 
-    def __init__(self, judge: Judge, workspace: str, complete: Complete) -> None:
+    def __init__(self, judge: Judge, job: Job, complete: Complete) -> None:
         """Raises InvalidParameterValue: it is none that this server can ask."""
         self._endpoint = _endpoint(judge)
-        self._workspace = workspace
+        self._job = job
         self._complete = complete
         self._formatted = True
 
@@ -41,14 +42,18 @@ class Chat:
         """
         if self._formatted:
             try:
-                return self._complete(self._workspace, self._endpoint, chat)
+                return self._call(chat)
             except errors.MlflowError as error:
                 told = error.message.lower()
                 if error.status != 400 or not any(word in told for word in _ABOUT_FORMAT):
                     raise
                 self._formatted = False
         plain = {name: value for name, value in chat.items() if name != "response_format"}
-        return self._complete(self._workspace, self._endpoint, plain)
+        return self._call(plain)
+
+    def _call(self, chat: Mapping[str, Any]) -> dict[str, Any]:
+        """In the name of whoever asked for the job, whose budget it may be."""
+        return self._complete(self._job.workspace, self._endpoint, chat, self._job.creator)
 
 
 def _endpoint(judge: Judge) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from judge_runner import content, judging, scoring
-from judge_runner.chat import Complete
+from judge_runner.chat import Chat, Complete
 from judge_runner.content import Subject
 from judge_runner.judging import Task
 from judge_runner.work import Work
@@ -51,7 +51,7 @@ def run(work: Work, complete: Complete) -> dict[str, Any]:
     links.put(params["run_id"], params["trace_ids"])
     stored = scoring.present(params["trace_ids"], workspace)
     made: list[tuple[Task, Assessment]] = []
-    chats = [scoring.chat_of(task, workspace, complete) for task in tasks]
+    chats = [Chat(task.judge, work.job, complete) for task in tasks]
     subjects: dict[str, Subject] = {}
 
     def one(trace: StoredTrace) -> None:

@@ -38,7 +38,7 @@ def run(work: Work, complete: Complete) -> dict[str, Any]:
     )
     stored = present(params["trace_ids"], workspace)
     write = bool(params["log_assessments"])
-    chat = chat_of(task, workspace, complete)
+    chat = Chat(task.judge, work.job, complete)
     if task.judge.of_sessions:
         work.check()
         session = [content.read(each) for each in stored]
@@ -65,10 +65,6 @@ def present(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace]:
     if missing:
         raise errors.ResourceDoesNotExist(f"Traces not found: {missing}")
     return [trace for trace in found if trace is not None]
-
-
-def chat_of(task: Task, workspace: str, complete: Complete) -> Chat:
-    return Chat(task.judge, workspace, complete)
 
 
 def check_session(session: Sequence[Subject]) -> None:

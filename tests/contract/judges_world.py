@@ -60,7 +60,9 @@ class Model:
         self.asked: list[Json] = []
         self.said: Callable[[Json], Any] = lambda _chat: {"result": "yes", "rationale": "It is so."}
 
-    def complete(self, workspace: str, endpoint: str, chat: Mapping[str, Any]) -> Json:
+    def complete(
+        self, workspace: str, endpoint: str, chat: Mapping[str, Any], _user: str | None
+    ) -> Json:
         self.asked.append({**chat, "endpoint": endpoint, "workspace": workspace})
         said = self.said(dict(chat))
         content = said if isinstance(said, str) else json.dumps(said)

@@ -15,12 +15,12 @@ import pytest
 
 from mlcore.auth.passwords import hash_password
 from mlcore.entities.evaluation.jobs import PENDING, Job
+from mlcore.environment import AUTHENTICATION
 from mlcore.http import PlainRoute, lambda_handler
 from mlcore.http.routes import Route
 from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.users import users
-from mlcore.settings import AUTHENTICATION
 from tests.contract.logins import ADMIN
 from tests.contract.trace_calls import resource_spans, span
 

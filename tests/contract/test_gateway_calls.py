@@ -15,11 +15,11 @@ import gateway_calls.app
 from gateway_calls.answers import MANNER
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.gateway import Guardrail, GuardrailUse
+from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.http.handler import Handler
 from mlcore.repos.gateway import configuration
 from mlcore.repos.users import users
-from mlcore.settings import AUTHENTICATION
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import KEY, allow_local, endpoint, model
 from tests.contract.logins import named
