@@ -14,6 +14,7 @@ import pytest
 from mlflow.entities import AssessmentSourceType
 from mlflow.genai.judges import make_judge
 
+from tests.contract.trace_calls import resource_spans, span
 from tests.doubles import providers
 from tests.servers import Server, start_product, stopped
 
@@ -25,24 +26,25 @@ SECONDS = 60
 @pytest.fixture(scope="module")
 def open_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A product whose gateway may call servers of this machine."""
-    allowed = {
-        "MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES": "http,https",
-        "MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS": "true",
-    }
     folder = tmp_path_factory.mktemp("judges")
-    with stopped(start_product(folder, **allowed)) as server:
+    started = start_product(
+        folder,
+        MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES="http,https",
+        MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS="true",
+    )
+    with stopped(started) as server:
         yield server
 
 
-def call(server: Server, method: str, path: str, body: Json | None = None) -> Json:
+def call(server: Server, method: str, path: str, body: Json | None = None, **more: str) -> Json:
     request = urllib.request.Request(
         server.url + path,
         method=method,
         data=None if body is None else json.dumps(body).encode(),
-        headers={"content-type": "application/json"},
+        headers={"content-type": "application/json", **more},
     )
     with urllib.request.urlopen(request) as answer:
-        found: Json = json.load(answer)
+        found: Json = json.loads(answer.read() or b"{}")
     return found
 
 
@@ -114,12 +116,12 @@ def judged(server: Server) -> None:
     )
     registered = judge.register(experiment_id=experiment_id)
     trace_ids = []
-    for said in ("right", "also right", "wrong"):
-        with mlflow.start_span("answer") as span:
-            span.set_inputs({"question": "What?"})
-            span.set_outputs(said)
-        trace_ids.append(span.trace_id)
-    mlflow.flush_trace_async_logging()
+    for number, said in enumerate(("right", "also right", "wrong")):
+        trace = f"{0xE000 + number:032x}"
+        told = {"mlflow__spanInputs": {"question": "What?"}, "mlflow__spanOutputs": said}
+        spans = resource_spans([span(trace, 1, **told)])
+        call(server, "POST", "/v1/traces", spans, **{"x-mlflow-experiment-id": experiment_id})
+        trace_ids.append(f"tr-{trace}")
     asked = {
         "experiment_id": experiment_id,
         "serialized_scorer": json.dumps(registered.model_dump()),
@@ -128,13 +130,13 @@ def judged(server: Server) -> None:
     }
     [job] = call(server, "POST", "/ajax-api/3.0/mlflow/scorer/invoke", asked)["jobs"]
     until = time.monotonic() + SECONDS
-    while (told := call(server, "GET", f"/ajax-api/3.0/jobs/{job['job_id']}"))["status"] in (
+    while (done := call(server, "GET", f"/ajax-api/3.0/jobs/{job['job_id']}"))["status"] in (
         "PENDING",
         "RUNNING",
     ):
-        assert time.monotonic() < until, told
+        assert time.monotonic() < until, done
         time.sleep(0.1)
-    assert told["status"] == "SUCCEEDED", told
+    assert done["status"] == "SUCCEEDED", done
     values = []
     for trace_id in trace_ids:
         [feedback] = mlflow.get_trace(trace_id).info.assessments
