@@ -118,7 +118,7 @@ def judged(server: Server) -> None:
     trace_ids = []
     for number, said in enumerate(("right", "also right", "wrong")):
         trace = f"{0xE000 + number:032x}"
-        told = {"mlflow__spanInputs": {"question": "What?"}, "mlflow__spanOutputs": said}
+        told: Json = {"mlflow__spanInputs": {"question": "What?"}, "mlflow__spanOutputs": said}
         spans = resource_spans([span(trace, 1, **told)])
         call(server, "POST", "/v1/traces", spans, **{"x-mlflow-experiment-id": experiment_id})
         trace_ids.append(f"tr-{trace}")
