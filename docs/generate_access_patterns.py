@@ -522,6 +522,24 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "PutItem, GetItem, DeleteItem; the latest version by a Query backwards",
         ),
         Access(
+            "Let a scorer judge by itself; all that do",
+            "online_scorer",
+            ("online_scorer", "online_scorer_prefix"),
+            "PutItem, GetItem, DeleteItem; Query, begins_with",
+        ),
+        Access(
+            "Up to which trace they have judged",
+            "online_progress",
+            ("online_progress",),
+            "GetItem, PutItem on condition",
+        ),
+        Access(
+            "Ask for, do, look at, search jobs",
+            "job",
+            ("job", "job_prefix"),
+            "PutItem on condition, GetItem; Query, begins_with",
+        ),
+        Access(
             "Create, list label schemas",
             "label_schema",
             ("label_schema", "label_schema_prefix"),

@@ -1,5 +1,5 @@
-"""The RPCs of what quality is judged with: evaluation datasets, scorers,
-label schemas, review queues and issues."""
+"""The RPCs of what quality is judged with: evaluation datasets, scorers and the jobs in which they
+run, label schemas, review queues and issues."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from evaluation import datasets, issues, label_schemas, records, review_queues, scorers
 from evaluation import messages as m
 from evaluation import review_messages as r
+from evaluation.job_routes import JOB_RPCS
 from mlcore.http import delete, get, lambda_handler, patch, post, put
 
 _DATASETS = "/mlflow/datasets"
@@ -22,6 +23,7 @@ _get, _post, _put = (partial(verb, version="3.0") for verb in (get, post, put))
 _patch, _delete = (partial(verb, version="3.0") for verb in (patch, delete))
 
 RPCS = (
+    *JOB_RPCS,
     _post(
         f"{_DATASETS}/create",
         m.CreateDataset,
@@ -129,7 +131,7 @@ RPCS = (
         follow="evaluation.registered_scorer",
         since="3.4",
         cost=3,
-        deviation="Scorers are kept and never run.",
+        deviation="Scorers that are code are kept and never run.",
     ),
     _get(
         f"{_SCORERS}/list",
@@ -162,7 +164,7 @@ RPCS = (
         "evaluation.delete_scorer",
         follow="evaluation.deleted_scorer",
         since="3.4",
-        cost=5,
+        cost=6,
     ),
     _get(
         f"{_SCORERS}/online-configs",
@@ -170,7 +172,7 @@ RPCS = (
         scorers.get_online_configs,
         "requests.anybody",
         since="3.9",
-        cost=0,
+        cost=1,
     ),
     _put(
         f"{_SCORERS}/online-config",
@@ -178,8 +180,7 @@ RPCS = (
         scorers.set_online_config,
         "evaluation.update_scorer",
         since="3.9",
-        cost=2,
-        deviation="No scorer runs by itself: a rate above 0 is refused.",
+        cost=4,
     ),
     _post(
         f"{_SCHEMAS}/create",

@@ -1,7 +1,8 @@
-"""The rules of scorers: a name in an experiment has versions, of which none is ever run here."""
+"""The rules of scorers: a name in an experiment has versions, and may judge new traces itself."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import uuid4
 
@@ -9,12 +10,15 @@ from evaluation import judges, parents
 from evaluation import messages as m
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
+from mlcore.entities.evaluation.judges import EXPECTATIONS
+from mlcore.entities.evaluation.online_scorers import OnlineScorer
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
+from mlcore.limits.evaluation import judges as judge_limits
 from mlcore.limits.evaluation.scorers import check_name, check_payload
-from mlcore.repos.evaluation import scorers
+from mlcore.repos.evaluation import online_scorers, scorers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.responses.evaluation import scorers as responses
@@ -118,6 +122,7 @@ def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     if not message.has("version"):
         if any(map(judges.asks_endpoint, found)):
             judges.bind(found[-1], None, request.workspace)
+        online_scorers.delete(request.workspace, experiment.experiment_id, message.name)
         scorers.delete_all(experiment, message.name, found[-1].scorer_id)
     elif not scorers.delete(experiment, message.name, message.version):
         raise _missing(message.name, message.experiment_id, message.version)
@@ -125,12 +130,15 @@ def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
 
 
 def get_online_configs(message: m.GetOnlineScoringConfigs, request: Request) -> dict[str, Any]:
-    """No scorer runs by itself."""
-    return {"configs": []}
+    """Of those scorers that the caller may read."""
+    named = request.may_read(SCORER)
+    found = online_scorers.with_ids(request.workspace, set(message.scorer_ids))
+    readable = [one for one in found if named(scorer_pattern(one.experiment_id, one.name))]
+    return {"configs": [responses.online_config(config) for config in readable]}
 
 
 def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> dict[str, Any]:
-    """A scorer can be told that it does not run by itself, which it never does."""
+    """Replaces what the scorer had. It judges traces from now on, not those before."""
     try:
         rate = float(message.sample_rate)
     except (TypeError, ValueError):
@@ -145,25 +153,42 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
     latest = scorers.latest(experiment, message.name)
     if latest is None:
         raise _missing(message.name, message.experiment_id)
-    if rate > 0 and judges.asks_endpoint(latest):
-        raise errors.InvalidParameterValue(
-            "Automatic evaluation is not available on this server, which runs no scorers."
-        )
     if rate > 0:
+        _check_online(latest)
+    before = online_scorers.find(request.workspace, experiment.experiment_id, message.name)
+    was_on = before is not None and before.sample_rate > 0
+    config = OnlineScorer(
+        config_id=uuid4().hex,
+        workspace=request.workspace,
+        experiment_id=experiment.experiment_id,
+        name=message.name,
+        scorer_id=latest.scorer_id,
+        sample_rate=rate,
+        filter_string=message.filter_string or None,
+        since=before.since if before is not None and was_on else ids.now_ms(),
+    )
+    if before is not None and before == config._replace(
+        config_id=before.config_id, since=before.since
+    ):
+        return {"config": responses.online_config(before)}  # this very request had come before
+    online_scorers.put(config)
+    return {"config": responses.online_config(config)}
+
+
+def _check_online(version: ScorerVersion) -> None:
+    """Raises InvalidParameterValue: the scorer cannot judge by itself."""
+    if not judges.asks_endpoint(version):
         raise errors.InvalidParameterValue(
-            f"Scorer '{message.name}' does not use a gateway model. "
+            f"Scorer '{version.name}' does not use a gateway model. "
             "Automatic evaluation is only supported for scorers that use "
             "gateway models."
         )
-    return {
-        "config": {
-            "online_scoring_config_id": uuid4().hex,
-            "scorer_id": latest.scorer_id,
-            "sample_rate": rate,
-            "experiment_id": experiment.experiment_id,
-            "filter_string": message.filter_string or None,
-        }
-    }
+    found = judge_limits.judge(json.loads(version.serialized_scorer))
+    if EXPECTATIONS in found.variables:
+        raise errors.InvalidParameterValue(
+            f"Scorer '{version.name}' requires expectations, but scorers with "
+            "expectations are not currently supported for automatic evaluation."
+        )
 
 
 def _active(experiment_ids: list[str], request: Request) -> list[Experiment]:

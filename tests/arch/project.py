@@ -23,6 +23,7 @@ CONSUMERS = {
     ":table/mlflow-Table": "indexer",
     ":mlflow-WebhookQueue": "webhook_sender",
     ":mlflow-FileRemovalQueue": "file_remover",
+    ":mlflow-JobQueue": "judge_runner",
 }
 """Functions that no request reaches, by what the ARN of their source holds in events/."""
 

@@ -89,6 +89,8 @@ SERVICES = {
     Name("mlcore.queues", "send"): ("sqs:SendMessage", "WebhookQueue"),
     Name("mlcore.file_removal", "send"): ("sqs:SendMessage", "FileRemovalQueue"),
     Name("mlcore.queues", "postpone"): ("sqs:ChangeMessageVisibility", "WebhookQueue"),
+    Name("mlcore.job_queue", "send"): ("sqs:SendMessage", "JobQueue"),
+    Name("mlcore.job_queue", "postpone"): ("sqs:ChangeMessageVisibility", "JobQueue"),
 }
 
 LANDED = Name("mlcore.system_tables.location", "store")
@@ -103,6 +105,8 @@ BOUNDARY = (
     "mlcore.secrets",
     "mlcore.queues",
     Name("mlcore.file_removal", "send"),
+    Name("mlcore.job_queue", "send"),
+    Name("mlcore.job_queue", "postpone"),
     # Of the policies a function asks those of its own routes.
     Name("mlcore.policies.guard", "rules"),
 )

@@ -175,7 +175,8 @@ def test_a_block_is_about_its_own_function() -> None:
             noun = name.removesuffix(ending)
             assert properties[attribute] == {"Ref": f"{noun}Function.Alias"}, name
     integrations = project.resources("AWS::ApiGatewayV2::Integration")
-    called = {*integrations, "AuthorizerIntegration", "IndexerIntegration"}  # by a schedule
+    called = {*integrations, "AuthorizerIntegration"}
+    called |= {"IndexerIntegration", "JudgeRunnerIntegration"}  # by a schedule
     permissions = project.resources("AWS::Lambda::Permission")
     assert {name.replace("Permission", "Integration") for name in permissions} == called
 

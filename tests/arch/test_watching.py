@@ -11,7 +11,7 @@ from sql import alerts
 from tests.arch import project
 
 TABLE = project.resources("AWS::DynamoDB::Table")["Table"]
-CONSUMERS = ("Indexer", "WebhookSender", "FileRemover", "Lander", "Publisher")
+CONSUMERS = ("Indexer", "WebhookSender", "FileRemover", "JudgeRunner", "Lander", "Publisher")
 
 
 def test_alarms_watch_what_no_caller_sees() -> None:

@@ -61,6 +61,9 @@ NOT_SENT: Final = {
     "GET /signup": "a page",
     "POST /api/2.0/mlflow/users/create-ui": "a form, with the cookie of its page",
     f"POST {_FILES}/mpu/complete/{{artifact_path+}}": "needs parts in a store",
+    "POST /3.0/mlflow/scorer/invoke": "needs a queue",
+    "POST /3.0/mlflow/genai/evaluate/invoke": "needs a queue",
+    "POST /3.0/mlflow/issues/invoke": "refused",
 }
 """Routes without a request here, and why: their cost stays unknown."""
 
@@ -240,6 +243,11 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"POST {_ISSUES}": ISSUE,
     f"POST {_ISSUES}/search": OF_EXPERIMENT,
     f"GET {_ISSUES}/{{issue_id}}": {},
+    "GET /3.0/jobs/{job_id}": {},
+    "PATCH /3.0/jobs/cancel/{job_id}": {},
+    "POST /3.0/jobs/search": {},
+    "GET /3.0/mlflow/jobs/{job_id}": {},
+    "PATCH /3.0/mlflow/jobs/cancel/{job_id}": {},
     f"PATCH {_ISSUES}/{{issue_id}}": {"name": "slower"},
     # Files.
     f"GET {_FILES}/artifacts": {"path": "{experiment}"},

@@ -14,9 +14,12 @@ from urllib.parse import urlencode
 import pytest
 
 from mlcore.auth.passwords import hash_password
+from mlcore.entities.evaluation.jobs import PENDING, Job
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import PlainRoute, lambda_handler
 from mlcore.http.routes import Route
+from mlcore.ids import now_ms
+from mlcore.repos.evaluation import jobs
 from mlcore.repos.users import users
 from tests.contract.logins import ADMIN
 from tests.contract.trace_calls import resource_spans, span
@@ -58,6 +61,7 @@ YES_NO: Final = {"pass_fail": {"positive_label": "yes", "negative_label": "no"}}
 PASSWORD: Final = "password-of-some-length"
 TRACES: Final = "/2.0/mlflow/traces"
 _NUMBERS: Final = itertools.count(1)
+_NOW: Final = now_ms()
 
 
 def routes_of(domain: str) -> dict[str, Route]:
@@ -298,6 +302,8 @@ class World:
         issue = {**of_experiment, "name": "slow", "description": "d"}
         made = self.made("POST", "/3.0/mlflow/issues", **issue)
         self.names["issue_id"] = made["issue"]["issue_id"]
+        self.names["job_id"] = jobs.new_id()
+        jobs.create(Job(self.names["job_id"], "default", "invoke_scorer", {}, PENDING, _NOW, _NOW))
 
     def _user(self) -> None:
         self.names["user"] = f"ann-{self.names['experiment']}"

@@ -96,6 +96,7 @@ ANSWERS = {
     "get_run": Expected({"run": {"info": {"run_id": RUN, "experiment_id": "0"}}}),
     "graphql": Expected({"data": {"mlflowGetExperiment": {"experiment": {"experimentId": "0"}}}}),
     "health": Expected("OK"),
+    "judge_job": Expected({"batchItemFailures": []}),
     "list_catalog_models": Expected({"items": [], "nextPageToken": "", "size": 0}),
     "load_catalog": Expected({"changed": False, "models": 0, "servers": 0, "errors": 0}),
     "list_artifacts": Expected({"files": [{"path": FILE, "is_dir": False, "file_size": 2}]}),

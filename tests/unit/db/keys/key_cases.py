@@ -137,6 +137,17 @@ CASES = {
         "EXP#1",
         "SCORER#a$23b#V#00000000000000000003",
     ),
+    "online_scorer": (
+        keys.online_scorer("team", "7", "a b"),
+        "ONLINESCORERS",
+        "ONLINESCORER#team#7#a b",
+    ),
+    "online_progress": (
+        keys.online_progress("team", "7"),
+        "ONLINESCORERS",
+        "ONLINEPROGRESS#team#7",
+    ),
+    "job": (keys.job("team", "01a0"), "JOBS#team", "JOB#01a0"),
     "label_schema": (keys.label_schema("1", "ls-1"), "EXP#1", "LABELSCHEMA#ls-1"),
     "label_schema_name": (keys.label_schema_name("1", "a#b"), "EXP#1", "LABELSCHEMANAME#a#b"),
     "review_queue": (keys.review_queue("1", "rq-1"), "EXP#1", "REVIEWQUEUE#rq-1"),

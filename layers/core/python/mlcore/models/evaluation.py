@@ -1,10 +1,11 @@
-"""Items of evaluation datasets, scorers, label schemas, review queues and issues."""
+"""Items of evaluation datasets, scorers, jobs, label schemas, review queues and issues."""
 
 from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.attributes import (
     BytesAttribute,
+    DoubleAttribute,
     FlagAttribute,
     IntAttribute,
     TextAttribute,
@@ -56,6 +57,57 @@ class ScorerVersion(Item):
     experiment_id = TextAttribute()
     serialized_scorer = TextAttribute()
     creation_time = IntAttribute()
+
+
+class OnlineScorer(Item):
+    """How a scorer judges by itself: ``sample_rate`` from 0 to 1 of the traces that
+    ``filter_string`` matches, from those of ``since`` on."""
+
+    pattern = keys.ONLINE_SCORER
+
+    version = IntAttribute()
+    config_id = TextAttribute()
+    workspace = TextAttribute()
+    experiment_id = TextAttribute()
+    name = TextAttribute()
+    scorer_id = TextAttribute()
+    sample_rate = DoubleAttribute()
+    filter_string = TextAttribute(null=True)
+    since = IntAttribute()
+
+
+class OnlineProgress(Item):
+    """The place of the last trace (``trace_time``, ``trace_id``) that was given to the scorers of
+    an experiment."""
+
+    pattern = keys.ONLINE_PROGRESS
+
+    version = IntAttribute()
+    trace_time = IntAttribute()
+    trace_id = TextAttribute()
+
+
+class Job(Item):
+    """A job; ``params`` and ``result`` are zlib of JSON."""
+
+    pattern = keys.JOB
+
+    version = IntAttribute()
+    job_id = TextAttribute()
+    workspace = TextAttribute()
+    name = TextAttribute()
+    params = BytesAttribute()
+    status = TextAttribute()
+    creation_time = IntAttribute()
+    last_update_time = IntAttribute()
+    creator = TextAttribute(null=True)
+    timeout = TextAttribute(null=True)
+    result = BytesAttribute(null=True)
+    error_message = TextAttribute(null=True)
+    retry_count = IntAttribute()
+    completed = IntAttribute(null=True)
+    total = IntAttribute(null=True)
+    lease_until = IntAttribute(null=True)
 
 
 class LabelSchema(Item):

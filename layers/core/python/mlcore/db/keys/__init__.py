@@ -111,6 +111,11 @@ Items: under each partition key its sort keys, and the items' ``type``::
         EVALDATASET#<evaluation_dataset_id>                 evaluation_dataset
     EVALRECORDS#<evaluation_dataset_id>
         RECORD#<record_id>                                  evaluation_record
+    ONLINESCORERS
+        ONLINESCORER#<workspace>#<experiment_id>#<scorer_name>  online_scorer
+        ONLINEPROGRESS#<workspace>#<experiment_id>          online_progress
+    JOBS#<workspace>
+        JOB#<job_id>                                        job
     ENTITY#<entity_id>
         ENTITY#REF                                          entity_ref
     CSRC

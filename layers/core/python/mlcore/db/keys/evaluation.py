@@ -1,5 +1,5 @@
 """Keys of what quality is judged with: evaluation datasets, scorers, label schemas, review queues,
-issues."""
+issues, jobs."""
 
 from __future__ import annotations
 
@@ -28,6 +28,21 @@ LSI2_EVALUATION_RECORD = Pattern(
 )
 SCORER_VERSION = Pattern(
     "scorer_version", _EXP, "SCORER#<scorer_name>#V#<version>", "a version of a scorer"
+)
+ONLINE_SCORER = Pattern(
+    "online_scorer",
+    "ONLINESCORERS",
+    "ONLINESCORER#<workspace>#<experiment_id>#<scorer_name>",
+    "how many of an experiment's new traces a scorer judges by itself",
+)
+ONLINE_PROGRESS = Pattern(
+    "online_progress",
+    "ONLINESCORERS",
+    "ONLINEPROGRESS#<workspace>#<experiment_id>",
+    "up to which trace the scorers of an experiment have judged by themselves",
+)
+JOB = Pattern(
+    "job", "JOBS#<workspace>", "JOB#<job_id>", "work that goes on after its request; ids go by time"
 )
 LABEL_SCHEMA = Pattern(
     "label_schema", _EXP, "LABELSCHEMA#<label_schema_id>", "a question to reviewers"
@@ -62,6 +77,9 @@ EVALUATION_PATTERNS = (
     EVALUATION_DATASET,
     EVALUATION_RECORD,
     SCORER_VERSION,
+    ONLINE_SCORER,
+    ONLINE_PROGRESS,
+    JOB,
     LABEL_SCHEMA,
     LABEL_SCHEMA_NAME,
     REVIEW_QUEUE,
@@ -110,6 +128,27 @@ def scorer_version(experiment_id: str, name: str, version: int) -> Key:
 
 def scorer_version_prefix(name: str | None = None) -> str:
     return SCORER_VERSION.sk.prefix() if name is None else SCORER_VERSION.sk.prefix(name)
+
+
+def online_scorer(workspace: str, experiment_id: str, name: str) -> Key:
+    return Key(ONLINE_SCORER.pk.build(), ONLINE_SCORER.sk.build(workspace, experiment_id, name))
+
+
+def online_scorer_prefix(*place: str) -> str:
+    """Of all, of a workspace's, of an experiment's (workspace, experiment id)."""
+    return ONLINE_SCORER.sk.prefix(*place)
+
+
+def online_progress(workspace: str, experiment_id: str) -> Key:
+    return Key(ONLINE_PROGRESS.pk.build(), ONLINE_PROGRESS.sk.build(workspace, experiment_id))
+
+
+def job(workspace: str, job_id: str) -> Key:
+    return Key(JOB.pk.build(workspace), JOB.sk.build(job_id))
+
+
+def job_prefix() -> str:
+    return JOB.sk.prefix()
 
 
 def label_schema(experiment_id: str, schema_id: str) -> Key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mlcore.entities.evaluation.online_scorers import OnlineScorer
 from mlcore.entities.evaluation.scorers import ScorerVersion
 
 MAX_INT32: Final = 2**31 - 1
@@ -23,3 +24,16 @@ def scorer(version: ScorerVersion) -> dict[str, Any]:
         "creation_time": version.creation_time,
         "scorer_id": version.scorer_id,
     }
+
+
+def online_config(config: OnlineScorer) -> dict[str, Any]:
+    """``OnlineScoringConfig``; without a filter it names none."""
+    found: dict[str, Any] = {
+        "online_scoring_config_id": config.config_id,
+        "scorer_id": config.scorer_id,
+        "sample_rate": config.sample_rate,
+        "experiment_id": config.experiment_id,
+    }
+    if config.filter_string is not None:
+        found["filter_string"] = config.filter_string
+    return found

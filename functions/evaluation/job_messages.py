@@ -1,0 +1,62 @@
+"""Requests of judges that run on the server, and of the jobs in which they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore.entities.evaluation.jobs import STATUSES
+from mlcore.wire import Message, array, item_type_string, required, string
+from mlcore.wire.json_body import Field, JsonBody, Misfits, Place, json_object, list_of, optional
+from mlcore.wire.json_body import text as json_text
+
+
+class InvokeScorer(Message):
+    experiment_id: Any
+    serialized_scorer: Any
+    scorer_name: Any
+    scorer_version: Any
+    trace_ids: Any
+    log_assessments: Any
+
+
+class InvokeEvaluation(Message):
+    experiment_id: str
+    trace_ids: list[str]
+    serialized_scorers: Any
+    scorer_versions: Any
+    checks = {
+        "experiment_id": (required, string),
+        "trace_ids": (required, array, item_type_string),
+        "serialized_scorers": (required, array),
+        "scorer_versions": (array,),
+    }
+
+
+class InvokeIssueDetection(Message):
+    experiment_id: Any
+
+
+class GetJob(Message):
+    job_id: str
+
+
+class CancelJob(Message):
+    job_id: str
+
+
+def _status(value: Any, place: Place, misfits: Misfits) -> Any:
+    if value not in STATUSES:
+        shown = ", ".join(f"'{each}'" for each in STATUSES[:-1])
+        misfits.note(place, f"Input should be {shown} or '{STATUSES[-1]}'")
+    return value
+
+
+class SearchJobs(JsonBody):
+    job_name: Any
+    params: Any
+    statuses: Any
+    body = {
+        "job_name": Field(optional(json_text)),
+        "params": Field(optional(json_object)),
+        "statuses": Field(optional(list_of(_status))),
+    }

@@ -1,0 +1,103 @@
+"""The rules of jobs: who asked for one may look at it and take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from evaluation import job_messages as m
+from mlcore import errors, ids, job_queue
+from mlcore.entities.evaluation.jobs import CANCELED, FINAL, PENDING, Job, as_of
+from mlcore.http import Request
+from mlcore.job_queue import JobMessage
+from mlcore.repos.evaluation import jobs
+from mlcore.responses.evaluation import jobs as responses
+
+_MOST_FOUND: Final = 1000
+
+
+def submit(asked: Sequence[Job]) -> None:
+    """Keeps jobs and lets them be done. Raises TemporarilyUnavailable: some may not be."""
+    for job in asked:
+        jobs.create(job)
+        job_queue.send(JobMessage(job.workspace, job.job_id))
+
+
+def asked_for(name: str, params: dict[str, Any], total: int, request: Request) -> Job:
+    """A job that is new."""
+    now = ids.now_ms()
+    return Job(
+        job_id=jobs.new_id(),
+        workspace=request.workspace,
+        name=name,
+        params=params,
+        status=PENDING,
+        creation_time=now,
+        last_update_time=now,
+        creator=username(request),
+        total=total,
+    )
+
+
+def username(request: Request) -> str | None:
+    return None if request.access is None else request.access.username
+
+
+def get_job(message: m.GetJob, request: Request) -> dict[str, Any]:
+    return responses.job(_get(message.job_id, request))
+
+
+def get_status(message: m.GetJob, request: Request) -> dict[str, Any]:
+    return responses.status(_get(message.job_id, request))
+
+
+def cancel_job(message: m.CancelJob, request: Request) -> dict[str, Any]:
+    return responses.job(_cancel(message.job_id, request))
+
+
+def cancel_status(message: m.CancelJob, request: Request) -> dict[str, Any]:
+    return responses.status(_cancel(message.job_id, request))
+
+
+def search_jobs(message: m.SearchJobs, request: Request) -> dict[str, Any]:
+    """Oldest first; of those that somebody asked for who logged in, the caller's own. At most the
+    thousand newest that fit."""
+    now, wanted = ids.now_ms(), message.params or {}
+    access = request.access
+    found = [
+        job
+        for each in jobs.of_workspace(request.workspace)
+        if (job := as_of(each, now))
+        and (access is None or access.is_admin or job.creator == access.username)
+        and (message.job_name is None or job.name == message.job_name)
+        and (not message.statuses or job.status in message.statuses)
+        and all(key in job.params and job.params[key] == wanted[key] for key in wanted)
+    ]
+    return {"jobs": list(map(responses.job, found[-_MOST_FOUND:]))}
+
+
+def _get(job_id: str, request: Request) -> Job:
+    job = jobs.find(request.workspace, job_id)
+    if job is None:
+        raise _missing(job_id)
+    return as_of(job, ids.now_ms())
+
+
+def _cancel(job_id: str, request: Request) -> Job:
+    def cancel(job: Job) -> Job:
+        current = as_of(job, ids.now_ms())
+        if current.status in FINAL:
+            raise errors.InvalidParameterValue(
+                f"The Job {job_id} is already finalized with status: {current.status}, "
+                "it can't be updated."
+            )
+        return job._replace(status=CANCELED, result=None, error_message=None, lease_until=None)
+
+    job = jobs.change(request.workspace, job_id, cancel)
+    if job is None:
+        raise _missing(job_id)
+    return job
+
+
+def _missing(job_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Job with ID {job_id} not found")

@@ -1,0 +1,157 @@
+"""Jobs: one item each in a partition of their workspace, in the order in which they were asked for;
+they expire a month after their end."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from ulid import ULID
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Condition, Raw
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.entities.evaluation.jobs import FAILED, Job
+from mlcore.ids import now_ms
+from mlcore.models.evaluation import Job as JobItem
+from mlcore.settle import Conflict, settle
+
+KEPT_SECONDS: Final = 30 * 24 * 3600
+_ITEM_BYTES: Final = 390_000
+"""DynamoDB takes 400 KB."""
+
+
+def new_id() -> str:
+    """A UUID, as MLflow's jobs have, that goes by time."""
+    return str(ULID().to_uuid())
+
+
+def create(job: Job) -> None:
+    """Raises InvalidParameterValue: its params are too large."""
+    item = _item(job)
+    if _size(item) > _ITEM_BYTES:
+        raise errors.InvalidParameterValue(
+            "The job is too large to be kept. Ask for fewer traces at a time."
+        )
+    absent = Condition()
+    absent.require_absent(JobItem.PK)
+    table.put(item, absent)
+
+
+def find(workspace: str, job_id: str) -> Job | None:
+    """One consistent GetItem."""
+    raw = table.get(keys.job(workspace, job_id))
+    return None if raw is None else _job(raw)
+
+
+def of_workspace(workspace: str) -> Iterator[Job]:
+    """Oldest first; one consistent Query for each MB."""
+    pk = keys.job(workspace, "").pk
+    return map(_job, table.query_all(pk, prefix=keys.job_prefix()))
+
+
+def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> Job | None:
+    """Changes a job; decides again whenever another writer came first.
+
+    Args:
+        decide: the job as it shall be, None for as it is; raises what forbids it.
+
+    Returns:
+        The job as it is then; None if there is none.
+    """
+
+    def attempt() -> Job | None:
+        current = find(workspace, job_id)
+        if current is None:
+            return None
+        changed = decide(current)
+        return current if changed is None else replace(changed)
+
+    return settle("job", attempt)
+
+
+def replace(job: Job) -> Job:
+    """Writes a job that was read and then changed. Raises Conflict."""
+    job = job._replace(last_update_time=now_ms())
+    item = _item(job)
+    if _size(item) > _ITEM_BYTES:
+        said = "The results of the job are too large to be kept; judge fewer traces at a time."
+        job = job._replace(status=FAILED, result=None, error_message=said)
+        item = _item(job)
+    unchanged = Condition()
+    unchanged.require_equal(JobItem.version, job.version)
+    try:
+        table.put(item, unchanged)
+    except ConditionFailed as failed:
+        raise Conflict from failed
+    return job._replace(version=job.version + 1)
+
+
+def _item(job: Job) -> Raw:
+    place = keys.job(job.workspace, job.job_id)
+    item = JobItem(
+        PK=place.pk,
+        SK=place.sk,
+        job_id=job.job_id,
+        workspace=job.workspace,
+        name=job.name,
+        params=_packed(job.params),
+        status=job.status,
+        creation_time=job.creation_time,
+        last_update_time=job.last_update_time,
+        creator=job.creator,
+        timeout=None if job.timeout is None else repr(job.timeout),
+        result=None if job.result is None else _packed(job.result),
+        error_message=job.error_message,
+        retry_count=job.retry_count,
+        completed=job.completed,
+        total=job.total,
+        lease_until=job.lease_until,
+        version=job.version + 1,
+        updated_at=now_ms(),
+        ttl=int(time.time()) + KEPT_SECONDS,
+    )
+    return dict(item.serialize())
+
+
+def _job(raw: Raw) -> Job:
+    item = JobItem.of(raw)
+    return Job(
+        job_id=item.job_id,
+        workspace=item.workspace,
+        name=item.name,
+        params=_unpacked(item.params),
+        status=item.status,
+        creation_time=item.creation_time,
+        last_update_time=item.last_update_time,
+        creator=item.creator,
+        timeout=None if item.timeout is None else float(item.timeout),
+        result=None if item.result is None else _unpacked(item.result),
+        error_message=item.error_message,
+        retry_count=item.retry_count,
+        completed=item.completed,
+        total=item.total,
+        lease_until=item.lease_until,
+        version=item.version,
+    )
+
+
+def _packed(value: Any) -> bytes:
+    return zlib.compress(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _unpacked(data: bytes) -> Any:
+    return json.loads(zlib.decompress(data))
+
+
+def _size(item: Raw) -> int:
+    return sum(
+        len(name) + len(next(iter(value.values()), b""))
+        for name, value in item.items()
+        if "S" in value or "B" in value
+    )

@@ -1,0 +1,236 @@
+"""Jobs of judges on the real engine: done once, whatever dies, taken back, found."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import judge_runner.app
+from judge_runner import work
+from mlcore import ids
+from mlcore.entities.evaluation.jobs import MOST_SECONDS
+from mlcore.repos.evaluation import jobs
+from tests.contract import trace_calls
+from tests.contract.conftest import Store
+from tests.contract.judges_world import World, ask, assessments, builtin, judge
+
+Json = dict[str, Any]
+BOTH = "Is {{ outputs }} a fine answer to {{ inputs }}?"
+
+
+@pytest.fixture
+def world(store: Store, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(store.api, monkeypatch)
+
+
+def test_a_message_that_comes_twice_asks_once(world: World) -> None:
+    traces = [world.trace("q", "a") for _ in range(3)]
+    [job_id] = world.invoke(judge(BOTH), traces)
+    world.queue.waiting *= 2
+    assert world.work() == []
+    assert len(world.model.asked) == 3
+    assert world.job(job_id)["status"] == "SUCCEEDED"
+
+
+def test_a_job_goes_on_where_it_was_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker dies after one trace, says nothing any more, and its message comes again."""
+    monkeypatch.setattr(judge_runner.scoring, "AT_ONCE", 1)
+    traces = [world.trace("q", "a") for _ in range(3)]
+    [job_id] = world.invoke(judge(BOTH), traces)
+    [message] = world.queue.waiting
+
+    class Killed(BaseException):
+        pass
+
+    def dying(_chat: Json) -> Any:
+        if len(world.model.asked) == 2:
+            raise Killed
+        return {"result": "yes", "rationale": ""}
+
+    world.model.said = dying
+    with pytest.raises(Killed):
+        world.work()
+    world.queue.waiting = [message]
+    assert len(world.work()) == 1, "somebody may still be at it"
+    assert world.queue.postponed[-1] > 0
+    now = ids.now_ms()
+    monkeypatch.setattr(ids, "now_ms", lambda: now + work.LEASE_MS + 1)
+    assert world.work() == []
+    job = world.job(job_id)
+    assert (job["status"], job["retry_count"]) == ("SUCCEEDED", 1)
+    assert all(len(assessments(trace)) == 1 for trace in traces)
+    # The trace whose model was being asked is asked again, the one before is not.
+    assert len(world.model.asked) == 4
+
+
+def test_a_job_that_needs_longer_than_a_call_goes_on_in_another(world: World) -> None:
+    traces = [world.trace("q", "a") for _ in range(2)]
+    [job_id] = world.invoke(judge(BOTH), traces)
+    assert world.work(milliseconds=1000) == []
+    assert (world.job(job_id)["status"], len(world.queue.waiting)) == ("PENDING", 1)
+    assert world.work() == []
+    assert world.job(job_id)["status"] == "SUCCEEDED"
+
+
+def test_a_job_is_taken_back(world: World) -> None:
+    trace = world.trace("q", "a")
+    [job_id] = world.invoke(judge(BOTH), [trace])
+    answer = ask("PATCH", f"jobs/cancel/{job_id}")
+    assert (answer.status, answer.body["status"]) == (200, "CANCELED")
+    again = ask("PATCH", f"mlflow/jobs/cancel/{job_id}")
+    assert (again.status, again.body["message"]) == (
+        400,
+        f"The Job {job_id} is already finalized with status: CANCELED, it can't be updated.",
+    )
+    assert world.work() == []
+    assert world.model.asked == []
+    assert ask("GET", f"mlflow/jobs/{job_id}").body == {
+        "status": "CANCELED",
+        "result": None,
+        "error_message": None,
+        "status_details": None,
+        "status_message": None,
+        "progress": None,
+        "progress_updated_at": None,
+    }
+
+
+def test_a_job_that_is_taken_back_in_work_stops(world: World) -> None:
+    trace = world.trace("q", "a")
+    [job_id] = world.invoke(judge(BOTH), [trace])
+
+    def cancelling(_chat: Json) -> Any:
+        assert ask("PATCH", f"jobs/cancel/{job_id}").status == 200
+        return {"result": "yes", "rationale": ""}
+
+    world.model.said = cancelling
+    assert world.work() == []
+    assert world.job(job_id)["status"] == "CANCELED"
+
+
+def test_a_job_whose_time_is_over_has_timed_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [job_id] = world.invoke(judge(BOTH), [world.trace("q", "a")])
+    later = ids.now_ms() + MOST_SECONDS * 1000 + 1
+    monkeypatch.setattr(ids, "now_ms", lambda: later)
+    assert world.job(job_id)["status"] == "TIMEOUT", "also where nobody took it up"
+    assert world.work() == []
+    kept = jobs.find("default", job_id)
+    assert kept is not None
+    assert kept.status == "TIMEOUT"
+    assert world.model.asked == []
+
+
+def test_a_fault_of_ours_is_tried_again_and_told_at_last(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("a secret of ours")
+
+    monkeypatch.setattr(judge_runner.scoring, "present", broken)
+    [job_id] = world.invoke(judge(BOTH), [world.trace("q", "a")])
+    assert len(world.work()) == len(world.work()) == 1
+    assert world.job(job_id)["status"] == "PENDING"
+    assert world.work() == []
+    job = world.job(job_id)
+    assert (job["status"], job["error_message"]) == ("FAILED", "The job failed unexpectedly.")
+
+
+def test_traces_of_others_are_not_judged(world: World) -> None:
+    other = world.api.post("experiments/create", name="other")["experiment_id"]
+    trace = world.trace("q", "a")
+    body = {
+        "experiment_id": other,
+        "serialized_scorer": json.dumps(judge(BOTH)),
+        "trace_ids": [trace],
+    }
+    answer = ask("POST", "mlflow/scorer/invoke", body)
+    assert (answer.status, answer.code) == (403, "PERMISSION_DENIED")
+    assert answer.body["message"] == "Not all requested traces could be accessed."
+    job = world.done(judge(BOTH), ["tr-none"])
+    assert job["error_message"] == "Traces not found: ['tr-none']"
+
+
+def test_jobs_are_found_by_what_they_are(world: World) -> None:
+    first = world.invoke(judge(BOTH), [world.trace("q", "a")])
+    second = world.invoke(judge(BOTH, "other"), [world.trace("q", "a")], log_assessments=False)
+    world.work()
+    third = world.invoke(judge(BOTH), [world.trace("q", "a")])
+
+    def found(**wanted: Any) -> list[str]:
+        return [job["job_id"] for job in ask("POST", "jobs/search", wanted).body["jobs"]]
+
+    assert found() == [*first, *second, *third]
+    assert found(statuses=["PENDING"]) == third
+    assert found(job_name="invoke_scorer", params={"log_assessments": False}) == second
+    assert found(job_name="none") == []
+    assert ask("POST", "jobs/search", {"statuses": ["x"]}).status == 400
+
+
+def test_a_run_of_evaluation_has_what_its_judges_come_to(world: World) -> None:
+    numbers = iter([1, 2, 6])
+    world.model.said = lambda chat: {
+        "result": next(numbers) if "rate" in chat["messages"][0]["content"] else "no",
+        "rationale": "",
+    }
+    traces = [world.trace("q", "a") for _ in range(3)]
+    rated = judge("rate {{ outputs }}", "rating", feedback_value_type={"type": "integer"})
+    rated["aggregations"] = ["mean", "max"]
+    answer = ask(
+        "POST",
+        "mlflow/genai/evaluate/invoke",
+        {
+            "experiment_id": world.experiment,
+            "trace_ids": traces,
+            "serialized_scorers": [json.dumps(rated), json.dumps(builtin("Safety"))],
+        },
+    )
+    assert answer.status == 200, answer
+    run_id, job_id = answer.body["run_id"], answer.body["job_id"]
+    run = world.api.get("runs/get", run_id=run_id)["run"]
+    tags = {tag["key"]: tag["value"] for tag in run["data"]["tags"]}
+    assert tags["mlflow.runType"] == "genai_evaluate"
+    assert tags["mlflow.genaiEvaluate.jobId"] == job_id
+    world.queue.waiting *= 2
+    assert world.work() == []
+    run = world.api.get("runs/get", run_id=run_id)["run"]
+    assert run["info"]["status"] == "FINISHED"
+    metrics = {one["key"]: one["value"] for one in run["data"]["metrics"]}
+    assert metrics == {"rating/mean": 3.0, "rating/max": 6.0, "safety/mean": 0.0}
+    assert world.job(job_id)["result"] == {
+        "run_id": run_id,
+        "total_traces": 3,
+        "scorer_count": 2,
+    }
+    for trace in traces:
+        written = assessments(trace)
+        assert len(written) == 2
+        assert all(one["metadata"]["mlflow.assessment.sourceRunId"] == run_id for one in written)
+    linked = trace_calls.tell(
+        "POST",
+        "3.0/traces/search",
+        {
+            "locations": [{"mlflow_experiment": {"experiment_id": world.experiment}}],
+            "filter": f"run_id = '{run_id}'",
+        },
+    )
+    assert len(linked["traces"]) == 3
+
+
+def test_a_run_of_evaluation_ends_with_its_job(world: World) -> None:
+    body = {
+        "experiment_id": world.experiment,
+        "trace_ids": [world.trace("q", "a")],
+        "serialized_scorers": [json.dumps(judge(BOTH))],
+    }
+    cancelled = ask("POST", "mlflow/genai/evaluate/invoke", body).body
+    ask("PATCH", f"jobs/cancel/{cancelled['job_id']}")
+    failing = {**body, "serialized_scorers": [json.dumps(judge(BOTH, model="openai:/x"))]}
+    failed = ask("POST", "mlflow/genai/evaluate/invoke", failing).body
+    assert world.work() == []
+    for asked, status in ((cancelled, "KILLED"), (failed, "FAILED")):
+        run = world.api.get("runs/get", run_id=asked["run_id"])["run"]
+        assert run["info"]["status"] == status

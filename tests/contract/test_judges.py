@@ -1,0 +1,265 @@
+"""Judges that run on the server: what they are asked, what they write, and that they write it
+once, whatever dies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evaluation.app
+import judge_runner.app
+from mlcore import errors
+from mlcore.gateway import chats
+from tests.contract import gateway_world, trace_calls
+from tests.contract.conftest import Store
+from tests.contract.judges_world import World, assessments, builtin, judge
+from tests.contract.sealing import seal_here
+from tests.doubles import providers
+
+Json = dict[str, Any]
+BOTH = "Is {{ outputs }} a fine answer to {{ inputs }}?"
+
+
+@pytest.fixture
+def world(store: Store, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(store.api, monkeypatch)
+
+
+def test_a_judge_writes_what_mlflows_client_would(world: World) -> None:
+    world.model.said = lambda _chat: {"result": True, "rationale": "Because."}
+    trace = world.trace({"question": "Why?"}, "So.")
+    data = judge(BOTH, feedback_value_type={"type": "boolean", "title": "Result"})
+    job = world.done(data, [trace])
+    assert (job["status"], job["job_name"]) == ("SUCCEEDED", "invoke_scorer")
+    [told] = job["result"][trace]["assessments"]
+    assert job["result"][trace]["failures"] == []
+    assert assessments(trace) == [told]
+    assert told["feedback"] == {"value": True}
+    assert (told["assessment_name"], told["rationale"]) == ("quality", "Because.")
+    assert told["source"] == {"source_type": "LLM_JUDGE", "source_id": "gateway:/e"}
+    assert told["span_id"] == "0000000000000001"
+    digest = told["metadata"].pop("mlflow.assessment.scorerDigest")
+    assert digest.startswith("sha256:")
+    assert told["metadata"] == {
+        "mlflow.assessment.judgeInputTokens": "11",
+        "mlflow.assessment.judgeOutputTokens": "7",
+        "guideline": BOTH,
+    }
+    [chat] = world.model.asked
+    assert (chat["endpoint"], chat["workspace"]) == ("e", "default")
+    assert BOTH in chat["messages"][0]["content"]
+    assert '"question": "Why?"' in world.model.shown()
+    schema = chat["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["result"]["type"] == "boolean"
+
+
+def test_only_whoever_asks_for_it_has_assessments_written(world: World) -> None:
+    trace = world.trace("q", "a")
+    job = world.done(judge(BOTH), [trace], log_assessments=False)
+    assert len(job["result"][trace]["assessments"]) == 1
+    assert assessments(trace) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ('```json\n{"result": "good", "rationale": "r"}\n```', "good"),
+        ('Sure!\n```json\n{"result": [1, 2], "rationale": "r"}\n```', [1.0, 2.0]),
+        ('{"rationale": "a\nline", "result": {"a": 1}}', {"a": 1.0}),
+    ],
+)
+def test_answers_may_be_wrapped(world: World, said: str, value: Any) -> None:
+    world.model.said = lambda _chat: said
+    job = world.done(judge(BOTH), [trace := world.trace("q", "a")])
+    assert job["result"][trace]["assessments"][0]["feedback"]["value"] == value
+
+
+def test_what_fails_is_told_of_each_trace(world: World) -> None:
+    """A model that answers nonsense, or is not there, is no failure of the job's."""
+
+    def said(chat: Json) -> Any:
+        if "first" in chat["messages"][-1]["content"]:
+            return "I would rather not."
+        raise errors.GatewayCallFailed(429, "Too many requests.")
+
+    world.model.said = said
+    traces = [world.trace("first", "a"), world.trace("second", "a")]
+    job = world.done(judge(BOTH), traces)
+    assert job["status"] == "SUCCEEDED"
+    failures = [job["result"][trace]["failures"] for trace in traces]
+    why = "Failed to parse response from judge model. Response: I would rather not."
+    gone = "Failed to invoke judge model: Too many requests."
+    assert failures == [
+        [{"error_code": "SCORER_ERROR", "error_message": why}],
+        [{"error_code": "SCORER_ERROR", "error_message": gone}],
+    ]
+    [written] = assessments(traces[1])
+    assert written["feedback"]["error"]["error_message"] == gone
+    assert written["source"] == {"source_type": "CODE", "source_id": "quality"}
+
+
+def test_a_model_that_knows_no_schemas_is_asked_without(world: World) -> None:
+    def said(chat: Json) -> Any:
+        if "response_format" in chat:
+            raise errors.GatewayCallFailed(400, "response_format is not supported")
+        return {"result": "yes", "rationale": ""}
+
+    world.model.said = said
+    traces = [world.trace("q", "a") for _ in range(2)]
+    job = world.done(judge(BOTH), traces)
+    assert all(not one["failures"] for one in job["result"].values())
+
+
+def test_a_judge_without_a_key_fails_as_on_mlflows_server(world: World) -> None:
+    job = world.done(judge(BOTH, model="openai:/gpt-4o"), [world.trace("q", "a")])
+    assert (job["status"], job["result"]) == ("FAILED", job["error_message"])
+    assert job["error_message"] == (
+        "OPENAI_API_KEY environment variable must be set to use the openai provider."
+    )
+
+
+def test_expectations_are_those_of_people(world: World) -> None:
+    trace = world.trace("q", "a")
+    data = judge("Does {{ outputs }} meet {{ expectations }}?")
+    job = world.done(data, [trace])
+    [failure] = job["result"][trace]["failures"]
+    assert failure["error_message"] == (
+        "Must specify 'expectations' - required by template variables in instructions."
+    )
+    for source, value in (("HUMAN", "forty-two"), ("CODE", "seven")):
+        assessment = {
+            "assessment_name": f"of_{source.lower()}",
+            "source": {"source_type": source, "source_id": "x"},
+            "expectation": {"value": value},
+        }
+        trace_calls.tell("POST", f"3.0/traces/{trace}/assessments", {"assessment": assessment})
+    world.done(data, [trace])
+    assert "forty-two" in world.model.shown()
+    assert "seven" not in world.model.shown()
+
+
+def test_a_trace_is_shown_with_its_steps(world: World) -> None:
+    """Also where the root tells nothing of what the instructions name."""
+    parts = ("0000000000000000000000000000b001", "q")
+    spans = [
+        trace_calls.span(parts[0], 1, start=1, end=9),
+        trace_calls.span(
+            parts[0],
+            2,
+            1,
+            start=2,
+            end=3,
+            mlflow__spanType="TOOL",
+            mlflow__spanInputs={"city": "Bern"},
+        ),
+    ]
+    assert trace_calls.export(world.experiment, spans).status == 200
+    trace = f"tr-{parts[0]}"
+    for instructions in ("Was {{ trace }} efficient?", BOTH):
+        world.done(judge(instructions), [trace])
+        assert world.model.shown().startswith("trace: ")
+        assert '"city": "Bern"' in world.model.shown()
+    world.done(builtin("ToolCallEfficiency"), [world.trace("q", "a")])
+    assert "tool_calls: []" in world.model.shown()
+
+
+def test_a_conversation_is_judged_as_a_whole(world: World) -> None:
+    session = {"mlflow__trace__session": "s-1"}
+    first = world.trace("Hello", "Hi, what is it?", "s-1", **session)
+    second = world.trace("The weather", "Rain.", "s-1", **session)
+    alone = world.trace("Nobody", "Nothing")
+    [job_id] = world.invoke(judge("Is {{ conversation }} polite?"), [second, first, alone])
+    world.work()
+    job = world.job(job_id)
+    assert list(job["result"]) == [first]
+    [told] = assessments(first)
+    assert told["metadata"]["mlflow.trace.session"] == "s-1"
+    shown = world.model.shown()
+    said = json.loads(shown.removeprefix("conversation: "))
+    assert [one["content"] for one in said] == ["Hello", "Hi, what is it?", "The weather", "Rain."]
+    assert assessments(second) == []
+
+
+def test_builtin_judges_ask_what_they_need(world: World) -> None:
+    documents = [{"page_content": "The sky is blue."}, {"page_content": "Grass is green."}]
+    number = "0000000000000000000000000000c001"
+    spans = [
+        trace_calls.span(
+            number, 1, mlflow__spanInputs="Which colour?", mlflow__spanOutputs="Blue."
+        ),
+        trace_calls.span(number, 2, 1, mlflow__spanType="RETRIEVER", mlflow__spanOutputs=documents),
+    ]
+    assert trace_calls.export(world.experiment, spans).status == 200
+    trace = f"tr-{number}"
+    kinds = {
+        "Safety": ("Blue.",),
+        "RelevanceToQuery": ("Which colour?", "Blue."),
+        "RetrievalGroundedness": ("Blue.", "The sky is blue.", "Grass is green."),
+        "Guidelines": ("Be short.",),
+    }
+    for kind, expected in kinds.items():
+        guided: Json = {"guidelines": ["Be short."]} if kind == "Guidelines" else {}
+        world.model.said = lambda _chat: {"result": " Yes", "rationale": ""}
+        job = world.done(builtin(kind, **guided), [trace])
+        [told] = job["result"][trace]["assessments"]
+        assert told["feedback"] == {"value": "yes"}, kind
+        assert told["metadata"].get("guideline") == ("Be short." if guided else None)
+        for text in expected:
+            assert text in world.model.shown(), kind
+    world.model.said = lambda chat: {"result": "sky" in str(chat["messages"][-1]), "rationale": ""}
+    job = world.done(builtin("RetrievalRelevance", "relevant"), [trace])
+    told = job["result"][trace]["assessments"]
+    assert [(one["assessment_name"], one["feedback"]["value"]) for one in told] == [
+        ("relevant/precision", 0.5),
+        ("relevant", "yes"),
+        ("relevant", "no"),
+    ]
+    assert {one["span_id"] for one in told} == {"0000000000000002"}
+    failed = world.done(builtin("Correctness"), [trace])["result"][trace]["failures"]
+    assert "expected_response" in failed[0]["error_message"]
+
+
+def test_a_registered_judge_asks_an_endpoint_by_its_name(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """From the registered judge over the gateway to a server that speaks OpenAI's protocol."""
+    seal_here(monkeypatch, tmp_path)
+    gateway_world.allow_local(monkeypatch)
+    monkeypatch.setattr(judge_runner.app, "_complete", lambda: chats.complete)
+
+    def answer(asked: providers.Asked) -> providers.Told:
+        told = providers.openai(asked)
+        rating = json.dumps({"result": "yes", "rationale": "Fine."})
+        told.body["choices"][0]["message"]["content"] = rating
+        return told
+
+    with providers.serving(answer) as provider:
+        model = gateway_world.model("m", "openai", f"{provider.url}/v1")
+        gateway_world.endpoint("e", [model])
+        event = {
+            "version": "2.0",
+            "rawPath": "/api/3.0/mlflow/scorers/register",
+            "headers": {"content-type": "application/json", "host": "localhost"},
+            "requestContext": {"http": {"method": "POST"}, "requestId": "test"},
+            "isBase64Encoded": False,
+            "body": json.dumps(
+                {
+                    "experiment_id": world.experiment,
+                    "name": "quality",
+                    "serialized_scorer": json.dumps(judge(BOTH)),
+                }
+            ),
+        }
+        assert evaluation.app.handler(event, None)["statusCode"] == 200
+        traces = [world.trace("q", "a") for _ in range(3)]
+        job = world.done(judge(BOTH), traces, scorer_name="quality", scorer_version=1)
+        assert job["status"] == "SUCCEEDED", job
+        assert len(provider.asked) == 3
+    for trace in traces:
+        [told] = assessments(trace)
+        assert told["feedback"] == {"value": "yes"}, told
+        assert told["metadata"]["mlflow.assessment.scorerVersion"] == "1"
+        assert told["source"]["source_id"] == "gateway:/e"

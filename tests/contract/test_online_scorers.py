@@ -1,0 +1,127 @@
+"""Scorers that judge new traces by themselves, on the real engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import judge_runner.app
+from judge_runner import online
+from mlcore import errors, ids
+from mlcore.repos.evaluation import online_scorers
+from mlcore.repos.gateway import configuration
+from tests.contract import gateway_world, trace_calls
+from tests.contract.conftest import Store
+from tests.contract.judges_world import Context, World, ask, assessments, judge
+from tests.contract.sealing import seal_here
+
+Json = dict[str, Any]
+BOTH = "Is {{ outputs }} a fine answer to {{ inputs }}?"
+
+
+@pytest.fixture
+def world(store: Store, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(store.api, monkeypatch)
+
+
+def set_online(world: World, name: str, rate: float, filter_string: str = "") -> Json:
+    body = {
+        "experiment_id": world.experiment,
+        "name": name,
+        "sample_rate": rate,
+        "filter_string": filter_string,
+    }
+    answer = ask("PUT", "mlflow/scorers/online-config", body)
+    assert answer.status == 200, answer
+    return dict(answer.body["config"])
+
+
+def registered(world: World, data: Json, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """The scorer's id; the endpoint is made with the first."""
+    seal_here(monkeypatch, tmp_path)
+    if not configuration.read("default").endpoints:
+        gateway_world.endpoint("e", [gateway_world.model("m", "openai")])
+    body = {
+        "experiment_id": world.experiment,
+        "name": data["name"],
+        "serialized_scorer": json.dumps(data),
+    }
+    answer = ask("POST", "mlflow/scorers/register", body)
+    assert answer.status == 200, answer
+    return str(answer.body["scorer_id"])
+
+
+def test_new_traces_are_judged_once_by_those_that_judge_by_themselves(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Sampled, filtered; sweeps side by side or cut short before they say how far they came."""
+    monkeypatch.setenv(online.BUFFER_SECONDS, "0")
+    now = ids.now_ms()
+    monkeypatch.setattr(trace_calls, "START", (now + 5_000) * 1_000_000)
+    scorer_id = registered(world, judge(BOTH, "all"), monkeypatch, tmp_path)
+    registered(world, judge(BOTH, "some"), monkeypatch, tmp_path)
+    registered(world, judge(BOTH, "off"), monkeypatch, tmp_path)
+    registered(world, judge("Is {{ conversation }} polite?", "talk"), monkeypatch, tmp_path)
+    config = set_online(world, "all", 1.0)
+    assert set_online(world, "all", 1.0) == config, "sent twice"
+    set_online(world, "some", 1.0, "tags.env = 'prod'")
+    set_online(world, "off", 0.0)
+    set_online(world, "talk", 1.0)
+    listed = ask("GET", "mlflow/scorers/online-configs", scorer_ids=[scorer_id]).body["configs"]
+    assert listed == [config]
+    session = {"mlflow__trace__session": "s-1"}
+    traces = [world.trace("q", "a"), world.trace("q", "a", "s-1", **session)]
+    trace_calls.tell("PATCH", f"3.0/traces/{traces[0]}/tags", {"key": "env", "value": "prod"})
+    monkeypatch.setattr(ids, "now_ms", lambda: now + 60_000)
+    reach = online_scorers.reach
+
+    def cut_short(*_: Any) -> None:
+        raise errors.TemporarilyUnavailable("The table is away.")
+
+    monkeypatch.setattr(online_scorers, "reach", cut_short)
+    judge_runner.app.handler({"source": "schedule"}, Context())
+    monkeypatch.setattr(online_scorers, "reach", reach)
+    judge_runner.app.handler({"source": "schedule"}, Context())
+    assert world.work() == []
+    judge_runner.app.handler({"source": "schedule"}, Context())
+    assert world.queue.waiting == []
+    named = [sorted(one["assessment_name"] for one in assessments(trace)) for trace in traces]
+    assert named == [["all", "some"], ["all", "talk"]]
+    assert len(world.model.asked) == 4
+    later = world.trace("q", "a")
+    judge_runner.app.handler({"source": "schedule"}, Context())
+    assert world.work() == []
+    assert [one["assessment_name"] for one in assessments(later)] == ["all"]
+    assert ask(
+        "DELETE", "mlflow/scorers/delete", {"experiment_id": world.experiment, "name": "all"}
+    )
+    gone = ask("GET", "mlflow/scorers/online-configs", scorer_ids=[scorer_id]).body["configs"]
+    assert gone == []
+
+
+def test_scorers_that_cannot_judge_by_themselves_are_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    registered(world, judge("{{ outputs }}, {{ expectations }}?", "x"), monkeypatch, tmp_path)
+    registered(world, judge(BOTH, "direct", model="openai:/m"), monkeypatch, tmp_path)
+    for name, why in (
+        ("x", "requires expectations, but scorers with expectations are not currently supported"),
+        ("direct", "does not use a gateway model"),
+    ):
+        body = {"experiment_id": world.experiment, "name": name, "sample_rate": 0.5}
+        answer = ask("PUT", "mlflow/scorers/online-config", body)
+        assert answer.status == 400
+        assert why in answer.body["message"]
+
+
+def test_a_share_of_traces_is_judged_by_all_that_come_before() -> None:
+    """Whoever has a lower rate judges only what those with higher ones do, and as many."""
+    rated = [("half", 0.5), ("quarter", 0.25), ("all", 1.0)]
+    chosen = [online.sampled(f"tr-{number}", rated) for number in range(2000)]
+    assert all(names == ["all", "half", "quarter"][: len(names)] for names in chosen)
+    for name, rate in rated:
+        assert abs(sum(name in names for names in chosen) / 2000 - rate) < 0.04
+    assert online.sampled("tr-1", [("never", 0.0)]) == []
