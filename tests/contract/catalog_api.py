@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import catalog.app
 import catalog_loader.app
+from mlcore.catalog.entry import Entry
 from tests.contract.api import Answer
 
 MODELS = "/api/model_catalog/v1alpha1"
@@ -114,6 +115,8 @@ class CatalogApi:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.headers: dict[str, str] = {}
+        self.entries: list[Entry] = []
+        """What was loaded, where a test asks for it."""
 
     def write(self, **files: str) -> None:
         """Files by their names without ``.yaml``."""

@@ -14,6 +14,7 @@ from mlcore.http.handler import Manner
 from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.http.routes import Route, allowed_methods
+from mlcore.kubeflow.body import check_text
 from mlcore.kubeflow.errors import bad
 from mlcore.kubeflow.errors import body as error_body
 
@@ -31,6 +32,13 @@ class Made(NamedTuple):
 
 Answer = dict[str, Any] | Made | None
 """None: 204, without a body."""
+
+
+def arguments(request: Request) -> dict[str, str]:
+    """The query, without what is empty. Raises InvalidParameterValue."""
+    found = request.arguments()
+    check_text(found)
+    return {name: value for name, value in found.items() if value}
 
 
 class Versions:
