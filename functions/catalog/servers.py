@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from typing import Any, Final
 
 from catalog import orders, shown, sources
@@ -10,13 +12,25 @@ from catalog.generation import Generation
 from catalog.models import options_of
 from mlcore.catalog import filters
 from mlcore.catalog.entry import SERVER, Entry
-from mlcore.errors import ResourceDoesNotExist
+from mlcore.errors import MlflowError, ResourceDoesNotExist
+from mlcore.http import Response
 from mlcore.kubeflow.errors import bad
 from mlcore.search import filter_query
 from mlcore.search.like import ilike
 
 _TEXTS: Final = ("description", "provider", "displayName")
 _TOOLS: Final = 10
+_PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")
+_NO_SCRIPT: Final = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+}
+
+
+class UnsupportedPicture(MlflowError):
+    """415: what a server gives as its picture is none."""
+
+    error_code = "INVALID_PARAMETER_VALUE"
+    http_status = 415
 
 
 def list_servers(call: Call) -> Any:
@@ -109,6 +123,29 @@ def _find(call: Call, read: Generation) -> Entry:
     if entry is None:
         raise ResourceDoesNotExist(f"no MCP server found for id {text}: not found")
     return entry
+
+
+def get_logo(call: Call) -> Response:
+    """The picture of a server: a redirection to where it is, or itself where the server brings it.
+
+    Raises:
+        ResourceDoesNotExist: the server, or its picture.
+        UnsupportedPicture: it is no picture that a browser shows.
+    """
+    server = _find(call, call.current())
+    logo = str(server.fields.get("logo") or "")
+    if not logo:
+        raise ResourceDoesNotExist(f"no logo found for MCP server {server.id}: not found")
+    if logo.startswith(("https://", "http://")) and logo.isascii() and logo.isprintable():
+        return Response(302, "", headers={"location": logo})
+    kind, mark, data = logo.removeprefix("data:").partition(";base64,")
+    if not logo.startswith("data:") or not mark or kind not in _PICTURES:
+        raise UnsupportedPicture(f"the logo of MCP server {server.id} is no picture")
+    try:
+        picture = base64.b64decode(data, validate=True)
+    except binascii.Error:
+        raise UnsupportedPicture(f"the logo of MCP server {server.id} is no Base64") from None
+    return Response(200, picture, kind, _NO_SCRIPT)
 
 
 def list_tools(call: Call) -> Any:

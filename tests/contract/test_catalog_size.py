@@ -1,7 +1,8 @@
 """A catalog of many models: lists find what looking at every model finds, in three round trips at
 the most, and in little time.
 
-``CATALOG_MODELS=10000`` is the size that is promised; then the time of each list counts too.
+``CATALOG_MODELS=10000`` is the size that is promised; then the time of each list counts too, and
+``CATALOG_TIMES`` names a file for all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from catalog import recommendations
+from catalog import generation, recommendations
 from catalog.recommendations import Setting
 from catalog_loader import parts
 from mlcore.catalog import filters
@@ -141,23 +142,26 @@ LISTS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 
 def test_a_list_is_three_round_trips_and_little_time(full: CatalogApi) -> None:
-    """In a process that has just begun, and in one that has answered before; the time is the
-    processor's."""
-    slow = {}
+    """In a process that has just begun, in one that was asked something else about the same values,
+    and in one that is asked again. The time is the processor's; that of the first is for reading
+    the values too."""
+    spent: dict[str, list[float]] = {}
     for path, query in LISTS:
         forget()
-        for warm in (False, True):
+        for most in (3, 2, 2):
             began = time.process_time()
             full.get(path, **query)
-            spent = time.process_time() - began
+            spent.setdefault(f"{path} {query}", []).append(time.process_time() - began)
             counted = capacity.last()
             assert counted is not None
-            assert counted.round_trips <= (1 if warm else 3), (path, query)
-            if spent > CPU_SECONDS:
-                slow[(path, str(query), warm)] = round(spent, 3)
-    if os.environ.get("CATALOG_TIMES"):
-        print(slow)
-    assert MODELS < PROMISED or not any(warm for *_, warm in slow), slow
+            assert counted.round_trips <= most, (path, query)
+            if most == 3:
+                generation.current()._answers.clear()
+    told = "".join(
+        f"\n{[round(1000 * one) for one in each]} ms {name}" for name, each in spent.items()
+    )
+    (Path(os.environ.get("CATALOG_TIMES", os.devnull))).write_text(told)
+    assert MODELS < PROMISED or all(each[1] < CPU_SECONDS for each in spent.values()), told
 
 
 def test_a_model_is_found_without_the_others(full: CatalogApi) -> None:

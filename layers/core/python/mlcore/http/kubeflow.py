@@ -30,8 +30,8 @@ class Made(NamedTuple):
     status: int = 201
 
 
-Answer = dict[str, Any] | Made | None
-"""None: 204, without a body."""
+Answer = dict[str, Any] | Made | Response | None
+"""None: 204, without a body. A response is sent as it is."""
 
 
 def arguments(request: Request) -> dict[str, str]:
@@ -69,6 +69,8 @@ class Versions:
                 raise bad("null bytes are not allowed")
             found = function(request)
             headers = self.headers(request.path)
+            if isinstance(found, Response):
+                return found._replace(headers={**headers, **found.headers})
             if found is None:
                 return Response(204, "", JSON, headers)
             status = 200
