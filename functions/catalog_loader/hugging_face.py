@@ -157,7 +157,7 @@ class _Hub:
 
         self._until = time.monotonic() + seconds
         self._url = settings.url.rstrip("/")
-        self._host = urlsplit(self._url).netloc
+        self._host = _host_of(self._url)
         set_client_factory(self._client)
         self._api = HfApi(self._url, token=key or False, library_name="mlflow-serverless")
 
@@ -175,7 +175,7 @@ class _Hub:
     def _before(self, request: Any) -> None:
         if time.monotonic() > self._until:
             raise NotReached("the Hub did not answer in time")
-        if request.url.netloc.decode() != self._host:
+        if _host_of(str(request.url)) != self._host:
             raise NotReached(f"the Hub sends to another host: {request.url.host}")
 
     @staticmethod
@@ -247,6 +247,12 @@ class _Hub:
 
         text = self._asked(ask)
         return None if text is None else text[:_LONGEST_README]
+
+
+def _host_of(url: str) -> tuple[str | None, int | None]:
+    """The host and port that a request goes to."""
+    parts = urlsplit(url)
+    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
 
 # ------------------------------------------------------------------ what the Hub says
@@ -322,8 +328,12 @@ def _without_header(text: str) -> str:
 
 def _url(where: str, value: Any) -> str:
     found = fields.text(where, value)
-    parts = urlsplit(found)
-    if parts.scheme not in ("https", "http") or not parts.netloc or "@" in parts.netloc:
+    try:
+        parts = urlsplit(found)
+        host, _ = _host_of(found)
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("https", "http") or "@" in parts.netloc:
         raise Wrong(f"{where}: must be an address of http or https")
     return found
 
