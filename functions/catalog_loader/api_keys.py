@@ -7,10 +7,9 @@ import os
 import re
 from typing import Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from catalog_loader.fields import Wrong
-from mlcore.aws import make_client
+from mlcore import secrets
+from mlcore.errors import TemporarilyUnavailable
 
 SECRET: Final = "CATALOG_SECRET"  # noqa: S105 -- a name
 """Environment: the ARN of the secret, which is a key, or a JSON object of keys by name."""
@@ -49,9 +48,9 @@ def _stored() -> dict[str, str]:
     if not secret:
         return {}
     try:
-        text = make_client("secretsmanager").get_secret_value(SecretId=secret)["SecretString"]
-    except (BotoCoreError, ClientError, KeyError) as error:
-        raise NoKey(f"the secret of the catalog cannot be read: {error}") from None
+        text = secrets.stored(secret)
+    except TemporarilyUnavailable as error:
+        raise NoKey(str(error)) from None
     if not text.lstrip().startswith("{"):
         return {DEFAULT: text.strip()}
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from catalog_loader import api_keys
+from mlcore import secrets
 from tests.contract.catalog_api import CatalogApi, form
 from tests.contract.conftest import Store
 from tests.contract.hub import KEY, Hub, serving
@@ -84,7 +84,7 @@ def test_which_models_a_source_names(api: CatalogApi) -> None:
     for source, expected in (
         ("includedModels: [org/*]", ["org/alpha", *betas]),
         ("includedModels: [org/beta-*], excludedModels: ['*-3']", [*betas[:3], *betas[4:]]),
-        ("includedModels: ['ORG/*a-5', other/gamma]", ["org/beta-5", "other/gamma"]),
+        ("includedModels: ['org/*A-5', other/gamma]", ["org/beta-5", "other/gamma"]),
         (
             "includedModels: [beta-1, alpha], properties: {allowedOrganization: org}",
             ["org/alpha", betas[1]],
@@ -132,7 +132,7 @@ def test_a_key_from_the_environment_or_the_secret(
 
     monkeypatch.delenv("HF_API_KEY")
     monkeypatch.setenv("CATALOG_SECRET", "arn:secret")
-    monkeypatch.setattr(api_keys, "make_client", lambda _: Client())
+    monkeypatch.setattr(secrets, "make_client", lambda _: Client())
     api.ask("POST", "sources/reload")
     assert api.names("models") == ["org/alpha", "org/hidden"]
     Client.text = f'{{"TEAM": "{KEY}"}}'

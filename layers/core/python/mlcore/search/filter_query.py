@@ -100,7 +100,7 @@ class SomePart(NamedTuple):
 
 
 Node = Leaf | Opposite | Every | Either | SomePart
-"""What a filter says, for whoever finds what it asks for without looking at each entity."""
+"""What a filter says."""
 
 NOTHING: Final = Every(())
 """What a blank filter says: it is always met."""
@@ -168,8 +168,7 @@ def _leaf(leaf: Leaf, source: Source) -> Test:
         holds = leaf.tests[""]
         get = source.attribute
         return lambda item: (value := get(item, name)) is not None and holds(value)
-    tests = leaf.tests
-    custom = source.custom
+    tests, custom = leaf.tests, source.custom
 
     def meets(item: Any) -> bool:
         found = custom(item, name)
