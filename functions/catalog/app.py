@@ -19,7 +19,7 @@ _MODELS: Final[tuple[tuple[str, str, Function, str, int], ...]] = (
     ("GET", f"{_MODEL}/artifacts/performance", models.list_performance, _ANYBODY, 3),
     ("GET", f"{_MODEL}/artifacts", models.list_artifacts, _ANYBODY, 3),
     ("GET", _MODEL, models.get_model, _ANYBODY, 3),
-    ("POST", f"{_MODEL}:register", registering.register, "catalog.register", 17),
+    ("POST", f"{_MODEL}:register", registering.register, "catalog.register", 21),
 )
 _SERVER: Final = "/mcp_servers/{server_id}"
 _SERVERS: Final[tuple[tuple[str, str, Function, str, int], ...]] = (

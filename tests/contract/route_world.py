@@ -76,7 +76,7 @@ _NUMBERS: Final = itertools.count(1)
 def routes_of(domain: str) -> dict[str, Route]:
     """The routes of a domain by name, each once: those that are other spellings are left out."""
     app = import_module(f"{domain}.app")
-    listed: tuple[Route, ...] = (*app.RPCS, *getattr(app, "PLAIN_ROUTES", ()))
+    listed: tuple[Route, ...] = (*getattr(app, "RPCS", ()), *getattr(app, "PLAIN_ROUTES", ()))
     return {
         f"{route.method} {route.path}": route
         for route in listed
