@@ -351,6 +351,8 @@ def _schedules(
         own = properties[name]
         if kind != _RULE or own.get("State", "ENABLED") != "ENABLED":
             continue
+        if "EventPattern" in own:
+            continue  # an event of AWS, which no service here sends
         rate = _RATE.fullmatch(str(own.get("ScheduleExpression", "")))
         if rate is None:
             raise TemplateError(f"{name}: ScheduleExpression is no rate")

@@ -142,6 +142,8 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
         case "AWS::Scheduler::Schedule":  # each call lists what landed, and ends
             calls = _calls(name, properties["ScheduleExpression"])
             return [Item(LOOKS, int(calls), prices.FILES_PUT)]
+        case "AWS::Events::Rule" if "EventPattern" in properties:
+            return []  # events of AWS itself cost nothing
         case "AWS::Events::Rule":
             calls = _calls(name, properties["ScheduleExpression"])
             return [Item(SCHEDULED, 1, calls * SCHEDULED_CALL)]

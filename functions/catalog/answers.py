@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +13,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from catalog import generation
-from catalog.generation import Generation
+from catalog.generation import Generation, Gone
+from mlcore.errors import TemporarilyUnavailable
 from mlcore.http import Request, Response
-from mlcore.http.kubeflow import Answer, Versions
+from mlcore.http.kubeflow import Answer, Versions, arguments
 from mlcore.kubeflow import body
 from mlcore.kubeflow.errors import bad
 
@@ -30,6 +32,7 @@ MANNER: Final = VERSIONS.manner()
 
 PAGE_SIZE: Final = 10
 _MAX_TOKEN: Final = 1024
+_ATTEMPTS: Final = 5
 _RESPONSE_BYTES: Final = 3_500_000
 """About as much JSON as a page may have: a Lambda response ends at 6 MB. A token leads on."""
 
@@ -43,9 +46,7 @@ class Call(NamedTuple):
 
     def arguments(self) -> dict[str, str]:
         """The query, without what is empty. Raises InvalidParameterValue."""
-        found = self.request.arguments()
-        body.check_text(found)
-        return {name: value for name, value in found.items() if value}
+        return arguments(self.request)
 
     def repeated(self, *names: str) -> list[str]:
         """The values of arguments that may come more than once, or with commas between them."""
@@ -74,7 +75,7 @@ class Call(NamedTuple):
         return int(text)
 
     def current(self) -> Generation:
-        """What is read now. One round trip, two more where this process has not read it yet."""
+        """What is read now. One round trip."""
         return generation.current()
 
     def reading(self) -> tuple[Generation, Position | None]:
@@ -104,7 +105,10 @@ Function = Callable[[Call], Answer]
 def answering(function: Function) -> Callable[[Request], Response]:
     @functools.wraps(function)
     def answer(request: Request) -> Answer:
-        return function(Call(request))
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(Gone):
+                return function(Call(request))
+        raise TemporarilyUnavailable("The catalog is being loaded. Try again.")
 
     return VERSIONS.answering(answer)
 
@@ -112,31 +116,38 @@ def answering(function: Function) -> Callable[[Request], Response]:
 def page(
     call: Call,
     items: Sequence[T],
-    shown: Callable[[T], dict[str, Any]],
+    shown: Callable[[Sequence[T]], list[dict[str, Any]]],
     read: Generation,
     after: Position | None,
+    *,
     identity: Callable[[T], int] = lambda _: 0,
+    weigh: Callable[[T], int] = lambda _: 0,
 ) -> dict[str, Any]:
     """A page of what a request asks for, all of which is given, in order.
 
     Args:
         identity: the id of an item, by which a walk goes on that has lost its generation.
+        weigh: about how many bytes of JSON an item is shown as, where that is known before.
     """
     size = call.number("pageSize", 1, 2**31 - 1) or PAGE_SIZE
     begin = _begin(items, read, after, identity)
-    found: list[dict[str, Any]] = []
-    weight = 0
-    for item in items[begin : begin + size]:
-        one = shown(item)
-        weight += len(json.dumps(one))
-        if found and weight > _RESPONSE_BYTES:
-            break
-        found.append(one)
+    listed = items[begin : begin + size]
+    found = _fitting(shown(_fitting(listed, weigh)), lambda one: len(json.dumps(one)))
     end = begin + len(found)
     token = ""
     if end < len(items):
         token = _token(Position(read.id, end, identity(items[end - 1])))
     return {"items": found, "nextPageToken": token, "pageSize": size, "size": len(found)}
+
+
+def _fitting(items: Sequence[T], weigh: Callable[[T], int]) -> Sequence[T]:
+    """As many as one answer has room for, at least one."""
+    weight = 0
+    for at, item in enumerate(items):
+        weight += weigh(item)
+        if at and weight > _RESPONSE_BYTES:
+            return items[:at]
+    return items
 
 
 def _begin(

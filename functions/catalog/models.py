@@ -5,66 +5,92 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from catalog import options, orders, recommendations, shown, sources
-from catalog.answers import Call, descending, page
-from mlcore.catalog import filters
-from mlcore.catalog.entry import Entry
+from catalog import orders, recommendations, search, shown, sources
+from catalog.answers import Call, Position, descending, page
+from catalog.generation import MODELS, OPTIONS, Generation
+from mlcore.catalog import filters, options
+from mlcore.catalog.entry import MODEL, Entry
 from mlcore.errors import ResourceDoesNotExist
 from mlcore.kubeflow.errors import bad
 from mlcore.search import filter_query
 
-_TEXTS: Final = ("description", "provider", "libraryName")
 _RECOMMENDED: Final = "RECOMMENDED"
 
 
 def list_models(call: Call) -> Any:
     arguments = call.arguments()
-    read, after = call.reading()
-    keys = sources.chosen(call, read, "models")
-    test = filter_query.parse(arguments.get("filterQuery", ""), filters.MODELS)
+    node = filter_query.read(arguments.get("filterQuery", ""), filters.MODELS)
     words = arguments.get("q", "").lower()
     by, down = arguments.get("orderBy", ""), descending(arguments)
     recommended = call.flag("recommendations") or by.upper() == _RECOMMENDED
     setting = recommendations.setting_of(call) if recommended else None
+    read, after = call.reading()
+    keys = sources.chosen(call, read, "models")
 
-    def in_order() -> list[Entry]:
+    def in_order() -> list[int]:
         if setting is not None:
-            return recommendations.ordered(read.models, setting)
-        return orders.ordered(read.models, by, descending=down)
+            read.fetch([MODELS, *recommendations.parts_of(read, setting)])
+            return recommendations.ordered(read, setting)
+        return orders.models(read, by, descending=down)
 
-    def search() -> list[Entry]:
+    def find() -> list[int]:
+        read.fetch(
+            [
+                *orders.parts_of(by, read),
+                *(recommendations.parts_of(read, setting) if setting else ()),
+                *(search.words_parts(read) if words else ()),
+                *search.parts_of(node, read),
+            ]
+        )
+        every = read.models
+        wanted = {at for at, key in enumerate(every["sources"]) if key in keys}
+        met = search.places(node, read)
+        if words:
+            said = search.saying(words, read)
+            met = said if met is None else met & said
+        source = every["source"]
         return [
-            entry
-            for entry in read.remembered(("order", by, down, setting), in_order)
-            if entry.source in keys and (not words or _says(entry, words)) and test(entry)
+            at
+            for at in read.remembered(("order", by, down, setting), in_order)
+            if source[at] in wanted and (met is None or at in met)
         ]
 
     question = (
-        *("models", frozenset(keys), arguments.get("filterQuery", ""), words),
+        *("models", keys, arguments.get("filterQuery", ""), words),
         *(by, down, setting),
     )
-    found = read.remembered(question, search)
-    return page(call, found, shown.sourced, read, after, lambda entry: entry.id)
-
-
-def _says(entry: Entry, words: str) -> bool:
-    if words in entry.name.lower():
-        return True
-    fields = entry.fields
-    return any(words in str(fields.get(name, "")).lower() for name in _TEXTS) or any(
-        words in task.lower() for task in fields.get("tasks", ())
+    found = read.remembered(question, find)
+    read.fetch([MODELS])
+    ids, weights = read.models["id"], read.models["weight"]
+    return page(
+        call,
+        found,
+        lambda places: [shown.sourced(entry) for entry in read.entries(places)],
+        read,
+        after,
+        identity=lambda at: int(ids[at]),
+        weigh=lambda at: int(weights[at]),
     )
 
 
 def filter_options(call: Call) -> Any:
     read = call.current()
-    keys = read.keys(call.workspace, "models")
+    return options_of(read, read.keys(call.workspace, "models"), "models", MODEL)
+
+
+def options_of(read: Generation, keys: frozenset[str], asset_type: str, kind: str) -> Any:
+    """What filters on entries of some sources can be about."""
 
     def choose() -> dict[str, Any]:
-        entries = (entry for entry in read.models if entry.source in keys)
-        return options.of_models(entries, read.state.get("queries", {}).get("models", {}))
+        read.fetch([OPTIONS])
+        some = [
+            one["options"]
+            for one in read.options()
+            if one["kind"] == kind and one["source"] in keys
+        ]
+        return options.shown(some, read.state.get("queries", {}).get(asset_type, {}))
 
-    return read.remembered(("options", frozenset(keys)), choose)
+    return read.remembered(("options", kind, keys), choose)
 
 
 def get_model(call: Call) -> Any:
@@ -73,64 +99,72 @@ def get_model(call: Call) -> Any:
 
 def find(call: Call) -> Entry:
     """The model that a path names. Raises ResourceDoesNotExist."""
-    entry = _find(call)
+    entry = _named(call, call.current())
     if entry is None:
-        raise ResourceDoesNotExist(
-            f"no models found for name={call.parameter('model_name')}: not found"
-        )
+        raise _missing(call)
     return entry
 
 
-def _find(call: Call) -> Entry | None:
-    name = call.parameter("model_name")
-    return call.current().model(call.workspace, call.parameter("source_id"), name)
+def _named(call: Call, read: Generation) -> Entry | None:
+    return read.model(call.workspace, call.parameter("source_id"), call.parameter("model_name"))
+
+
+def _missing(call: Call) -> ResourceDoesNotExist:
+    return ResourceDoesNotExist(
+        f"no models found for name={call.parameter('model_name')}: not found"
+    )
 
 
 def list_artifacts(call: Call) -> Any:
     """Those of a model that is not there are refused with 400, as upstream does it."""
+    test = _test(call)
     read, after = call.reading()
-    name = call.parameter("model_name")
-    entry = read.model(call.workspace, call.parameter("source_id"), name)
+    entry = _named(call, read)
     if entry is None:
-        raise bad(f"invalid model name '{name}' for source '{call.parameter('source_id')}'")
+        name, source = call.parameter("model_name"), call.parameter("source_id")
+        raise bad(f"invalid model name '{name}' for source '{source}'")
     types = call.repeated("artifactType", "artifact_type")
     for kind in types:
         if kind not in ("model-artifact", "metrics-artifact"):
             raise bad(f"invalid artifactType: {kind[:50]}")
     found = [
-        child for child in entry.children if not types or child.fields["artifactType"] in types
+        child
+        for child in entry.children
+        if (not types or child.fields["artifactType"] in types) and test(child)
     ]
-    return _artifacts(call, found, read, after)
+    return _artifacts(call, _in_order(call, found), read, after)
 
 
 def list_performance(call: Call) -> Any:
     """With replicas for a rate of requests, and only what is worth its price, where asked."""
+    test, setting = _test(call), recommendations.setting_of(call)
+    recommended = call.flag("recommendations")
     read, after = call.reading()
-    name = call.parameter("model_name")
-    entry = read.model(call.workspace, call.parameter("source_id"), name)
+    entry = _named(call, read)
     if entry is None:
-        raise ResourceDoesNotExist(f"no models found for name={name}: not found")
-    setting = recommendations.setting_of(call)
-    found = recommendations.performance(entry, setting)
-    test = _test(call)
-    found = [child for child in found if test(child)]
-    if call.flag("recommendations"):
-        found = recommendations.recommended(found, setting)
-        return page(call, found, shown.entry, read, after, lambda child: child.id)
-    return _artifacts(call, found, read, after)
+        raise _missing(call)
+    found = [child for child in recommendations.performance(entry, setting) if test(child)]
+    if recommended:
+        return _artifacts(call, recommendations.recommended(found, setting), read, after)
+    return _artifacts(call, _in_order(call, found), read, after)
 
 
 def _test(call: Call) -> filter_query.Test:
     return filter_query.parse(call.arguments().get("filterQuery", ""), filters.ARTIFACTS)
 
 
-def _artifacts(call: Call, found: Sequence[Entry], read: Any, after: Any) -> Any:
+def _in_order(call: Call, found: Sequence[Entry]) -> list[Entry]:
     arguments = call.arguments()
-    test = _test(call)
-    in_order = orders.ordered(
-        filter(test, found),
-        arguments.get("orderBy", ""),
-        descending=descending(arguments),
-        default="ID",
+    by, down = arguments.get("orderBy", ""), descending(arguments)
+    return orders.ordered(found, by, descending=down, default="ID")
+
+
+def _artifacts(call: Call, found: Sequence[Entry], read: Generation, after: Position | None) -> Any:
+    return page(
+        call,
+        found,
+        lambda some: [shown.entry(child) for child in some],
+        read,
+        after,
+        identity=lambda child: child.id,
     )
-    return page(call, in_order, shown.entry, read, after, lambda child: child.id)

@@ -1,13 +1,17 @@
-"""The orders of entries: by what they all have, or by a property, of theirs or of their
-artifacts."""
+"""The orders of models and other entries: by what they all have, or by a property, of theirs or of
+their artifacts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from catalog.generation import MODELS, Generation
+from mlcore.catalog.columns import OWN, PARTS
 from mlcore.catalog.entry import Entry
-from mlcore.search.filter_query import SUFFIXES, TEXT
+from mlcore.search.filter_query import BOOL, DOUBLE, INT, SUFFIXES, TEXT
+
+T = TypeVar("T")
 
 _OF_ALL: Final[dict[str, Callable[[Entry], Any]]] = {
     "ID": lambda entry: entry.id,
@@ -15,8 +19,15 @@ _OF_ALL: Final[dict[str, Callable[[Entry], Any]]] = {
     "CREATE_TIME": lambda entry: entry.create_time,
     "LAST_UPDATE_TIME": lambda entry: entry.update_time,
 }
+_COLUMNS: Final = {
+    "ID": "id",
+    "NAME": "name",
+    "CREATE_TIME": "createTimeSinceEpoch",
+    "LAST_UPDATE_TIME": "lastUpdateTimeSinceEpoch",
+}
 _ARTIFACTS: Final = "artifacts."
 _ACCURACY: Final = "artifacts.overall_average.double_value"
+_NUMBERS: Final = (INT, DOUBLE, BOOL)
 
 
 def ordered(
@@ -24,42 +35,88 @@ def ordered(
 ) -> list[Entry]:
     """Entries in an order; what lacks its value is last, whichever way, and what is equal is in the
     order of ids. An order that is not known is the default."""
-    value = _value(by, default, descending=descending)
-    having, lacking = [], []
-    for entry in entries:
-        found = value(entry)
-        if found is None:
-            lacking.append(entry)
-        else:
-            having.append((found, entry.id, entry))
+    value = _value(by, default)
+    return _sorted(((value(entry), entry.id, entry) for entry in entries), descending=descending)
+
+
+def _sorted(found: Iterable[tuple[Any, int, T]], *, descending: bool) -> list[T]:
+    having: list[tuple[Any, int, T]] = []
+    lacking: list[tuple[Any, int, T]] = []
+    for one in found:
+        (lacking if one[0] is None else having).append(one)
     having.sort(key=lambda one: one[:2], reverse=descending)
-    lacking.sort(key=lambda entry: entry.id, reverse=descending)
-    return [one[2] for one in having] + lacking
+    lacking.sort(key=lambda one: one[1], reverse=descending)
+    return [one[2] for one in having] + [one[2] for one in lacking]
 
 
-def _value(by: str, default: str, *, descending: bool) -> Callable[[Entry], Any]:
+def _value(by: str, default: str) -> Callable[[Entry], Any]:
+    name, _, kind = by.rpartition(".")
+    if name and kind in SUFFIXES:
+        return lambda entry: _property(entry, name, kind)
+    return _OF_ALL.get(by.upper(), _OF_ALL[default])
+
+
+def _property(entry: Entry, name: str, kind: str) -> Any:
+    """The value of a property, if it is of the type; a text is no number."""
+    return entry.properties.get(name) if entry.types.get(name) in _types(kind) else None
+
+
+def _types(kind: str) -> tuple[str, ...]:
+    return (TEXT,) if kind == TEXT else _NUMBERS
+
+
+# ------------------------------------------------------------------ models
+
+
+def parts_of(by: str, read: Generation) -> list[str]:
+    """The parts of a generation that an order of models is about."""
+    level, name, kind = _parsed(by)
+    if kind:
+        return [MODELS, read.properties_part(name)]
+    return [MODELS] if name in ("id", "name") else [MODELS, read.attribute_part(level, name)]
+
+
+def models(read: Generation, by: str, *, descending: bool) -> list[int]:
+    """The places of all models in an order, as :func:`ordered` has it. Of artifacts the least value
+    counts, the greatest where the order descends."""
+    level, name, kind = _parsed(by)
+    ids = read.models["id"]
+    if name == "name" and not kind:
+        places = list(range(len(ids)))  # they are in this order, and equal names in that of ids
+        return places[::-1] if descending else places
+    if not kind:
+        column = read.attribute(level, name)
+        values = dict(zip(column.at, column.values, strict=True))
+    elif level == OWN:
+        values = _values(read, level, name, kind)
+    else:
+        values = {}
+        owners = read.owners
+        for at, value in _values(read, level, name, kind).items():
+            owner = owners[at]
+            held = values.get(owner)
+            if held is None or (value > held if descending else value < held):
+                values[owner] = value
+    rows = ((values.get(at), number, at) for at, number in enumerate(ids))
+    return _sorted(rows, descending=descending)
+
+
+def _parsed(by: str) -> tuple[str, str, str]:
+    """Whose the value of an order is, its name, and its type: "" for what all models may have."""
     if by.upper() == "ACCURACY":
         by = _ACCURACY
     name, _, kind = by.rpartition(".")
     if name and kind in SUFFIXES:
         if name.startswith(_ARTIFACTS):
-            inner = name.removeprefix(_ARTIFACTS)
-            return lambda entry: _best(entry.children, inner, kind, descending=descending)
-        return lambda entry: _property(entry, name, kind)
-    return _OF_ALL.get(by.upper(), _OF_ALL[default])
+            return PARTS, name.removeprefix(_ARTIFACTS), kind
+        return OWN, name, kind
+    return OWN, _COLUMNS.get(by.upper(), "name"), ""
 
 
-def _best(entries: Iterable[Entry], name: str, kind: str, *, descending: bool) -> Any:
-    """The least of all artifacts, or the greatest where the order descends."""
-    found = [value for entry in entries if (value := _property(entry, name, kind)) is not None]
-    if not found:
-        return None
-    return max(found) if descending else min(found)
-
-
-def _property(entry: Entry, name: str, kind: str) -> Any:
-    """The value of a property, if it is of the type; a text is no number."""
-    held = entry.types.get(name)
-    if held is None or (held == TEXT) != (kind == TEXT):
-        return None
-    return entry.properties.get(name)
+def _values(read: Generation, level: str, name: str, kind: str) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    columns = read.custom(level, name)
+    for each in _types(kind):
+        if each in columns:
+            found.update(zip(columns[each].at, columns[each].values, strict=True))
+    return found

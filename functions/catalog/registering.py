@@ -22,7 +22,7 @@ from mlcore.kubeflow.entity import V1, Entity, response
 from mlcore.kubeflow.errors import bad, taken
 from mlcore.kubeflow.kinds import MODEL_ARTIFACT, MODEL_VERSION, Kind
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
-from mlcore.kubeflow.properties import MEMBER, Property
+from mlcore.kubeflow.properties import TYPE, Property
 from mlcore.repos.kubeflow import artifacts, entities, models, numbers, versions
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
 from mlcore.settle import Conflict, settle
@@ -30,7 +30,6 @@ from mlcore.settle import Conflict, settle
 VERSION: Final = "1"
 """What the version is called where the request does not say it."""
 
-_TYPES: Final = {member: kind for kind, member in MEMBER.items()}
 _FIELDS: Final = tuple(field.name for field in MODEL.fields if field.name not in ("owner", "state"))
 
 
@@ -174,7 +173,7 @@ def _entity(
 ) -> Entity:
     (number,) = numbers.take(counter)
     custom = {
-        name: Property(_TYPES[member], entry.properties[name])
+        name: Property(TYPE[member], entry.properties[name])
         for name, member in entry.types.items()
         if not properties.is_reserved(name)
     }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from mlcore.catalog.entry import Entry, id_of
-from mlcore.kubeflow.properties import INT, MEMBER
-
-_TYPES: Final = {member: kind for kind, member in MEMBER.items()}
+from mlcore.kubeflow.properties import INT, TYPE
 
 
 def properties(entry: Entry) -> dict[str, Any]:
@@ -15,7 +13,7 @@ def properties(entry: Entry) -> dict[str, Any]:
 
 
 def _property(member: str, value: Any) -> dict[str, Any]:
-    kind = _TYPES[member]
+    kind = TYPE[member]
     return {"metadataType": kind, member: str(value) if kind == INT else value}
 
 

@@ -32,7 +32,7 @@ def list_sources(call: Call) -> Any:
         if wanted in source["name"].lower()
     ]
     found.sort(key=lambda one: (_ORDERS[by](one), one["id"]), reverse=descending(arguments))
-    return page(call, found, _source, read, after)
+    return page(call, found, lambda some: [_source(one) for one in some], read, after)
 
 
 def _source(source: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,14 +64,14 @@ def list_labels(call: Call) -> Any:
         labels = sorted(having, key=lambda one: str(one[by]), reverse=down) + lacking
     elif down:
         labels.reverse()
-    return page(call, labels, _label, read, after)
+    return page(call, labels, lambda some: [_label(one) for one in some], read, after)
 
 
 def _label(label: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in label.items() if name != "workspace"}
 
 
-def chosen(call: Call, read: Generation, asset_type: str) -> set[str]:
+def chosen(call: Call, read: Generation, asset_type: str) -> frozenset[str]:
     """The keys of the sources whose entries a request is about. Raises InvalidParameterValue."""
     sources = call.repeated("source")
     labels = call.repeated("sourceLabel")
@@ -83,7 +83,7 @@ def chosen(call: Call, read: Generation, asset_type: str) -> set[str]:
     if labels:
         wanted = {label.lower() for label in labels}
         listed = [one for one in listed if wanted & _labels_of(one)]
-    return {source_key(one["workspace"], one["id"]) for one in listed}
+    return frozenset(source_key(one["workspace"], one["id"]) for one in listed)
 
 
 def _labels_of(source: Mapping[str, Any]) -> set[str]:

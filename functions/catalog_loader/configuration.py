@@ -15,7 +15,8 @@ from catalog_loader.fields import Wrong
 from mlcore.catalog.entry import ASSET_TYPES, source_key
 
 YAML: Final = "yaml"
-TYPES: Final = (YAML, "hf", "huggingface")
+HUGGING_FACE: Final = ("hf", "huggingface")
+TYPES: Final = (YAML, *HUGGING_FACE)
 OPERATORS: Final = ("=", "!=", ">", "<", ">=", "<=", "LIKE", "ILIKE", "IN", "NOT IN")
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,237}")

@@ -6,14 +6,16 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any, Final
 
-from catalog_loader import configuration, contents, yaml_text
-from catalog_loader.configuration import YAML, Source
+from catalog_loader import configuration, contents, hugging_face, yaml_text
+from catalog_loader.configuration import HUGGING_FACE, Source
 from catalog_loader.fields import Wrong
 from catalog_loader.files import OutsideCatalog, files, find
-from catalog_loader.loading import PATH
+from catalog_loader.hugging_face import NotReached
+from catalog_loader.reading import PATH
 from catalog_loader.yaml_text import NotYaml
 from mlcore.errors import MlflowError
 from mlcore.http import Request
+from mlcore.http.kubeflow import arguments
 from mlcore.kubeflow.errors import bad
 
 CONFIG: Final = "config"
@@ -21,6 +23,8 @@ DATA: Final = "catalogData"
 STATUSES: Final = ("all", "included", "excluded")
 
 _PAGE_SIZE: Final = 10
+_HUB_SECONDS: Final = 18.0
+"""For which the Hub is asked: API Gateway waits half a minute."""
 
 
 class Unprocessable(MlflowError):
@@ -37,19 +41,21 @@ def preview(request: Request) -> dict[str, Any]:
         InvalidParameterValue: an argument is wrong.
         Unprocessable: the source is.
     """
-    arguments = {name: value for name, value in request.arguments().items() if value}
-    status = arguments.get("filterStatus", "all")
+    given = arguments(request)
+    status = given.get("filterStatus", "all")
     if status not in STATUSES:
         raise bad(f"invalid filterStatus: must be one of {', '.join(STATUSES)}")
-    size = _number("pageSize", arguments.get("pageSize", str(_PAGE_SIZE)), 1)
-    begin = _number("nextPageToken", arguments.get("nextPageToken", "0"), 0)
+    size = _number("pageSize", given.get("pageSize", str(_PAGE_SIZE)), 1)
+    begin = _number("nextPageToken", given.get("nextPageToken", "0"), 0)
     parts = _parts(request)
     if not parts.get(CONFIG, b"").strip():
         raise Unprocessable(f"{CONFIG} is required")
     try:
         source = configuration.source_of(CONFIG, yaml_text.parse(parts[CONFIG]))
+        if source.type in HUGGING_FACE:
+            source = hugging_face.within_organization(source)
         names = sorted(_names(source, parts.get(DATA)))
-    except (Wrong, NotYaml, OutsideCatalog) as error:
+    except (Wrong, NotYaml, NotReached, OutsideCatalog) as error:
         raise Unprocessable(str(error)) from None
     marked = [(name, source.includes(name)) for name in names]
     included = sum(each for _, each in marked)
@@ -82,8 +88,9 @@ def _number(name: str, text: str, least: int) -> int:
 def _names(source: Source, data: bytes | None) -> list[str]:
     if source.type not in configuration.TYPES:
         raise Wrong(f"{CONFIG}.type: must be yaml or hf")
-    if source.type != YAML:
-        raise Wrong("Hugging Face sources are not loaded by this version")
+    if source.type in HUGGING_FACE:
+        found = hugging_face.fetch(source, seconds=_HUB_SECONDS, ours=False, cards=False)
+        return [str(model["name"]) for model in found.models]
     if data is None:
         path = source.properties.get(PATH)
         if not isinstance(path, str) or not path:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from mlcore.http import Request, Response
-from mlcore.http.kubeflow import JSON, Answer, Made, Versions
+from mlcore.http.kubeflow import JSON, Answer, Made, Versions, arguments
 from mlcore.kubeflow import body
 from mlcore.kubeflow.entity import V1, Entity, response
 
@@ -39,9 +39,7 @@ class Call(NamedTuple):
 
     def arguments(self) -> dict[str, str]:
         """The query, without what is empty. Raises InvalidParameterValue."""
-        found = self.request.arguments()
-        body.check_text(found)
-        return {name: value for name, value in found.items() if value}
+        return arguments(self.request)
 
     def json(self) -> dict[str, Any]:
         """Raises InvalidParameterValue."""

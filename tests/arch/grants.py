@@ -34,8 +34,8 @@ def _chosen(value: Any, condition: str) -> Any:
 
 
 def statements(role: str, condition: str) -> Iterator[dict[str, Any]]:
-    for policy in ROLES[role]["Policies"]:
-        yield from _chosen(policy["PolicyDocument"]["Statement"], condition)
+    for policy in _chosen(ROLES[role]["Policies"], condition):
+        yield from policy["PolicyDocument"]["Statement"]
 
 
 def _listed(value: Any) -> list[Any]:

@@ -80,6 +80,12 @@ def test_the_ui_makes_the_default_experiment_and_no_other() -> None:
     assert set(bound["dynamodb:LeadingKeys"]) == made
 
 
+def test_the_loader_of_the_catalog_reads_the_one_secret_that_it_is_given() -> None:
+    """None where none is given, which the test of all roles looks at."""
+    given = grants.of("CatalogLoaderRole", "HasCatalogSecret") - grants.of("CatalogLoaderRole")
+    assert given == {("secretsmanager:GetSecretValue", "${CatalogSecretArn}")}
+
+
 def test_roles_have_no_policies_but_their_own() -> None:
     """But the network interfaces of a VPC and the traces of X-Ray, whose actions know no resource;
     of both where they are asked for."""

@@ -172,11 +172,12 @@ def test_a_block_is_about_its_own_function() -> None:
         ("AWS::ApiGatewayV2::Integration", "Integration", "IntegrationUri"),
     ):
         for name, properties in project.resources(kind).items():
-            noun = name.removesuffix(ending)
+            noun = name.removesuffix(ending).removesuffix("Rule")
             assert properties[attribute] == {"Ref": f"{noun}Function.Alias"}, name
     integrations = project.resources("AWS::ApiGatewayV2::Integration")
     called = {*integrations, "AuthorizerIntegration"}
     called |= {"IndexerIntegration", "JudgeRunnerIntegration"}  # by a schedule
+    called.add("CatalogLoaderRuleIntegration")  # by events of S3
     permissions = project.resources("AWS::Lambda::Permission")
     assert {name.replace("Permission", "Integration") for name in permissions} == called
 

@@ -26,6 +26,11 @@ def test_alarms_watch_what_no_caller_sees() -> None:
             {"Name": "FunctionName", "Value": {"Ref": f"{noun}Function"}}
         ]
         assert {"Ref": f"{noun}ErrorAlarm"} in judges
+    loader = alarms["CatalogLoaderErrorAlarm"]
+    assert (loader["Namespace"], loader["MetricName"]) == ("AWS/Lambda", "Errors")
+    assert loader["Dimensions"] == [
+        {"Name": "FunctionName", "Value": {"Ref": "CatalogLoaderFunction"}}
+    ]
     [query] = alarms["IndexThrottleAlarm"]["Metrics"]
     assert "GlobalSecondaryIndexName, TableName" in query["Expression"]["Fn::Sub"]
     for name, alarm in alarms.items():

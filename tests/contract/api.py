@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -27,6 +29,7 @@ class Answer(NamedTuple):
     body: dict[str, Any]
     size: int
     """Bytes of the body as sent."""
+    headers: Mapping[str, str] = MappingProxyType({})
 
     @property
     def code(self) -> str:

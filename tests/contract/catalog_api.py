@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import catalog.app
 import catalog_loader.app
+from mlcore.catalog.entry import Entry
 from tests.contract.api import Answer
 
 MODELS = "/api/model_catalog/v1alpha1"
@@ -92,6 +93,7 @@ mcp_servers:
   - name: forge
     provider: Org
     version: 1.2.0
+    logo: https://forge.example/logo.png
     deploymentMode: remote
     transports: [http]
     tags: [git]
@@ -104,8 +106,20 @@ mcp_servers:
         parameters: [{name: q, type: string}]
       - {name: delete, accessType: destructive}
   - {name: files, deploymentMode: local, tags: [disk]}
+  - {name: disk, logo: "data:image/png;base64,iVBORw0KGgo="}
+  - {name: script, logo: "javascript:alert(1)"}
 """
 FILES = {"sources.yaml": SOURCES, "open.yaml": OPEN, "lab.yaml": LAB, "servers.yaml": TOOLS}
+
+
+def form(config: str, data: str = "") -> str:
+    """The body of a preview, with the boundary ``b``."""
+    parts = [("config", config), *([("catalogData", data)] if data else [])]
+    lines = [
+        f'--b\r\nContent-Disposition: form-data; name="{name}"; filename="x"\r\n\r\n{text}\r\n'
+        for name, text in parts
+    ]
+    return "".join([*lines, "--b--\r\n"])
 
 
 class CatalogApi:
@@ -114,6 +128,8 @@ class CatalogApi:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.headers: dict[str, str] = {}
+        self.entries: list[Entry] = []
+        """What was loaded, where a test asks for it."""
 
     def write(self, **files: str) -> None:
         """Files by their names without ``.yaml``."""
@@ -143,7 +159,7 @@ class CatalogApi:
         answered = handler(event, None)
         text = answered["body"]
         body = json.loads(text) if text.startswith("{") else {}
-        return Answer(answered["statusCode"], body, len(text))
+        return Answer(answered["statusCode"], body, len(text), answered.get("headers") or {})
 
     def get(self, path: str, **query: Any) -> Any:
         answer = self.ask("GET", path, **query)

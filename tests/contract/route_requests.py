@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+import catalog.app
 from tests.contract import test_sent_twice, trace_calls
 from tests.contract.route_world import PASSWORD, YES_NO
 
@@ -68,6 +69,10 @@ NOT_SENT: Final = {
 """Routes without a request here, and why: their cost stays unknown."""
 
 REQUESTS: Final[dict[str, Fields]] = {
+    **{
+        f"{route.method} {route.path}": {"name": "{name}"} if route.method == "POST" else {}
+        for route in catalog.app.PLAIN_ROUTES
+    },
     **{name: sent for name, sent in test_sent_twice.CASES.items() if name not in NOT_SENT},
     # Experiments.
     f"POST {_EXPERIMENTS}/create": {"name": "another {experiment}"},

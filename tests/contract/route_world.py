@@ -8,11 +8,15 @@ import json
 from base64 import b64decode
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
 
+from catalog_loader.files import Folder
+from catalog_loader.loading import load
 from mlcore.auth.passwords import hash_password
 from mlcore.entities.evaluation.jobs import PENDING, Job
 from mlcore.environment import AUTHENTICATION
@@ -21,13 +25,22 @@ from mlcore.http.routes import Route
 from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.users import users
+from tests.contract.catalog_api import FILES
 from tests.contract.logins import ADMIN
 from tests.contract.trace_calls import resource_spans, span
 
 Fields = dict[str, Any]
 
 DOMAINS: Final = (
-    *("artifacts", "evaluation", "experiments", "gateway", "logged_models", "mcp_servers"),
+    *(
+        "artifacts",
+        "catalog",
+        "evaluation",
+        "experiments",
+        "gateway",
+        "logged_models",
+        "mcp_servers",
+    ),
     *("registry", "runs", "server_info", "traces", "ui", "users", "webhooks", "workspaces"),
 )
 KEY: Final = {"key": "k"}
@@ -67,7 +80,7 @@ _NOW: Final = now_ms()
 def routes_of(domain: str) -> dict[str, Route]:
     """The routes of a domain by name, each once: those that are other spellings are left out."""
     app = import_module(f"{domain}.app")
-    listed: tuple[Route, ...] = (*app.RPCS, *getattr(app, "PLAIN_ROUTES", ()))
+    listed: tuple[Route, ...] = (*getattr(app, "RPCS", ()), *getattr(app, "PLAIN_ROUTES", ()))
     return {
         f"{route.method} {route.path}": route
         for route in listed
@@ -147,6 +160,7 @@ class World:
         parts: dict[str, tuple[Callable[[], None], ...]] = {
             "": (self._model, self._trace, self._webhook, self._mcp_server),
             "artifacts": (self._logged_model, self._files),
+            "catalog": (self._catalog,),
             "evaluation": (self._trace, self._evaluation),
             "experiments": (self._deleted_experiment,),
             "gateway": (self._scorer, self._gateway),
@@ -228,6 +242,15 @@ class World:
         source = {"source": f"mlflow-artifacts:/{of_run}", "run_id": "{run}"}
         self.made("POST", "/2.0/mlflow/registered-models/create", name="filed {name}")
         self.made("POST", "/2.0/mlflow/model-versions/create", name="filed {name}", **source)
+
+    def _catalog(self) -> None:
+        with TemporaryDirectory() as folder:
+            for name, text in FILES.items():
+                Path(folder, name).write_text(text)
+            load(Folder(folder), force=True)
+        self.names.update({"source_id": "open", "model_name+": "org/Alpha", "tool_name": "search"})
+        listed = self.made("GET", "/api/mcp_catalog/v1/mcp_servers", name="forge")
+        self.names["server_id"] = listed["items"][0]["id"]
 
     def _scorer(self) -> None:
         scorer = {"experiment_id": "{experiment}", "name": "quality", "serialized_scorer": "{}"}

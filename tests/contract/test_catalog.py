@@ -8,7 +8,7 @@ import pytest
 
 from mlcore.db import capacity
 from mlcore.memory import forget
-from tests.contract.catalog_api import FILES, SERVERS, CatalogApi
+from tests.contract.catalog_api import FILES, SERVERS, CatalogApi, form
 from tests.contract.conftest import Store
 
 ALPHA = "sources/open/models/org/Alpha"
@@ -167,12 +167,26 @@ def test_servers_and_tools(shared: CatalogApi) -> None:
     assert shared.names(f"{SERVERS}/mcp_servers", name="FIL") == ["files"]
 
 
+def test_the_picture_of_a_server(shared: CatalogApi) -> None:
+    def logo(name: str) -> Any:
+        (server,) = shared.get(f"{SERVERS}/mcp_servers", name=name)["items"]
+        return shared.ask("GET", f"{SERVERS}/mcp_servers/{server['id']}/logo")
+
+    assert (logo("forge").status, logo("forge").headers["location"]) == (
+        302,
+        "https://forge.example/logo.png",
+    )
+    assert (logo("files").status, logo("disk").status, logo("script").status) == (404, 200, 415)
+    assert logo("disk").headers["content-type"] == "image/png"
+    assert shared.ask("GET", f"{SERVERS}/mcp_servers/x/logo").status == 400
+
+
 def test_both_versions_answer_alike_and_the_old_one_says_so(shared: CatalogApi) -> None:
     old = shared.get("models")
     assert shared.get("/api/model_catalog/v1/models") == old
 
 
-def test_a_list_is_one_round_trip_and_the_first_two(shared: CatalogApi) -> None:
+def test_a_list_is_one_round_trip_and_the_first_three(shared: CatalogApi) -> None:
     forget()
     counts = []
     for _ in range(2):
@@ -180,18 +194,10 @@ def test_a_list_is_one_round_trip_and_the_first_two(shared: CatalogApi) -> None:
         last = capacity.last()
         assert last is not None
         counts.append(last.round_trips)
-    assert counts == [2, 1]
+    assert counts == [3, 1]
 
 
 def test_a_preview_reads_and_writes_nothing(shared: CatalogApi) -> None:
-    def form(config: str, data: str = "") -> str:
-        parts = [("config", config), *([("catalogData", data)] if data else [])]
-        lines = [
-            f'--b\r\nContent-Disposition: form-data; name="{name}"; filename="x"\r\n\r\n{text}\r\n'
-            for name, text in parts
-        ]
-        return "".join([*lines, "--b--\r\n"])
-
     def ask(config: str, data: str = "", **query: Any) -> Any:
         return shared.ask("POST", "sources/preview", form(config, data), form="b", **query)
 

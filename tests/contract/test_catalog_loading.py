@@ -5,6 +5,8 @@ comes into the registry."""
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -111,7 +113,7 @@ def test_a_loader_killed_at_any_write_leaves_the_old_generation(
     api.write(sources=source, m=_models(3, "old"))
     api.load()
     monkeypatch.setattr(catalog, "KEPT_MS", 1)
-    monkeypatch.setattr("catalog_loader.loading._SHARD_BYTES", 5000)
+    monkeypatch.setattr("catalog_loader.parts._PART_BYTES", 5000)
     monkeypatch.setattr(catalog, "_SHARDS_AT_ONCE", 2)
     for write in range(1, 40):
         api.write(m=_models(9, f"new{write}"))
@@ -142,7 +144,9 @@ def test_a_loader_killed_at_any_write_leaves_the_old_generation(
     assert kinds == {
         "catalog": 1,
         "catalog_generation": 1,
-        "catalog_shard": catalog.current().shards,
+        "catalog_shard": len(
+            {one["SK"]["S"] for one in store.items() if one["SK"]["S"][:10] == "CSRC#SHARD"}
+        ),
     }
 
 
@@ -162,7 +166,7 @@ def test_each_walk_is_one_generation(api: CatalogApi) -> None:
         except BaseException as failure:
             failures.append(failure)
 
-    readers = [threading.Thread(target=read) for _ in range(4)]
+    readers = [threading.Thread(target=read) for _ in range(8)]
     for reader in readers:
         reader.start()
     for number in range(1, 9):
@@ -172,10 +176,30 @@ def test_each_walk_is_one_generation(api: CatalogApi) -> None:
     for reader in readers:
         reader.join()
     assert not failures
-    assert len(walks) >= 4
+    assert len(walks) >= 8
     for walk in walks:
         (mark,) = {one["provider"] for one in walk}
         assert [one["name"] for one in walk] == [f"m{at:03}" for at in range(30 + int(mark[1:]))]
+
+
+def test_a_large_source_is_loaded_or_refused_as_a_whole(
+    api: CatalogApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two MB of YAML; ``CATALOG_SOURCE=50000`` loads so many models, within the loader's memory."""
+    count = int(os.environ.get("CATALOG_SOURCE", "0"))
+    source = "catalogs: [{id: a, type: yaml, properties: {yamlCatalogPath: m.yaml}}]"
+    many = "models:" + "".join(f"\n- {{name: m{at}, provider: p}}" for at in range(count))
+    api.write(sources=source, m=many if count else _models(680, "big"))
+    assert api.load()["models"] == (count or 680)
+    if count:
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2_000_000
+    before = api.get("models")["items"]
+    monkeypatch.setattr("catalog_loader.contents.MOST_ENTRIES", 100)
+    api.write(m=_models(101, "more"))
+    assert api.load()["errors"] == 1
+    (source_shown,) = api.get("sources")["items"]
+    assert "more than 100" in source_shown["error"]
+    assert api.get("models")["items"] == before
 
 
 def test_sources_of_one_workspace_are_its_own(

@@ -49,6 +49,19 @@ def open_sealed(sealed: str, context: Mapping[str, str]) -> str:
     return plain.decode()
 
 
+def stored(secret: str) -> str:
+    """The text of a secret of Secrets Manager, by its ARN.
+
+    Raises:
+        TemporarilyUnavailable: it cannot be read.
+    """
+    try:
+        answer = make_client("secretsmanager").get_secret_value(SecretId=secret)
+    except (BotoCoreError, ClientError) as error:
+        raise TemporarilyUnavailable(f"The secret {secret} cannot be read: {error}") from None
+    return str(answer.get("SecretString", ""))
+
+
 def _call(operation: str, *, context: Mapping[str, str], **parameters: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = getattr(_client(), operation)(

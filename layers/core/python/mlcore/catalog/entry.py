@@ -1,14 +1,10 @@
 """Entries of the catalog: a model with its artifacts, an MCP server with its tools; and their form
-in the table.
-
-A process that answers for the catalog holds all entries. Fields and properties of one form share
-its names, so that 10,000 models with 100,000 artifacts take about 240 MB.
-"""
+in the table."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -18,43 +14,10 @@ SERVER: Final = "mcp_server"
 ASSET_TYPES: Final = {"models": MODEL, "mcp_servers": SERVER}
 """What a source or a label is for, and the entries of such a source."""
 
-_LONG: Final = 1000
-"""Characters from which on a text is held compressed."""
-
 _IDS: Final = 10**9
 
-Form = Mapping[str, int]
-"""Names, and where the value of each is."""
-
-Forms = dict[tuple[str, ...], Form]
-"""Those that have been met, while a generation is read."""
-
-
-class Values(Mapping[str, Any]):
-    """A mapping of few names to values, as small as it can be."""
-
-    __slots__ = ("_form", "_values")
-
-    def __init__(self, form: Form, values: tuple[Any, ...]) -> None:
-        self._form = form
-        self._values = values
-
-    def __getitem__(self, name: str) -> Any:
-        value = self._values[self._form[name]]
-        return zlib.decompress(value).decode() if type(value) is bytes else value
-
-    def get(self, name: str, default: Any = None) -> Any:
-        at = self._form.get(name)
-        if at is None:
-            return default
-        value = self._values[at]
-        return zlib.decompress(value).decode() if type(value) is bytes else value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._form)
-
-    def __len__(self) -> int:
-        return len(self._form)
+_SHOWN_BYTES: Final = 100
+"""That an entry, and each of its properties, takes more where it is shown."""
 
 
 class Entry(NamedTuple):
@@ -102,47 +65,44 @@ def number_of(*texts: str) -> int:
     return 1 + int.from_bytes(blake2b(data, digest_size=8).digest(), "big") % (_IDS - 1)
 
 
-def stored(entry: Entry) -> dict[str, Any]:
-    """The JSON object of an entry in the table."""
-    data: dict[str, Any] = {"i": entry.id, "n": entry.name, "f": dict(entry.fields)}
+def stored(entry: Entry) -> tuple[str, int]:
+    """The JSON object of an entry in the table, and about how many bytes of JSON it is shown as,
+    without its artifacts or tools."""
+    own = json.dumps({"k": entry.kind, "s": entry.source, **_own(entry)}, separators=(",", ":"))
+    shown = len(own) + _SHOWN_BYTES * (1 + len(entry.types))
+    if not entry.children:
+        return own, shown
+    children = json.dumps([_own(child) for child in entry.children], separators=(",", ":"))
+    return f'{own[:-1]},"a":{children}}}', shown
+
+
+def _own(entry: Entry) -> dict[str, Any]:
+    data: dict[str, Any] = {"i": entry.id, "n": entry.name, "f": entry.fields}
     if entry.types:
         data["p"] = {name: [kind, entry.properties[name]] for name, kind in entry.types.items()}
     if entry.create_time is not None:
         data["c"] = entry.create_time
     if entry.update_time is not None:
         data["u"] = entry.update_time
-    if entry.children:
-        data["a"] = [stored(child) for child in entry.children]
     return data
 
 
-def of_stored(kind: str, source: str, data: Mapping[str, Any], forms: Forms) -> Entry:
-    """An entry from its JSON object; the forms that it has are shared with others."""
+def of_stored(data: Mapping[str, Any]) -> Entry:
+    """An entry from its JSON object."""
+    return _of_own(data["k"], data["s"], data)
+
+
+def _of_own(kind: str, source: str, data: Mapping[str, Any]) -> Entry:
     properties = data.get("p", {})
-    types = {name: each[0] for name, each in properties.items()}
     return Entry(
         kind,
         source,
         data["i"],
         data["n"],
-        compact(data["f"], forms),
-        compact({name: each[1] for name, each in properties.items()}, forms),
-        compact(types, forms),
+        data["f"],
+        {name: each[1] for name, each in properties.items()},
+        {name: each[0] for name, each in properties.items()},
         data.get("c"),
         data.get("u"),
-        tuple([of_stored(kind, source, child, forms) for child in data.get("a", ())]),
+        tuple([_of_own(kind, source, child) for child in data.get("a", ())]),
     )
-
-
-def compact(data: Mapping[str, Any], forms: Forms) -> Mapping[str, Any]:
-    names = tuple(data)
-    form = forms.get(names)
-    if form is None:
-        form = forms[names] = {name: at for at, name in enumerate(names)}
-    return Values(form, tuple([_held(value) for value in data.values()]))
-
-
-def _held(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > _LONG:
-        return zlib.compress(value.encode(), 3)
-    return value

@@ -32,6 +32,9 @@ _MODEL: Final = {
     "language": TEXTS,
     "tasks": TEXTS,
 }
+MODEL_NAMES: Final = tuple(_MODEL)
+ARTIFACT_NAMES: Final = tuple(_ARTIFACT)
+
 _TOOL: Final = {**_OF_ALL, "accessType": TEXT}
 _INDICATORS: Final = ("verifiedSource", "secureEndpoint", "sast", "readOnlyTools")
 _SERVER: Final = {
@@ -43,7 +46,7 @@ _SERVER: Final = {
     **dict.fromkeys(_INDICATORS, BOOL),
 }
 
-_FORMER: Final = {
+FORMER: Final = {
     "library_name": "libraryName",
     "license_link": "licenseLink",
     "deployment_mode": "deploymentMode",
@@ -56,10 +59,11 @@ _ARTIFACTS: Final = "artifacts."
 
 
 def _with_former(known: dict[str, str]) -> dict[str, str]:
-    return {**known, **{old: known[new] for old, new in _FORMER.items() if new in known}}
+    return {**known, **{old: known[new] for old, new in FORMER.items() if new in known}}
 
 
-def _attribute(entry: Entry, name: str) -> Any:
+def attribute(entry: Entry, name: str) -> Any:
+    """What an entry has of a name that its kind knows; None where it has nothing."""
     match name:
         case "id":
             return entry.id
@@ -69,7 +73,7 @@ def _attribute(entry: Entry, name: str) -> Any:
             return entry.create_time
         case "lastUpdateTimeSinceEpoch":
             return entry.update_time
-    name = _FORMER.get(name, name)
+    name = FORMER.get(name, name)
     if name == "source_id":
         return id_of(entry.source)
     if name in _INDICATORS:
@@ -77,12 +81,12 @@ def _attribute(entry: Entry, name: str) -> Any:
     return entry.fields.get(name)
 
 
-ARTIFACTS: Final = Source(_with_former(_ARTIFACT), _attribute, Entry.property)
+ARTIFACTS: Final = Source(_with_former(_ARTIFACT), attribute, Entry.property)
 MODELS: Final = Source(
     _with_former(_MODEL),
-    _attribute,
+    attribute,
     Entry.property,
     Parts(_ARTIFACTS, lambda entry: entry.children, ARTIFACTS),
 )
-SERVERS: Final = Source(_with_former(_SERVER), _attribute, Entry.property)
-TOOLS: Final = Source(_with_former(_TOOL), _attribute, Entry.property)
+SERVERS: Final = Source(_with_former(_SERVER), attribute, Entry.property)
+TOOLS: Final = Source(_with_former(_TOOL), attribute, Entry.property)

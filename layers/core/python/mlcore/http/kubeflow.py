@@ -14,6 +14,7 @@ from mlcore.http.handler import Manner
 from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.http.routes import Route, allowed_methods
+from mlcore.kubeflow.body import check_text
 from mlcore.kubeflow.errors import bad
 from mlcore.kubeflow.errors import body as error_body
 
@@ -29,8 +30,15 @@ class Made(NamedTuple):
     status: int = 201
 
 
-Answer = dict[str, Any] | Made | None
-"""None: 204, without a body."""
+Answer = dict[str, Any] | Made | Response | None
+"""None: 204, without a body. A response is sent as it is."""
+
+
+def arguments(request: Request) -> dict[str, str]:
+    """The query, without what is empty. Raises InvalidParameterValue."""
+    found = request.arguments()
+    check_text(found)
+    return {name: value for name, value in found.items() if value}
 
 
 class Versions:
@@ -61,6 +69,8 @@ class Versions:
                 raise bad("null bytes are not allowed")
             found = function(request)
             headers = self.headers(request.path)
+            if isinstance(found, Response):
+                return found._replace(headers={**headers, **found.headers})
             if found is None:
                 return Response(204, "", JSON, headers)
             status = 200

@@ -8,7 +8,7 @@ from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import KINDS
 from mlcore.search import filter_query
-from mlcore.search.filter_query import BOOL, DOUBLE, INT, TEXT, Source, Test
+from mlcore.search.filter_query import DOUBLE, INT, TEXT, Source, Test
 
 _OF_ALL: Final = {
     "id": INT,
@@ -30,14 +30,6 @@ _NOT_KNOWN: Final = {
     },
 }
 """Own fields that a filter takes for custom properties, as upstream does."""
-
-_MEMBERS: Final = {
-    properties.STRING: TEXT,
-    properties.INT: INT,
-    properties.DOUBLE: DOUBLE,
-    properties.BOOL: BOOL,
-    properties.STRUCT: "struct_value",
-}
 
 
 def test_of(text: str, kind: str) -> Test:
@@ -73,7 +65,7 @@ def _attribute(entity: Entity, name: str) -> Any:
 def _custom(entity: Entity, name: str) -> tuple[str, Any] | None:
     found = entity.properties.get(name)
     if found is not None:
-        return _MEMBERS[found.type], found.value
+        return properties.MEMBER[found.type], found.value
     if name == "description" and entity.description is not None:
         return TEXT, entity.description
     return None

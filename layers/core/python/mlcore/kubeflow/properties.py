@@ -34,6 +34,8 @@ MEMBER: Final = {
 }
 """Where a value of a type is in its JSON object."""
 
+TYPE: Final = {member: kind for kind, member in MEMBER.items()}
+
 _MOST_INT: Final = 2**31
 _OWN: Final = frozenset(
     f"kubeflow.{field.name}" for kind in KINDS.values() for field in kind.fields

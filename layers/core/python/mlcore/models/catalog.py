@@ -1,4 +1,5 @@
-"""Items of the model catalog. ``data`` is zlib of JSON."""
+"""Items of the model catalog. ``data`` is zlib of JSON, ``directory`` too: where the parts of the
+generation are."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ class Catalog(Item):
 
     version = IntAttribute()
     generation = TextAttribute()
-    shards = IntAttribute()
+    directory = BytesAttribute(null=True)
     data = BytesAttribute()
 
 
@@ -26,12 +27,12 @@ class CatalogGeneration(Item):
 
     generation = TextAttribute()
     status = TextAttribute()
-    shards = IntAttribute()
+    directory = BytesAttribute(null=True)
     data = BytesAttribute()
 
 
 class CatalogShard(Item):
-    """Models and MCP servers, in the order of their names."""
+    """A part of a generation, or a piece of one: ``data`` of several is one after the other."""
 
     pattern = keys.CATALOG_SHARD
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
@@ -38,11 +38,19 @@ SHARD_BYTES: Final = 380_000
 _SHARDS_AT_ONCE: Final = 20
 
 
+Place = tuple[int, int]
+"""Where a part of a generation is: the number of its first shard, and how many it has."""
+
+Store = Callable[[str], Place]
+"""Stores a part, which is JSON."""
+
+
 class Current(NamedTuple):
     """The generation that is read; an empty one before the first was loaded."""
 
     generation: str = ""
-    shards: int = 0
+    directory: bytes = b""
+    """Packed: where its parts are, as their writer says it."""
     version: int = 0
     state: Mapping[str, Any] = {}
     """What its loader says of it: JSON."""
@@ -54,17 +62,7 @@ def current() -> Current:
     if raw is None:
         return Current()
     item = Catalog.of(raw)
-    return Current(item.generation, item.shards, item.version, _parsed(item.data))
-
-
-def shards(generation: str, count: int) -> list[Any] | None:
-    """What the shards of a generation hold, side by side; None where one is no longer there."""
-    found = []
-    for raw in table.batch_get([keys.catalog_shard(generation, at) for at in range(count)]):
-        if raw is None:
-            return None
-        found.append(_parsed(CatalogShard.of(raw).data))
-    return found
+    return Current(item.generation, item.directory or b"", item.version, unpacked(item.data))
 
 
 def earlier(generation: str) -> Current | None:
@@ -75,27 +73,44 @@ def earlier(generation: str) -> Current | None:
     item = CatalogGeneration.of(raw)
     if item.status not in (READ, REPLACED):
         return None
-    return Current(generation, item.shards, 0, _parsed(item.data))
+    return Current(generation, item.directory or b"", 0, unpacked(item.data))
 
 
-def packed(value: Any) -> bytes:
-    """How a shard is written; whoever fills it asks how large it becomes."""
-    return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 6)
+def parts(generation: str, places: Sequence[Place]) -> list[Any] | None:
+    """What parts of a generation hold, side by side; None where one is no longer there."""
+    numbers = [number for first, count in places for number in range(first, first + count)]
+    shards: dict[int, bytes] = {}
+    asked = [keys.catalog_shard(generation, number) for number in numbers]
+    for number, raw in zip(numbers, table.batch_get(asked), strict=True):
+        if raw is None:
+            return None
+        shards[number] = CatalogShard.of(raw).data
+    return [
+        unpacked(b"".join(shards[number] for number in range(first, first + count)))
+        for first, count in places
+    ]
 
 
-def _parsed(data: bytes) -> Any:
-    return json.loads(zlib.decompress(data))
+def _packed(text: str) -> bytes:
+    return zlib.compress(text.encode(), 6)
+
+
+def unpacked(data: bytes) -> Any:
+    """What JSON that is stored says; None where there is none."""
+    return json.loads(zlib.decompress(data)) if data else None
 
 
 # ------------------------------------------------------------------ writing
 
 
-def write(before: Current, blobs: Iterable[bytes], state: Mapping[str, Any]) -> Current:
+def write(
+    before: Current, fill: Callable[[Store], Mapping[str, Any]], state: Mapping[str, Any]
+) -> Current:
     """Writes a generation and switches to it.
 
     Args:
         before: what was current when the loader began.
-        blobs: the shards, each packed.
+        fill: stores its parts, and answers the directory of them.
 
     Raises:
         Conflict: another loader was first, or took this one for dead.
@@ -103,21 +118,13 @@ def write(before: Current, blobs: Iterable[bytes], state: Mapping[str, Any]) -> 
     generation = new_ulid()
     place = keys.catalog_generation(generation)
     table.put(_generation(generation, state))
-    waiting: list[dict[str, Any]] = []
-    count = 0
-    for blob in blobs:
-        key = keys.catalog_shard(generation, count)
-        shard = CatalogShard(PK=key.pk, SK=key.sk, data=blob, updated_at=now_ms())
-        waiting.append(dict(shard.serialize()))
-        count += 1
-        if len(waiting) == _SHARDS_AT_ONCE:
-            table.batch_write(waiting)
-            waiting = []
-    table.batch_write(waiting)
-    after = Current(generation, count, before.version + 1, state)
+    writing = _Writing(generation)
+    directory = _packed(json.dumps(fill(writing.store)))
+    writing.end()
+    after = Current(generation, directory, before.version + 1, state)
     operations: list[Put | Change] = [Put(_head(after), _unchanged(before))]
     finished = _moved(WRITING, READ)
-    finished.set(CatalogGeneration.shards, count)
+    finished.set(CatalogGeneration.directory, directory)
     operations.append(Change(place, finished))
     if before.generation:
         old = keys.catalog_generation(before.generation)
@@ -127,6 +134,32 @@ def write(before: Current, blobs: Iterable[bytes], state: Mapping[str, Any]) -> 
     except TransactionFailed as failed:
         raise Conflict from failed
     return after
+
+
+class _Writing:
+    """The shards of a generation on their way."""
+
+    def __init__(self, generation: str) -> None:
+        self._generation = generation
+        self._count = 0
+        self._waiting: list[dict[str, Any]] = []
+
+    def store(self, text: str) -> Place:
+        blob = _packed(text)
+        first = self._count
+        for begin in range(0, len(blob), SHARD_BYTES):
+            key = keys.catalog_shard(self._generation, self._count)
+            piece = blob[begin : begin + SHARD_BYTES]
+            shard = CatalogShard(PK=key.pk, SK=key.sk, data=piece, updated_at=now_ms())
+            self._waiting.append(dict(shard.serialize()))
+            self._count += 1
+            if len(self._waiting) >= _SHARDS_AT_ONCE:
+                self.end()
+        return first, self._count - first
+
+    def end(self) -> None:
+        table.batch_write(self._waiting)
+        self._waiting = []
 
 
 def renew(before: Current, state: Mapping[str, Any]) -> Current:
@@ -178,8 +211,8 @@ def _head(one: Current) -> dict[str, Any]:
         SK=place.sk,
         version=one.version,
         generation=one.generation,
-        shards=one.shards,
-        data=packed(one.state),
+        directory=one.directory,
+        data=_packed(json.dumps(one.state)),
         updated_at=now_ms(),
     )
     return dict(item.serialize())
@@ -201,8 +234,7 @@ def _generation(generation: str, state: Mapping[str, Any]) -> dict[str, Any]:
         SK=place.sk,
         generation=generation,
         status=WRITING,
-        shards=0,
-        data=packed(state),
+        data=_packed(json.dumps(state)),
         updated_at=now_ms(),
     )
     return dict(item.serialize())

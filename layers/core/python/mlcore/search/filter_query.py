@@ -72,8 +72,42 @@ Condition = tuple[str, str, Any]
 """A property, an operator (``NOT IN`` too), and a value or a list of them."""
 
 
-def all_of(conditions: Iterable[Condition], source: Source) -> Test:
-    """The test that all conditions hold. Raises InvalidParameterValue."""
+class Leaf(NamedTuple):
+    """Met where the entity has a value of one of some types that passes the test of its type."""
+
+    name: str
+    known: bool
+    """Whether it is a property of the kind; its type is then "", whatever it is."""
+    tests: Mapping[str, Test]
+
+
+class Opposite(NamedTuple):
+    node: Node
+
+
+class Every(NamedTuple):
+    nodes: tuple[Node, ...]
+
+
+class Either(NamedTuple):
+    nodes: tuple[Node, ...]
+
+
+class SomePart(NamedTuple):
+    """Met where one part meets all."""
+
+    nodes: tuple[Node, ...]
+
+
+Node = Leaf | Opposite | Every | Either | SomePart
+"""What a filter says."""
+
+NOTHING: Final = Every(())
+"""What a blank filter says: it is always met."""
+
+
+def all_of(conditions: Iterable[Condition], source: Source) -> Node:
+    """That all conditions hold. Raises InvalidParameterValue."""
     found = []
     for name, operator, value in conditions:
         operand = tuple(value) if isinstance(value, list | tuple) else value
@@ -83,19 +117,15 @@ def all_of(conditions: Iterable[Condition], source: Source) -> Test:
         sign = "IN" if unlike else _SIGNS.get(operator, operator)
         if (sign == "IN") != isinstance(operand, tuple):
             raise InvalidParameterValue(_MISMATCH)
-        test, of_part = _placed(base if kind else name, kind, sign, operand, source)
-        found.append((_opposite(test) if unlike else test, of_part))
-    return _joined(found, source)
-
-
-def _opposite(test: Test) -> Test:
-    return lambda item: not test(item)
+        node, of_part = _placed(base if kind else name, kind, sign, operand, source)
+        found.append((Opposite(node) if unlike else node, of_part))
+    return _joined(found)
 
 
 def _placed(
     name: str, kind: str | None, operator: str, operand: Value | tuple[Value, ...], source: Source
-) -> tuple[Test, bool]:
-    """The test of a condition, and whether it is one of a part."""
+) -> tuple[Node, bool]:
+    """What a condition says, and whether it is one of a part."""
     parts = source.parts
     if parts is not None and name.startswith(parts.prefix):
         name = name.removeprefix(parts.prefix)
@@ -103,20 +133,48 @@ def _placed(
     return _condition(name, kind, operator, operand, source), False
 
 
-def _joined(tests: list[tuple[Test, bool]], source: Source) -> Test:
-    """The test that all hold, those of parts of the same one."""
-    own = [test for test, of_part in tests if not of_part]
-    of_parts = [test for test, of_part in tests if of_part]
-    if of_parts and source.parts is not None:
-        parts = source.parts.of
-        if len(of_parts) == 1:
-            (only,) = of_parts
-            own.append(lambda item: any(map(only, parts(item))))
-        else:
-            own.append(
-                lambda item: any(all(test(part) for test in of_parts) for part in parts(item))
-            )
-    return own[0] if len(own) == 1 else lambda item: all(test(item) for test in own)
+def _joined(nodes: list[tuple[Node, bool]]) -> Node:
+    """That all hold, those of parts of the same one."""
+    own = [node for node, of_part in nodes if not of_part]
+    of_parts = tuple(node for node, of_part in nodes if of_part)
+    if of_parts:
+        own.append(SomePart(of_parts))
+    return own[0] if len(own) == 1 else Every(tuple(own))
+
+
+def compiled(node: Node, source: Source) -> Test:
+    """The test of one entity."""
+    match node:
+        case Leaf():
+            return _leaf(node, source)
+        case Opposite(inner):
+            test = compiled(inner, source)
+            return lambda item: not test(item)
+        case Either(nodes):
+            tests = [compiled(one, source) for one in nodes]
+            return lambda item: any(test(item) for test in tests)
+        case SomePart(nodes) if source.parts is not None:
+            parts = source.parts
+            every = compiled(Every(nodes), parts.source)
+            return lambda item: any(map(every, parts.of(item)))
+        case _:
+            tests = [compiled(one, source) for one in node.nodes]
+            return tests[0] if len(tests) == 1 else lambda item: all(test(item) for test in tests)
+
+
+def _leaf(leaf: Leaf, source: Source) -> Test:
+    name = leaf.name
+    if leaf.known:
+        holds = leaf.tests[""]
+        get = source.attribute
+        return lambda item: (value := get(item, name)) is not None and holds(value)
+    tests, custom = leaf.tests, source.custom
+
+    def meets(item: Any) -> bool:
+        found = custom(item, name)
+        return found is not None and found[0] in tests and tests[found[0]](found[1])
+
+    return meets
 
 
 class _Token(NamedTuple):
@@ -131,13 +189,18 @@ def parse(text: str, source: Source) -> Test:
     Raises:
         InvalidParameterValue: the text is no filter, or compares what cannot be compared.
     """
+    return compiled(read(text, source), source)
+
+
+def read(text: str, source: Source) -> Node:
+    """What a filter says. Raises InvalidParameterValue, as :func:`parse`."""
     if not text.strip():
-        return lambda _: True
+        return NOTHING
     check_length(text)
     reader = _Reader(_tokens(text), source)
-    test = reader.either(0)
+    node = reader.either(0)
     reader.end()
-    return test
+    return node
 
 
 def _refused(why: str) -> InvalidParameterValue:
@@ -188,26 +251,26 @@ class _Reader:
         if token.kind != "end":
             raise _refused(f"unexpected {token.text!r} at {token.at}")
 
-    def either(self, depth: int) -> Test:
+    def either(self, depth: int) -> Node:
         if depth > _MAX_DEPTH:
             raise _refused("it is nested too deeply")
-        tests = [self._all(depth)]
+        nodes = [self._all(depth)]
         while self._takes("OR"):
-            tests.append(self._all(depth))
-        return tests[0] if len(tests) == 1 else lambda item: any(test(item) for test in tests)
+            nodes.append(self._all(depth))
+        return nodes[0] if len(nodes) == 1 else Either(tuple(nodes))
 
-    def _all(self, depth: int) -> Test:
-        tests = [self._term(depth)]
+    def _all(self, depth: int) -> Node:
+        nodes = [self._term(depth)]
         while self._takes("AND"):
-            tests.append(self._term(depth))
-        return _joined(tests, self._source)
+            nodes.append(self._term(depth))
+        return _joined(nodes)
 
-    def _term(self, depth: int) -> tuple[Test, bool]:
-        """A test, and whether it is one of a part of the entity."""
+    def _term(self, depth: int) -> tuple[Node, bool]:
+        """A condition, and whether it is one of a part of the entity."""
         if self._takes("("):
-            test = self.either(depth + 1)
+            node = self.either(depth + 1)
             self._demand(")")
-            return test, False
+            return node, False
         name, kind = self._property()
         operator = self._next()
         if operator.text == "IN" and operator.kind == "keyword":
@@ -269,15 +332,13 @@ def _number(token: _Token) -> int | float:
 
 def _condition(
     name: str, kind: str | None, operator: str, operand: Value | tuple[Value, ...], source: Source
-) -> Test:
+) -> Leaf:
     if name in source.known:
         wanted = source.known[name]
         if wanted == TEXTS:
-            return _membership(name, operator, operand, source)
-        holds = _test(operator, _converted(operand, wanted))
-        get = source.attribute
-        return lambda item: (value := get(item, name)) is not None and holds(value)
-    tests: dict[str, Callable[[Any], bool]] = {}
+            return Leaf(name, True, {"": _membership(operator, operand)})
+        return Leaf(name, True, {"": _test(operator, _converted(operand, wanted))})
+    tests: dict[str, Test] = {}
     members = operand if isinstance(operand, tuple) else (operand,)
     for wanted in (kind,) if kind else SUFFIXES:
         if operator == "IN" and kind is None:
@@ -285,22 +346,13 @@ def _condition(
             tests[wanted] = _test(operator, fitting)
         elif kind is not None or all(wanted in _types(each) for each in members):
             tests[wanted] = _test(operator, _converted(operand, wanted))
-    custom = source.custom
-
-    def meets(item: Any) -> bool:
-        found = custom(item, name)
-        return found is not None and found[0] in tests and tests[found[0]](found[1])
-
-    return meets
+    return Leaf(name, False, tests)
 
 
-def _membership(
-    name: str, operator: str, operand: Value | tuple[Value, ...], source: Source
-) -> Test:
+def _membership(operator: str, operand: Value | tuple[Value, ...]) -> Test:
     holds = _test(operator, _converted(operand, TEXT))
     every = all if operator == "!=" else any
-    get = source.attribute
-    return lambda item: (value := get(item, name)) is not None and every(map(holds, value))
+    return lambda values: every(map(holds, values))
 
 
 def _types(value: Value) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ CATALOG_SHARD = Pattern(
     "catalog_shard",
     "CSRC#<write_id>",
     "CSRC#SHARD#<number>",
-    "some of the models and MCP servers of a generation of the catalog, in order",
+    "a part of a generation of the catalog: models, MCP servers, or values that lists ask for",
 )
 
 CATALOG_PATTERNS = (CATALOG, CATALOG_GENERATION, CATALOG_SHARD)

@@ -1,0 +1,370 @@
+"""Sources of Hugging Face: which models of its Hub a source names, and what the Hub says of them,
+as the models of a YAML file would say it.
+
+``huggingface_hub`` asks the Hub. It is imported where a source needs it: it costs half a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from catalog_loader import fields
+from catalog_loader.api_keys import NoKey, api_key
+from catalog_loader.configuration import Source, matches
+from catalog_loader.fields import Check, Wrong
+from mlcore.ids import now_ms
+
+ENDPOINT: Final = "https://huggingface.co"
+MOST_MODELS: Final = 500
+"""Of a source that does not say it."""
+INTERVAL: Final = "24h"
+"""After which a source is read again, where it does not say it."""
+
+_LEAST_INTERVAL_MS: Final = 300_000
+_SECONDS_OF_A_REQUEST: Final = 10.0
+_REQUESTS_AT_ONCE: Final = 8
+_LONGEST_README: Final = 200_000
+_EXPANDED: Final = (
+    *("author", "cardData", "config", "createdAt", "gated", "lastModified", "library_name"),
+    *("pipeline_tag", "private", "siblings", "tags"),
+)
+_DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|m|s))+")
+_PART: Final = re.compile(r"([0-9.]+)([hms])")
+_alone: Final = threading.Lock()
+"""The client of ``huggingface_hub`` is one of the whole process."""
+_UNITS: Final = {"h": 3_600_000, "m": 60_000, "s": 1000}
+
+
+class NotReached(Exception):
+    """The Hub does not answer now; what was read before stays."""
+
+
+class Found(NamedTuple):
+    models: list[dict[str, Any]]
+    """As a YAML file has them."""
+    missing: list[str]
+    """The names of models that the Hub does not show to the source."""
+
+
+class Settings(NamedTuple):
+    """The properties of a source."""
+
+    key_name: str
+    url: str
+    most: int
+    organization: str
+    interval_ms: int
+
+
+def settings_of(source: Source) -> Settings:
+    """Raises Wrong."""
+    read = fields.read("properties", dict(source.properties), _PROPERTIES, others=None)
+    return Settings(
+        read.get("apiKeyEnvVar", ""),
+        read.get("url") or os.environ.get("HF_ENDPOINT") or ENDPOINT,
+        read.get("maxModels", MOST_MODELS),
+        read.get("allowedOrganization", ""),
+        read.get("syncInterval") or _interval("", INTERVAL),
+    )
+
+
+def within_organization(source: Source) -> Source:
+    """The source, whose patterns name the organization that it is bound to. Raises Wrong: one names
+    another, or no organization at all."""
+    bound = settings_of(source).organization
+    included = [_bound(pattern, bound) for pattern in source.included or (("*",) if bound else ())]
+    if not included:
+        raise Wrong("includedModels: a source of Hugging Face names its models")
+    for pattern in included:
+        organization, slash, _ = pattern.partition("/")
+        if "*" in organization or (not slash and "*" in pattern):
+            raise Wrong(f"includedModels: {pattern!r} names no organization")
+    excluded = [_bound(pattern, bound, foreign=True) for pattern in source.excluded]
+    return source._replace(included=tuple(included), excluded=tuple(excluded))
+
+
+def _bound(pattern: str, organization: str, *, foreign: bool = False) -> str:
+    if not organization:
+        return pattern
+    owner, slash, _ = pattern.partition("/")
+    if not slash:
+        return f"{organization}/{pattern}"
+    if owner.lower() != organization.lower() and not foreign:
+        raise Wrong(f"includedModels: {pattern!r} is not of {organization!r}")
+    return pattern
+
+
+def fetch(source: Source, *, seconds: float, ours: bool = True, cards: bool = True) -> Found:
+    """The models that a source names; those that it excludes are among them.
+
+    Args:
+        source: as :func:`within_organization` answers it.
+        seconds: for how long the Hub is asked.
+        ours: whether somebody who runs the deployment wrote the source. Its address counts then;
+            of anybody else it would tell what is inside our network.
+        cards: whether the models' cards are read, a request for each.
+
+    Raises:
+        Wrong: the source is.
+        NotReached: the Hub, or the key for it.
+    """
+    settings = settings_of(source)
+    if not ours:
+        settings = settings._replace(url=os.environ.get("HF_ENDPOINT") or ENDPOINT)
+    try:
+        key = api_key(settings.key_name)
+    except NoKey as error:
+        raise NotReached(str(error)) from None
+    with _alone:
+        return _fetched(source, settings.most, _Hub(settings, key, seconds), cards=cards)
+
+
+def _fetched(source: Source, most: int, hub: _Hub, *, cards: bool) -> Found:
+    infos: dict[str, Any] = {}
+    missing = []
+    for pattern in source.included:
+        if len(infos) >= most:
+            break
+        if "*" in pattern:
+            for info in hub.listed(pattern, most):
+                if len(infos) < most:
+                    infos.setdefault(info.id, info)
+        elif (info := hub.model(pattern)) is None:
+            missing.append(pattern)
+        else:
+            infos.setdefault(info.id, info)
+    shown = [info for name, info in infos.items() if cards and source.includes(name)]
+    with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+        texts = dict(zip((info.id for info in shown), pool.map(hub.readme, shown), strict=True))
+    now = now_ms()
+    return Found([_model(info, texts.get(name), now) for name, info in infos.items()], missing)
+
+
+class _Hub:
+    """The client of one load: it ends in time, and goes to no other host."""
+
+    def __init__(self, settings: Settings, key: str | None, seconds: float) -> None:
+        from huggingface_hub import HfApi, set_client_factory  # noqa: PLC0415 -- see above
+
+        self._until = time.monotonic() + seconds
+        self._url = settings.url.rstrip("/")
+        self._host = _host_of(self._url)
+        set_client_factory(self._client)
+        self._api = HfApi(self._url, token=key or False, library_name="mlflow-serverless")
+
+    def _client(self) -> Any:
+        import httpx2  # noqa: PLC0415 -- the transport of huggingface_hub
+
+        hooks: Mapping[str, list[Callable[..., Any]]] = {
+            "request": [self._before],
+            "response": [self._after],
+        }
+        return httpx2.Client(
+            event_hooks=dict(hooks), follow_redirects=True, timeout=_SECONDS_OF_A_REQUEST
+        )
+
+    def _before(self, request: Any) -> None:
+        if time.monotonic() > self._until:
+            raise NotReached("the Hub did not answer in time")
+        if _host_of(str(request.url)) != self._host:
+            raise NotReached(f"the Hub sends to another host: {request.url.host}")
+
+    @staticmethod
+    def _after(response: Any) -> None:
+        """The loader comes again; to wait here would hold up everything else."""
+        if response.status_code == 429 or response.status_code >= 500:
+            raise NotReached(f"the Hub answers {response.status_code}")
+
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        """None where the Hub says that there is nothing, or nothing for this key."""
+        import httpx2  # noqa: PLC0415 -- as above
+        from huggingface_hub import errors  # noqa: PLC0415
+
+        try:
+            return ask()
+        except (errors.RepositoryNotFoundError, errors.HFValidationError):
+            return None
+        except errors.HfHubHTTPError as error:
+            status = error.response.status_code if error.response is not None else 0
+            if status in (401, 403, 404):
+                return None
+            raise NotReached(f"the Hub answers {status}") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            raise NotReached(f"the Hub cannot be reached: {error}") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise NotReached(f"the Hub answers what is no model: {error!r}") from None
+
+    def model(self, name: str) -> Any:
+        return self._asked(lambda: self._api.model_info(name, expand=list(_EXPANDED)))
+
+    def listed(self, pattern: str, most: int) -> list[Any]:
+        """The models that a pattern stands for, so many at the most."""
+        author, _, rest = pattern.partition("/")
+        search = rest.partition("*")[0] or None
+
+        def ask() -> list[Any]:
+            found: list[Any] = []
+            listed: Iterable[Any] = self._api.list_models(
+                author=author, search=search, expand=list(_EXPANDED)
+            )
+            for info in listed:
+                if matches(pattern, info.id):
+                    found.append(info)
+                if len(found) >= most:
+                    break
+            return found
+
+        found = self._asked(ask)
+        if found is None:
+            raise NotReached(f"the Hub does not list the models of {author!r}")
+        return list(found)
+
+    def readme(self, info: Any) -> str | None:
+        """The model's card as it is shown; None where there is none to see."""
+        from huggingface_hub import get_session  # noqa: PLC0415 -- as above
+        from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415
+            build_hf_headers,
+            hf_raise_for_status,
+        )
+
+        if not any(file.rfilename == "README.md" for file in info.siblings or ()):
+            return None
+
+        def ask() -> str:
+            address = f"{self._url}/{info.id}/raw/main/README.md"
+            answer = get_session().get(address, headers=build_hf_headers(token=self._api.token))
+            hf_raise_for_status(answer)
+            return str(answer.text)
+
+        text = self._asked(ask)
+        return None if text is None else text[:_LONGEST_README]
+
+
+def _host_of(url: str) -> tuple[str | None, int | None]:
+    """The host and port that a request goes to."""
+    parts = urlsplit(url)
+    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+
+
+# ------------------------------------------------------------------ what the Hub says
+
+
+def _model(info: Any, readme: str | None, now: int) -> dict[str, Any]:
+    """A model of the Hub in the form of a YAML file."""
+    card = info.card_data.to_dict() if info.card_data is not None else {}
+    config = info.config if isinstance(info.config, dict) else {}
+    tags = [str(tag) for tag in info.tags or ()]
+    gated = info.gated if isinstance(info.gated, str) else str(bool(info.gated)).lower()
+    custom = {
+        "hf_private": str(bool(info.private)).lower(),
+        "hf_gated": gated,
+        "hf_tags": json.dumps(tags) if tags else None,
+        "hf_architectures": json.dumps(config["architectures"])
+        if isinstance(config.get("architectures"), list)
+        else None,
+        "hf_model_type": config.get("model_type"),
+        "last_synced": str(now),
+    }
+    found = {
+        "name": info.id,
+        "description": card.get("description"),
+        "readme": _without_header(readme) if readme else None,
+        "provider": info.author or info.id.partition("/")[0],
+        "license": _license(card, tags),
+        "licenseLink": card.get("license_link"),
+        "libraryName": info.library_name or card.get("library_name"),
+        "language": _texts(card.get("language")),
+        "tasks": _texts(info.pipeline_tag or card.get("pipeline_tag")),
+        "createTimeSinceEpoch": _milliseconds(info.created_at),
+        "lastUpdateTimeSinceEpoch": _milliseconds(info.last_modified),
+        "customProperties": {
+            name: {"metadataType": "MetadataStringValue", "string_value": value}
+            for name, value in custom.items()
+            if isinstance(value, str) and value
+        },
+        "artifacts": [{"artifactType": "model-artifact", "uri": f"hf://{info.id}"}],
+    }
+    return {name: value for name, value in found.items() if value not in (None, [])}
+
+
+def _license(card: Mapping[str, Any], tags: Iterable[str]) -> str | None:
+    """As the card has it, which names one that is none of the Hub's own beside it."""
+    told = card.get("license")
+    if told == "other" and isinstance(card.get("license_name"), str):
+        return str(card["license_name"])
+    if isinstance(told, str):
+        return told
+    return next((tag.removeprefix("license:") for tag in tags if tag.startswith("license:")), None)
+
+
+def _texts(value: Any) -> list[str]:
+    members = value if isinstance(value, list) else [value]
+    return [each for each in members if isinstance(each, str) and each]
+
+
+def _milliseconds(time_: datetime | None) -> str | None:
+    return None if time_ is None else str(int(time_.timestamp() * 1000))
+
+
+def _without_header(text: str) -> str:
+    """A card without the YAML that it begins with."""
+    if not text.startswith("---\n"):
+        return text
+    _, mark, rest = text[4:].partition("\n---\n")
+    return rest.lstrip("\n") if mark else text
+
+
+# ------------------------------------------------------------------ properties
+
+
+def _url(where: str, value: Any) -> str:
+    found = fields.text(where, value)
+    try:
+        parts = urlsplit(found)
+        host, _ = _host_of(found)
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("https", "http") or "@" in parts.netloc:
+        raise Wrong(f"{where}: must be an address of http or https")
+    return found
+
+
+def _most(where: str, value: Any) -> int:
+    found = fields.number(where, int(value) if str(value).isdecimal() else value)
+    if not 1 <= found <= 10_000:
+        raise Wrong(f"{where}: must be from 1 to 10000")
+    return found
+
+
+def _organization(where: str, value: Any) -> str:
+    found = fields.text(where, value)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}", found):
+        raise Wrong(f"{where}: is no organization")
+    return found
+
+
+def _interval(where: str, value: Any) -> int:
+    """Milliseconds of a duration such as ``24h`` or ``1h30m``."""
+    text = fields.text(where, value)
+    if not _DURATION.fullmatch(text) or len(text) > 30:
+        raise Wrong(f"{where}: must be a duration such as 24h or 1h30m")
+    found = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    return max(int(found), _LEAST_INTERVAL_MS)
+
+
+_PROPERTIES: Final[dict[str, Check]] = {
+    "apiKeyEnvVar": fields.text,
+    "url": _url,
+    "maxModels": _most,
+    "allowedOrganization": _organization,
+    "syncInterval": _interval,
+}
