@@ -14,11 +14,11 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from local.definitions import StreamMapping
 from local.events.batch import BatchQueue, DeadLetters, Record, sequence_number
 from local.events.checkpoints import Checkpoints
 from local.events.filters import compile_filters
 from local.log import report
-from local.template import StreamMapping
 
 IDLE_SECONDS = 0.1
 """Pause between two looks at a quiet shard; with the look itself, under 2 % of a core."""
@@ -87,7 +87,8 @@ class _Shard:
         )
 
     def read(self) -> int:
-        """Reads one page into the queue; answers how many records it held."""
+        """Reads one page into the queue; answers how many records it held, :data:`READ_AT_ONCE`
+        where there are more."""
         poller = self._poller
         if self._iterator is None:
             self._iterator = self._new_iterator()
@@ -106,12 +107,13 @@ class _Shard:
                 poller.complete(record)
             self._position = sequence_number(records[-1])
             self.queue.add([r for r in records if poller.matches(r)], self._position)
-        if len(records) == READ_AT_ONCE:
+        count = len(records) if page.get("Ends", True) else READ_AT_ONCE
+        if count == READ_AT_ONCE:
             self.read_at = 0.0
         self.finished = self._iterator is None
         if self.finished:
             poller.list_soon()
-        return len(records)
+        return count
 
     def _new_iterator(self) -> str:
         client, stream = self._poller.client, self._poller.stream
