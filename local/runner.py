@@ -286,7 +286,7 @@ class Runner:
             schedules=list(template.schedules),
             pulse=pulse.descriptor,
             began=time.time(),
-            end=file.last_record() if file else None,
+            end=file.last_record() if file else 0,
         )
 
     def _publish(

@@ -45,9 +45,11 @@ class Channel(logging.Handler):
     def __init__(self, runner: socket.socket) -> None:
         super().__init__(logging.WARNING)
         self._runner = runner
+        self._speaking = threading.Lock()
 
     def tell(self, **said: Any) -> None:
-        with contextlib.suppress(OSError):  # whoever reads the channel ends this process
+        # Where the channel is closed, whoever reads it ends this process.
+        with self._speaking, contextlib.suppress(OSError):
             self._runner.sendall(f"{json.dumps(said)}\n".encode())
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -122,7 +124,12 @@ def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
         if functions[poller.mapping.function].definition.handler.startswith("indexer.")
     ]
     if file and indexing:
-        _complete(stack, job, file, indexing)
+        completion = Completion(file, indexing, job.began, job.end)
+        stack.callback(completion.stop)
+        completion.start()
+        house = Housekeeping({"runs with unfinished writes completed": completion.abandoned})
+        stack.callback(house.stop)
+        house.start()
     return pollers
 
 
@@ -132,18 +139,6 @@ def _client(job: Job, types: frozenset[str] | None) -> Any:
     from local.engine import table  # noqa: PLC0415 - ten megabytes, for who has another engine
 
     return stream_client(table.client)
-
-
-def _complete(
-    stack: contextlib.ExitStack, job: Job, file: EngineFile, pollers: list[StreamPoller]
-) -> None:
-    completion = Completion(file, pollers, job.began, job.end or 0)
-    if job.end is not None:
-        stack.callback(completion.stop)
-        completion.start()
-    house = Housekeeping({"runs with unfinished writes completed": completion.abandoned})
-    stack.callback(house.stop)
-    house.start()
 
 
 def _tell(channel: Channel, pollers: list[StreamPoller], stopping: threading.Event) -> None:

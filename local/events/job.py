@@ -26,8 +26,8 @@ class Job(NamedTuple):
     """Descriptor of a :class:`local.pulse.Pulse`."""
     began: float
     """Before the first request was served, in seconds since 1970."""
-    end: int | None
-    """The last record then; None where nothing is left to be completed."""
+    end: int
+    """The last record then; 0 where it is not known."""
 
     def text(self) -> str:
         """One line."""

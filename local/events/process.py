@@ -75,7 +75,7 @@ class StreamProcess:
         while not self._stopping.is_set():
             try:
                 code = self._live()
-            except OSError as error:
+            except Exception as error:
                 report("the process that follows the stream cannot be started", error)
                 code = None
             if self._stopping.is_set():
@@ -87,8 +87,6 @@ class StreamProcess:
                 )
             pause = FIRST_PAUSE_SECONDS if self._is_heard else min(2 * pause, LONGEST_PAUSE_SECONDS)
             self._stopping.wait(pause)
-            # What the runner before this one has left is completed, or will be by the housekeeping.
-            self._job = self._job._replace(end=None)
 
     def _live(self) -> int | None:
         """One process, from its start to its end; its exit code, None when it was not started."""
@@ -103,7 +101,7 @@ class StreamProcess:
                 ours.sendall(f"{self._job.text()}\n".encode())
                 for line in said:
                     self._hear(line)
-            except OSError:  # it died while it was spoken to
+            except (OSError, ValueError):  # it died while it was spoken to, or within a line
                 process.kill()
             return process.wait()
 

@@ -88,7 +88,7 @@ def test_a_job_is_told_in_one_line() -> None:
         schedules=[ScheduleDefinition("S", "F", 300.0, {"source": "schedule"})],
         pulse=3,
         began=1.5,
-        end=None,
+        end=7,
     )
     text = job.text()
     assert "\n" not in text
