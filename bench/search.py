@@ -27,8 +27,8 @@ from bench.client import Client
 from bench.search_rows import SEARCHES, Row, rows
 from bench.search_stock import Stock
 from indexer import text_dictionary, text_items
+from indexer.child_items import Entity, Posting
 from indexer.index_items import INDEXES
-from indexer.projections import Entity, Posting
 from mlcore.db import capacity, keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import table

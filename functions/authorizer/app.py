@@ -15,10 +15,10 @@ from typing import Any, Final
 from authorizer.address import viewer_address
 from mlcore.db import capacity, deadline
 from mlcore.entities.users import User
+from mlcore.environment import AUTHENTICATION, OIDC
 from mlcore.errors import MlflowError
 from mlcore.http.request import headers_of
 from mlcore.observability import logger
-from mlcore.settings import AUTHENTICATION, OIDC
 
 Authenticate = Callable[[str, str], User | None]
 """The user whom an Authorization header proves, else None; takes the caller's address, too."""

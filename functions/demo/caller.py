@@ -22,6 +22,17 @@ API_URL: Final = "API_URL"
 _PASSED_ON: Final = ("authorization", "cookie", "x-mlflow-workspace")
 _SECONDS: Final = 15
 _SIDE_BY_SIDE: Final = 6
+_KNOWN: Final[dict[str, type[errors.MlflowError]]] = {
+    one.error_code: one
+    for one in (
+        errors.ResourceDoesNotExist,
+        errors.ResourceAlreadyExists,
+        errors.InvalidParameterValue,
+        errors.RequestLimitExceeded,
+        errors.PermissionDenied,
+        errors.TemporarilyUnavailable,
+    )
+}
 
 
 class Caller:
@@ -97,13 +108,10 @@ class Caller:
             raise errors.TemporarilyUnavailable(
                 "The API could not be reached to make the demo. Try again."
             ) from error
-        try:
-            told = json.loads(data or b"{}")
-        except ValueError:
-            told = {"message": data.decode("utf-8", "replace")}
+        told = _read(data)
         if response.status < 300:
-            return told if isinstance(told, dict) else {}
-        raise _error(response.status, told)
+            return told
+        raise _error(response.status, told.get("error_code", ""), str(told.get("message", "")))
 
     def _connection(self) -> http.client.HTTPConnection:
         """One for each thread."""
@@ -119,22 +127,18 @@ class Caller:
         return made
 
 
-def _error(status: int, told: Any) -> errors.MlflowError:
-    code = told.get("error_code", "") if isinstance(told, dict) else ""
-    message = str(told.get("message", "")) if isinstance(told, dict) else ""
-    known: dict[str, type[errors.MlflowError]] = {
-        one.error_code: one
-        for one in (
-            errors.ResourceDoesNotExist,
-            errors.ResourceAlreadyExists,
-            errors.InvalidParameterValue,
-            errors.RequestLimitExceeded,
-            errors.PermissionDenied,
-            errors.TemporarilyUnavailable,
-        )
-    }
+def _read(data: bytes) -> dict[str, Any]:
+    """What is no object of JSON comes as its message."""
+    try:
+        told = json.loads(data or b"{}")
+    except ValueError:
+        told = None
+    return told if isinstance(told, dict) else {"message": data.decode("utf-8", "replace")}
+
+
+def _error(status: int, code: str, message: str) -> errors.MlflowError:
     if status in (401, 403):
         return errors.PermissionDenied(message or "Permission denied")
-    return known.get(code, errors.TemporarilyUnavailable)(
+    return _KNOWN.get(code, errors.TemporarilyUnavailable)(
         message or f"The API answered {status} while the demo was made. Try again."
     )

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from demo.caller import Caller
 from mlcore.ids import now_ms
+from mlcore.wire import times
 
 _MODEL: Final = "gpt-4o-mini"
 _MINUTE_MS: Final = 60_000
@@ -135,7 +136,7 @@ def _trace(caller: Caller, experiment_id: str, number: int, turn: Turn, began: i
             "trace_info": {
                 "trace_id": f"tr-{trace_id}",
                 "trace_location": place,
-                "request_time": _rfc3339(began),
+                "request_time": times.point(began),
                 "execution_duration": "1.9s",
                 "request_preview": turn.question,
                 "response_preview": turn.answer,
@@ -246,9 +247,3 @@ def _assess(caller: Caller, trace_id: str, turn: Turn) -> None:
                 "rationale": turn.remark,
             },
         )
-
-
-def _rfc3339(milliseconds: int) -> str:
-    from datetime import UTC, datetime  # noqa: PLC0415 -- only here
-
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat().replace("+00:00", "Z")

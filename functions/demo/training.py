@@ -16,7 +16,7 @@ EXPERIMENT: Final = "MLflow Demo: training"
 MODEL: Final = "mlflow-demo-classifier"
 EPOCHS: Final = 40
 _EPOCH_MS: Final = 45_000
-_NUMBER: Final = "mlflow.demo.run"
+_TRIAL: Final = "mlflow.demo.run"
 
 
 class Trial(NamedTuple):
@@ -46,13 +46,18 @@ def make(caller: Caller, _experiment_id: str) -> None:
     experiment_id, _ = experiments.ensure(caller, EXPERIMENT, experiments.TRAINING)
     listed = caller.post("/2.0/mlflow/runs/search", experiment_ids=[experiment_id])
     there = {
-        tag["value"]
+        tag["value"]: run["info"]
         for run in listed.get("runs", ())
         for tag in run["data"].get("tags", ())
-        if tag["key"] == _NUMBER and run["info"]["status"] != "RUNNING"
+        if tag["key"] == _TRIAL
     }
-    missing = [trial for trial in TRIALS if trial.name not in there]
-    caller.side_by_side([partial(_run, caller, experiment_id, trial) for trial in missing])
+    caller.side_by_side(
+        [
+            partial(_run, caller, experiment_id, trial, there.get(trial.name))
+            for trial in TRIALS
+            if there.get(trial.name, {}).get("status") in (None, "RUNNING")
+        ]
+    )
     _register(caller, experiment_id)
 
 
@@ -80,17 +85,13 @@ def curve(trial: Trial) -> list[dict[str, float]]:
     return found
 
 
-def _run(caller: Caller, experiment_id: str, trial: Trial) -> None:
+def _run(
+    caller: Caller, experiment_id: str, trial: Trial, unfinished: dict[str, Any] | None
+) -> None:
+    """``unfinished`` is the run as an earlier call left it: the same points change nothing."""
+    info = unfinished or _created(caller, experiment_id, trial)
+    run_id, began = info["run_id"], int(info["start_time"])
     points = curve(trial)
-    began = now_ms() - _EPOCH_MS * (EPOCHS + 8 * TRIALS.index(trial))
-    made = caller.post(
-        "/2.0/mlflow/runs/create",
-        experiment_id=experiment_id,
-        run_name=trial.name,
-        start_time=began,
-        tags=[{"key": "dataset", "value": "garments-60k"}],
-    )
-    run_id = made["run"]["info"]["run_id"]
     metrics: list[dict[str, Any]] = [
         {"key": key, "value": _json(value), "timestamp": began + _EPOCH_MS * step, "step": step}
         for step, values in enumerate(points)
@@ -102,8 +103,6 @@ def _run(caller: Caller, experiment_id: str, trial: Trial) -> None:
         run_id=run_id,
         metrics=metrics,
         params=[{"key": key, "value": str(value)} for key, value in params.items()],
-        # Its own tag comes with all the rest: a run without it is made again.
-        tags=[{"key": _NUMBER, "value": trial.name}],
     )
     caller.post(
         "/2.0/mlflow/runs/update",
@@ -111,6 +110,17 @@ def _run(caller: Caller, experiment_id: str, trial: Trial) -> None:
         status="FAILED" if trial.diverges() else "FINISHED",
         end_time=began + _EPOCH_MS * len(points),
     )
+
+
+def _created(caller: Caller, experiment_id: str, trial: Trial) -> dict[str, Any]:
+    made = caller.post(
+        "/2.0/mlflow/runs/create",
+        experiment_id=experiment_id,
+        run_name=trial.name,
+        start_time=now_ms() - _EPOCH_MS * (EPOCHS + 8 * TRIALS.index(trial)),
+        tags=[{"key": _TRIAL, "value": trial.name}, {"key": "dataset", "value": "garments-60k"}],
+    )
+    return dict(made["run"]["info"])
 
 
 def _json(value: float) -> float | str:
@@ -123,9 +133,6 @@ def _register(caller: Caller, experiment_id: str) -> None:
     caller.make(
         "/2.0/mlflow/registered-models/create", name=MODEL, description=description, tags=tags
     )
-    versions = caller.get("/2.0/mlflow/model-versions/search", filter=f"name = '{MODEL}'")
-    if versions.get("model_versions"):
-        return
     best = caller.post(
         "/2.0/mlflow/runs/search",
         experiment_ids=[experiment_id],
@@ -133,13 +140,17 @@ def _register(caller: Caller, experiment_id: str) -> None:
         order_by=["metrics.val_accuracy DESC"],
         max_results=2,
     )["runs"]
-    for run in reversed(best):
-        run_id = run["info"]["run_id"]
-        caller.post(
+    found = caller.get("/2.0/mlflow/model-versions/search", filter=f"name = '{MODEL}'")
+    versions = [int(version["version"]) for version in found.get("model_versions", ())]
+    for run in best[::-1][len(versions) :]:
+        made = caller.post(
             "/2.0/mlflow/model-versions/create",
             name=MODEL,
             source=f"{run['info']['artifact_uri']}/model",
-            run_id=run_id,
+            run_id=run["info"]["run_id"],
             description=f"From the run {run['info']['run_name']}.",
         )
-    caller.post("/2.0/mlflow/registered-models/alias", name=MODEL, alias="champion", version="2")
+        versions.append(int(made["model_version"]["version"]))
+    champion = str(max(versions))
+    path = "/2.0/mlflow/registered-models/alias"
+    caller.post(path, name=MODEL, alias="champion", version=champion)

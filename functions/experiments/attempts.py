@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.tags import Tag
+from mlcore.environment import settings
 from mlcore.memory import Memory
-from mlcore.settings import settings
 
 REMEMBERED_SECONDS: Final = 600.0
 """As long as DynamoDB knows a transaction by its token; MLflow's clients repeat for less."""

@@ -12,6 +12,7 @@ from mlcore.auth.permissions import EXPERIMENT
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.entities.tags import Tag
+from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.limits.locations import resolved
@@ -21,7 +22,6 @@ from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import IdTaken, NameTaken
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.responses import experiments as responses
-from mlcore.settings import workspaces_enabled
 from mlcore.settle import settle
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from indexer import derived, survey
-from indexer.derived import Finding
+from indexer import expected, survey
+from indexer.expected import Finding
 from indexer.survey import Partition
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
 from mlcore.models.index import Pending
-from mlcore.repos.runs.markers import OVERFLOW_WRITE_ID
+from mlcore.repos.runs.marks import OVERFLOW_WRITE_ID
 from mlcore.repos.traces import index as trace_index
 
 
@@ -41,7 +41,7 @@ class Awaited:
         self._traces = {keys.trace_of(key_in(one)) for one in marked}
 
     def covers(self, finding: Finding) -> bool:
-        if finding.problem == derived.UNWRITTEN:
+        if finding.problem == expected.UNWRITTEN:
             return True
         run_id, trace = source(finding)
         if trace is not None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from indexer import projections, text_items, writes
-from indexer.projections import Entity, Posting
+from indexer import child_items, text_items, writes
+from indexer.child_items import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
@@ -18,13 +18,13 @@ from mlcore.search import text_fields
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """One BatchGetItem for the experiments of the records, then the writes for all of them."""
-    changed: dict[str, projections.Changes] = {}
+    changed: dict[str, child_items.Changes] = {}
     renamed: set[str] = set()
     names: dict[str, list[tuple[str, str, str]]] = {}
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
         experiment_id = Experiment.of(new or old or {}).experiment_id
-        differing = projections.changes(old, new, experiments.MAPS)
+        differing = child_items.changes(old, new, experiments.MAPS)
         changed.setdefault(experiment_id, set()).update(differing)
         if old is None or new is None or Experiment.of(old).name != Experiment.of(new).name:
             renamed.add(experiment_id)
@@ -35,7 +35,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     made = []
     for experiment_id, item in zip(wanted, items, strict=True):
         owner = (experiment_id,)
-        made.append(projections.children(item, owner, experiments.MAPS, changed[experiment_id]))
+        made.append(child_items.children(item, owner, experiments.MAPS, changed[experiment_id]))
         if experiment_id in renamed:
             made.append(name_reversed(experiment_id, item))
             made.append(_named(experiment_id, item, names[experiment_id]))
@@ -49,7 +49,7 @@ def name_postings(experiment: Raw | None) -> set[Posting]:
 
 def _named(
     experiment_id: str, item: Raw | None, changes: Sequence[tuple[str, str, str]]
-) -> projections.Writes:
+) -> child_items.Writes:
     entity = Entity(experiment_id, text_items.EXPERIMENT, experiment_id)
     version = None if item is None else Experiment.of(item).version
     texts = [{text_fields.NAME: one} for _, *both in changes for one in both]
@@ -57,11 +57,11 @@ def _named(
     return text_items.writes(entity, touched, name_postings(item), version)
 
 
-def name_reversed(experiment_id: str, item: Raw | None) -> projections.Writes:
+def name_reversed(experiment_id: str, item: Raw | None) -> child_items.Writes:
     """The ``E#NAME_REV`` item of an experiment as it is now."""
     place = keys.experiment_name_rev(experiment_id)
     if item is None:
-        return projections.Writes([], [], [], [place])
+        return child_items.Writes([], [], [], [place])
     experiment = Experiment.of(item)
     model = ExperimentNameRev(
         PK=place.pk,
@@ -70,4 +70,4 @@ def name_reversed(experiment_id: str, item: Raw | None) -> projections.Writes:
         name_rev=experiment.name[::-1],
         version=experiment.version,
     )
-    return projections.Writes([dict(model.serialize())], [], [])
+    return child_items.Writes([dict(model.serialize())], [], [])

@@ -25,7 +25,7 @@ from mlcore.memory import Memory
 from mlcore.models.base import KEY
 from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
-from mlcore.repos.runs import marked_experiments, markers
+from mlcore.repos.runs import marked_experiments, marks
 
 QUIET_MS: Final = 600_000
 """A run that was not written to for so long is quiet."""
@@ -89,7 +89,7 @@ def _marked(experiment_id: str) -> list[Key]:
         prefix=keys.lsi5_run_mark_prefix(),
         attributes=[*KEY, Run.lsi5sk],
     )
-    return [key_in(entry) for entry in listed if markers.since(Run.of(entry))]
+    return [key_in(entry) for entry in listed if marks.since(Run.of(entry))]
 
 
 def _quiet_since(places: list[Key], before_ms: int) -> list[Raw]:
@@ -97,7 +97,7 @@ def _quiet_since(places: list[Key], before_ms: int) -> list[Raw]:
     for item in table.batch_get(places):
         if item is not None:
             run = Run.of(item)
-            if markers.since(run) and (run.updated_at or 0) < before_ms:
+            if marks.since(run) and (run.updated_at or 0) < before_ms:
                 found.append(item)
     return found
 

@@ -17,9 +17,9 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from indexer import (
-    derived,
+    earlier_markers,
+    expected,
     history_items,
-    markers,
     settled,
     survey,
     text_dictionary,
@@ -28,8 +28,8 @@ from indexer import (
     writes,
 )
 from indexer.awaited import Awaited, single, source
-from indexer.derived import Finding
-from indexer.projections import Writes
+from indexer.child_items import Writes
+from indexer.expected import Finding
 from indexer.survey import Partition, Suspects
 from indexer.text_page import Entry
 from indexer.unfinished import Left
@@ -63,7 +63,7 @@ CAREFUL_TYPES = {*survey.CHILD_TYPES, ExperimentTag.pattern.name}
 """Where the item may meanwhile hold a value of its own."""
 
 _OF_METRICS = (keys.RUN_METRIC.name, keys.RANK_METRIC.name)
-_OF_HISTORY = (derived.OUTDATED, derived.UNWRITTEN)
+_OF_HISTORY = (expected.OUTDATED, expected.UNWRITTEN)
 
 T = TypeVar("T")
 
@@ -137,12 +137,12 @@ def finish(experiment_id: str, before_ms: int, run_ids: Collection[str] = ()) ->
     partition = _partition(experiment_id)
     left: dict[str, list[Key]] = {}
     for marker in partition.markers:
-        if markers.is_old(marker, before_ms):
+        if earlier_markers.is_old(marker, before_ms):
             left.setdefault(Pending.of(marker).entity_id, []).append(key_in(marker))
     for run_id, places in left.items():
         run = (experiment_id, run_id)
         unfinished.complete(run)
-        wanted = derived.of_run(run, *survey.source_of(*run), partition.indexed)
+        wanted = expected.of_run(run, *survey.source_of(*run), partition.indexed)
         _repair(partition, Suspects(run_id, list(wanted)))
         table.batch_write(deletes=places)
     others = [(experiment_id, run_id) for run_id in run_ids if run_id not in left]
@@ -217,13 +217,13 @@ def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     items = table.batch_get(suspects.places)
     if suspects.trace is not None:
         indexed = partition.indexed.of_traces if partition.indexed else None
-        wanted = derived.of_trace(*survey.trace_source(suspects.trace, indexed), indexed)
+        wanted = expected.of_trace(*survey.trace_source(suspects.trace, indexed), indexed)
     elif suspects.run_id is None:
-        wanted = derived.of_experiment(table.get(keys.experiment(experiment_id)))
+        wanted = expected.of_experiment(table.get(keys.experiment(experiment_id)))
     else:
         run = (experiment_id, suspects.run_id)
         item, outside = survey.source_of(*run)
-        wanted = derived.of_run(run, item, outside, partition.indexed)
+        wanted = expected.of_run(run, item, outside, partition.indexed)
         goes_on = item is not None and not settled.may_be_ranked(Run.of(item))
     wanted = survey.with_dictionary(wanted, survey.listed(experiment_id))
     found = {
@@ -232,7 +232,7 @@ def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
     source = (suspects.run_id, suspects.trace)
     return [
         finding._replace(source=source) if _is_of_dictionary(finding) else finding
-        for finding in derived.differences(wanted, found, suspects.places)
+        for finding in expected.differences(wanted, found, suspects.places)
         if not (goes_on and _type(finding) in _OF_METRICS)
     ]
 
@@ -255,10 +255,10 @@ def _left(
     made = []
     for point in found.latest.values():
         place, item = shown(point)
-        made.append(Finding(derived.OUTDATED, place, item, None))
+        made.append(Finding(expected.OUTDATED, place, item, None))
     for point in found.points:
         place, item = shown(point)
-        made.append(Finding(derived.UNWRITTEN, place, None, item))
+        made.append(Finding(expected.UNWRITTEN, place, None, item))
     return made
 
 
@@ -333,17 +333,17 @@ def _is_of_dictionary(finding: Finding) -> bool:
 
 def _identity(finding: Finding) -> str:
     """The same wrong in the same place; a run that moves on is not the same."""
-    there = derived.content(finding.wanted), derived.content(finding.found)
+    there = expected.content(finding.wanted), expected.content(finding.found)
     return json.dumps([finding.problem, finding.place, there], sort_keys=True)
 
 
 def _abandoned(partition: Partition) -> list[Finding]:
     """Markers that are too old for a write that is still under way."""
-    before = now_ms() - markers.ABANDONED_MS
+    before = now_ms() - earlier_markers.ABANDONED_MS
     return [
-        Finding(derived.ABANDONED, key_in(marker), None, marker)
+        Finding(expected.ABANDONED, key_in(marker), None, marker)
         for marker in partition.markers
-        if markers.is_old(marker, before)
+        if earlier_markers.is_old(marker, before)
     ]
 
 

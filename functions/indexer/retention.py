@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from indexer.projections import Writes
+from indexer.child_items import Writes
 from mlcore.db.expression import Raw
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import DELETED

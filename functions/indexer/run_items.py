@@ -18,18 +18,18 @@ from functools import partial
 from typing import Any
 
 from indexer import (
+    child_items,
+    earlier_markers,
     history_items,
     index_items,
-    markers,
-    projections,
     quiet_runs,
     retention,
     settled,
     text_items,
     writes,
 )
+from indexer.child_items import Changes, Entity, Posting, Writes, is_outside
 from indexer.index_items import INDEXES, OUTSIDE_MAPS
-from indexer.projections import Changes, Entity, Posting, Writes, is_outside
 from indexer.settled import Found
 from mlcore.db import keys
 from mlcore.db.expression import Raw
@@ -40,8 +40,7 @@ from mlcore.models.runs import Run, RunParam
 from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import marked_experiments
-from mlcore.repos.runs import markers as run_markers
+from mlcore.repos.runs import marked_experiments, marks
 from mlcore.search import text_fields
 
 _FIELD = {"tags": text_fields.tag_field, "params": text_fields.param_field}
@@ -181,7 +180,7 @@ def _compare(
         if item is None:
             _read_postings(seen[run], settled.postings(run))
             continue
-        one, since = seen[run], run_markers.since(Run.of(item))
+        one, since = seen[run], marks.since(Run.of(item))
         whole = run in settling and since and _has_all(one, since, Run.of(item).version)
         if one.unmarked or (run in settling and not whole):
             wanted.append((run, item))
@@ -209,7 +208,7 @@ def _has_all(seen: _Seen, since: int, version: int) -> bool:
 def _derive(
     run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None, is_settling: bool
 ) -> list[Writes]:
-    children = projections.children(item, run, run_children.MAPS, seen.changed)
+    children = child_items.children(item, run, run_children.MAPS, seen.changed)
     children = children._replace(deletes=[*children.deletes, *seen.surplus])
     # What a child item says is indexed when it is there.
     last = children._replace(puts=[], after=children.puts)
@@ -268,7 +267,7 @@ def _suspect(seen: _Seen, run: Owner, item: Raw, found: Found) -> None:
     places: set[Key] = set()
     current = text_items.texts_of_run(item)
     for attribute, entry in run_children.MAPS.items():
-        for key, value in projections.content(item, attribute).items():
+        for key, value in child_items.content(item, attribute).items():
             place = entry.place(run, key)
             places.add(place)
             there = found.children.get(place)
@@ -313,7 +312,7 @@ def _index(
 def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     old, new = record.get("OldImage"), record.get("NewImage")
     seen.gone = seen.gone or new is None
-    changed = projections.changes(old, new, run_children.MAPS)
+    changed = child_items.changes(old, new, run_children.MAPS)
     metrics = {entry for entry in changed if entry[0] == _METRICS}
     seen.changed |= changed - metrics
     before, after = _texts(old), _texts(new)
@@ -341,11 +340,11 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     if old is None or Run.of(old).version != item.version:
         seen.versions.add(item.version)
     seen.is_told_of = seen.is_told_of or settled.is_settled(item)
-    if run_markers.since(item) and (old is None or not run_markers.since(Run.of(old))):
+    if marks.since(item) and (old is None or not marks.since(Run.of(old))):
         seen.became_marked = True
-    write = markers.followed_write(record)
+    write = earlier_markers.followed_write(record)
     seen.writes |= {write} if write else set()
-    if run_markers.since(item) is None:
+    if marks.since(item) is None:
         seen.unmarked = seen.unmarked or write is not None or bool(changed)
 
 
@@ -385,7 +384,7 @@ def _texts(image: Raw | None) -> dict[tuple[str, str], str]:
     return {
         (attribute, key): value["S"]
         for attribute in INDEXES
-        for key, value in projections.content(image, attribute).items()
+        for key, value in child_items.content(image, attribute).items()
     }
 
 

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from indexer import index_items, text_items
+from indexer.child_items import Writes, is_outside
 from indexer.index_items import INDEXES
-from indexer.projections import Writes, is_outside
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -31,7 +31,7 @@ from mlcore.models.base import Item
 from mlcore.models.runs import Run, RunMetric
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import index_keys, markers
+from mlcore.repos.runs import index_keys, marks
 
 ENDED: Final = frozenset(("FINISHED", "FAILED", "KILLED"))
 
@@ -46,12 +46,12 @@ class Found(NamedTuple):
 
 def is_settled(run: Run) -> bool:
     """Whether a run is to be followed as a whole: it is marked, and nobody seems to go on."""
-    return bool(markers.since(run)) and _rests(run)
+    return bool(marks.since(run)) and _rests(run)
 
 
 def may_be_ranked(run: Run) -> bool:
     """Whether RANK items of this version may have been made, by whoever was late."""
-    return not markers.since(run) or _rests(run)
+    return not marks.since(run) or _rests(run)
 
 
 def _rests(run: Run) -> bool:
@@ -153,8 +153,8 @@ def clear(item: Run) -> None:
     if mark is None:
         return
     update = Update()
-    if markers.overflows(item):
-        update.set(Run.lsi5sk, keys.lsi5_run_mark(item.run_id, markers.FOR_GOOD))
+    if marks.overflows(item):
+        update.set(Run.lsi5sk, keys.lsi5_run_mark(item.run_id, marks.FOR_GOOD))
     elif (primary := index_keys.primary_metric(item)) is not None:
         update.set(Run.lsi5sk, primary)
     else:

@@ -13,8 +13,8 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from indexer import derived, text_dictionary, text_items, text_page
-from indexer.projections import is_outside
+from indexer import expected, text_dictionary, text_items, text_page
+from indexer.child_items import is_outside
 from indexer.text_page import Entry, Page
 from mlcore.db import keys
 from mlcore.db.expression import Raw
@@ -26,7 +26,7 @@ from mlcore.models.runs import Run
 from mlcore.models.traces import Trace
 from mlcore.repos import document
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import markers as run_markers
+from mlcore.repos.runs import marks
 from mlcore.repos.traces import index as trace_index
 from mlcore.search.text_fields import CONTENT, Indexed
 
@@ -86,13 +86,13 @@ class Partition:
         self.unheld: dict[Entry, None] = {}
         """Texts of the dictionary that nobody asked for when they were found."""
 
-    def expects(self, expected: set[int], items: Iterable[Raw]) -> None:
+    def expects(self, unseen: set[int], items: Iterable[Raw]) -> None:
         """Adds hashes of index items, and of what they need of the dictionary."""
         made = list(items)
         for item in (*made, *text_dictionary.asked_by(made, self.listed)):
             if self.outdated and _is_full_text(item):
                 continue
-            expected.add(hash(key_in(item).sk))
+            unseen.add(hash(key_in(item).sk))
             if Item.of(item).type == FtsRev.pattern.name:
                 self.reverse.add(_hash(item))
 
@@ -105,7 +105,7 @@ def marked_runs(experiment_id: str) -> set[str]:
         prefix=keys.lsi5_run_mark_prefix(),
         attributes=[Run.SK, Run.lsi5sk, Run.PK],
     )
-    marked = [entry for entry in map(Run.of, listed) if run_markers.since(entry)]
+    marked = [entry for entry in map(Run.of, listed) if marks.since(entry)]
     return {keys.parse(entry.PK, entry.SK).fields["run_id"] for entry in marked}
 
 
@@ -118,15 +118,15 @@ class _RunItems(NamedTuple):
 
 def suspects(partition: Partition) -> Iterator[Suspects]:
     """The experiment, its runs with their children, then the indexes."""
-    expected: set[int] = set()
-    yield from _experiment(partition, expected)
+    unseen: set[int] = set()
+    yield from _experiment(partition, unseen)
     for stretch in _stretches(partition.pk):
-        yield from _run(partition, stretch, expected)
+        yield from _run(partition, stretch, unseen)
     for _, wanted in _traces(partition):
-        partition.expects(expected, wanted.values())
-    yield from _indexes(partition, expected)
-    if expected:
-        yield from _missing(partition, expected)
+        partition.expects(unseen, wanted.values())
+    yield from _indexes(partition, unseen)
+    if unseen:
+        yield from _missing(partition, unseen)
 
 
 def source_of(experiment_id: str, run_id: str) -> tuple[Raw | None, dict[tuple[str, str], str]]:
@@ -161,7 +161,7 @@ def listed(experiment_id: str) -> Page:
     return text_page.texts_of(table.get(keys.fts_texts(experiment_id)))
 
 
-def with_dictionary(wanted: derived.Items, page: Page) -> derived.Items:
+def with_dictionary(wanted: expected.Items, page: Page) -> expected.Items:
     """With what index items need of the dictionary, besides its first page."""
     asked = text_dictionary.asked_by(wanted.values(), page)
     return {**wanted, **{key_in(item): item for item in asked}}
@@ -190,7 +190,7 @@ def run_of(place: Key) -> str | None:
     return run_id
 
 
-def _experiment(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
+def _experiment(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
     """Compares the experiment's children, and adds hashes of the index items that it asks for."""
     experiment_id = partition.experiment_id
     place = keys.experiment_name_rev(experiment_id)
@@ -199,10 +199,10 @@ def _experiment(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
     found = {key_in(one): one for one in tags}
     if reversed_name is not None:
         found[place] = reversed_name
-    wanted = derived.of_experiment(item)
+    wanted = expected.of_experiment(item)
     children = {place: one for place, one in wanted.items() if not _is_full_text(one)}
     yield from _compared(partition, None, children, found)
-    partition.expects(expected, (one for place, one in wanted.items() if place not in children))
+    partition.expects(unseen, (one for place, one in wanted.items() if place not in children))
 
 
 def run_sort_keys(pk: str) -> list[str]:
@@ -236,10 +236,10 @@ def _before(following: str, items: Iterator[Raw]) -> list[Raw]:
     return [item for item in items if key_in(item).sk != following]
 
 
-def _run(partition: Partition, stretch: _RunItems, expected: set[int]) -> Iterator[Suspects]:
+def _run(partition: Partition, stretch: _RunItems, unseen: set[int]) -> Iterator[Suspects]:
     """Compares a run's children, and adds hashes of the index items that it asks for."""
     source: Raw | None = None
-    found: derived.Items = {}
+    found: expected.Items = {}
     for item in stretch.items:
         place, kind = key_in(item), Item.of(item).type
         if kind == keys.RUN_METRIC_BATCH.name:
@@ -255,25 +255,25 @@ def _run(partition: Partition, stretch: _RunItems, expected: set[int]) -> Iterat
         return
     partition.runs += 1
     run = (partition.experiment_id, stretch.run_id)
-    wanted = derived.of_run(run, source, derived.outside_texts(found.values()), partition.indexed)
+    wanted = expected.of_run(run, source, expected.outside_texts(found.values()), partition.indexed)
     children = {place: item for place, item in wanted.items() if _is_child(item)}
     yield from _compared(partition, stretch.run_id, children, found)
-    partition.expects(expected, (one for place, one in wanted.items() if place not in children))
+    partition.expects(unseen, (one for place, one in wanted.items() if place not in children))
 
 
 def _compared(
-    partition: Partition, run_id: str | None, wanted: derived.Items, found: derived.Items
+    partition: Partition, run_id: str | None, wanted: expected.Items, found: expected.Items
 ) -> Iterator[Suspects]:
     partition.items += sum(not is_outside(item) for item in found.values())
-    findings = derived.differences(wanted, found, sorted(wanted.keys() | found.keys()))
+    findings = expected.differences(wanted, found, sorted(wanted.keys() | found.keys()))
     if findings:
         yield Suspects(run_id, [finding.place for finding in findings])
 
 
-def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
-    """What nobody asks for. Takes from ``expected`` what is there."""
+def _indexes(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
+    """What nobody asks for. Takes from ``unseen`` what is there."""
     for marker in partition.markers:
-        expected.discard(hash(key_in(marker).sk))
+        unseen.discard(hash(key_in(marker).sk))
     of_traces: dict[Key, list[Key]] = {}
     prefixes = _INDEX_PREFIXES if partition.outdated else (*_INDEX_PREFIXES, *_FULL_TEXT_PREFIXES)
     for prefix in prefixes:
@@ -281,12 +281,12 @@ def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
             place = key_in(item)
             partition.items += 1
             known = hash(place.sk)
-            is_expected = known in expected
-            expected.discard(known)
+            is_expected = known in unseen
+            unseen.discard(known)
             if not is_expected or not _is_right(partition, item):
                 entry = text_dictionary.told_by(partition.experiment_id, item)
                 if entry is not None and is_expected:
-                    expected.add(known)  # who asks for it is found with what is missing
+                    unseen.add(known)  # who asks for it is found with what is missing
                     continue
                 if entry is not None and _is_whole(partition.experiment_id, item):
                     partition.unheld[entry] = None
@@ -300,7 +300,7 @@ def _indexes(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
         yield Suspects(None, places, trace)
 
 
-def _traces(partition: Partition) -> Iterator[tuple[Key, derived.Items]]:
+def _traces(partition: Partition) -> Iterator[tuple[Key, expected.Items]]:
     """What each trace asks for."""
     indexed = partition.indexed.of_traces if partition.indexed else None
     if indexed is None:
@@ -317,33 +317,33 @@ def _traces(partition: Partition) -> Iterator[tuple[Key, derived.Items]]:
         ]
         for item, packs in table.parallel(calls):
             if item is not None:
-                yield key_in(item), derived.of_trace(item, packs, indexed)
+                yield key_in(item), expected.of_trace(item, packs, indexed)
 
 
-def _missing(partition: Partition, expected: set[int]) -> Iterator[Suspects]:
+def _missing(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
     """Finds what the missing index items are of."""
-    named = derived.of_experiment(table.get(keys.experiment(partition.experiment_id)))
-    places = _taken(expected, named)
+    named = expected.of_experiment(table.get(keys.experiment(partition.experiment_id)))
+    places = _taken(unseen, named)
     if places:
         yield Suspects(None, places)
     for sort_key in run_sort_keys(partition.pk):
         run_id: str = keys.parse(partition.pk, sort_key).fields["run_id"]
         run = (partition.experiment_id, run_id)
-        wanted = derived.of_run(run, *source_of(*run), partition.indexed)
+        wanted = expected.of_run(run, *source_of(*run), partition.indexed)
         wanted = with_dictionary(wanted, partition.listed)
-        places = _taken(expected, (place for place, one in wanted.items() if not _is_child(one)))
+        places = _taken(unseen, (place for place, one in wanted.items() if not _is_child(one)))
         if places:
             yield Suspects(run_id, places)
     for trace, asked in _traces(partition):
-        places = _taken(expected, with_dictionary(asked, partition.listed))
+        places = _taken(unseen, with_dictionary(asked, partition.listed))
         if places:
             yield Suspects(None, places, trace)
 
 
-def _taken(expected: set[int], places: Iterable[Key]) -> list[Key]:
+def _taken(unseen: set[int], places: Iterable[Key]) -> list[Key]:
     """Those that are expected, which are expected no more: several may ask for one."""
-    found = [place for place in places if hash(place.sk) in expected]
-    expected.difference_update(hash(place.sk) for place in found)
+    found = [place for place in places if hash(place.sk) in unseen]
+    unseen.difference_update(hash(place.sk) for place in found)
     return found
 
 
@@ -378,7 +378,7 @@ def _is_whole(experiment_id: str, item: Raw) -> bool:
 
 
 def _hash(item: Raw) -> int:
-    return hash(json.dumps(derived.content(item), sort_keys=True))
+    return hash(json.dumps(expected.content(item), sort_keys=True))
 
 
 def _is_full_text(item: Raw) -> bool:

@@ -22,7 +22,7 @@ from functools import partial
 from random import getrandbits
 
 from indexer import text_items, text_page
-from indexer.projections import Entity, Posting
+from indexer.child_items import Entity, Posting
 from indexer.text_page import HELD, Entry, Page
 from mlcore.db import keys
 from mlcore.db.attributes import text_of

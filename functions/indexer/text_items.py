@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from indexer.projections import Entity, Posting, Writes, content
+from indexer.child_items import Entity, Posting, Writes, content
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import IndexKey, Key

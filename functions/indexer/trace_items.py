@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from indexer import retention, text_items, writes
-from indexer.projections import Entity, Posting, Writes, content
+from indexer.child_items import Entity, Posting, Writes, content
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed

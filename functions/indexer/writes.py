@@ -1,4 +1,4 @@
-"""Applies :class:`indexer.projections.Writes`: puts in batches, and puts and removals that spare
+"""Applies :class:`indexer.child_items.Writes`: puts in batches, and puts and removals that spare
 items with a value of their own."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from indexer import text_dictionary, text_page
-from indexer.projections import Writes
+from indexer.child_items import Writes
 from indexer.text_page import Entry
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed

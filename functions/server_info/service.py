@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlcore.environment import workspaces_enabled
 from mlcore.http import Request, Response
-from mlcore.settings import workspaces_enabled
 from server_info.messages import GetServerInfo
 
 MLFLOW_VERSION = "3.17.2"

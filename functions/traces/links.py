@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlcore import errors
+from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.traces import check_links
 from mlcore.repos.experiments import experiments
@@ -13,7 +14,6 @@ from mlcore.repos.runs import runs
 from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Change, StoredTrace
-from mlcore.settings import workspaces_enabled
 from mlcore.wire import invalid_value
 from traces import messages as m
 

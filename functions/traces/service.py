@@ -10,6 +10,7 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities.traces import Trace
+from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
 from mlcore.limits.traces import (
@@ -26,7 +27,6 @@ from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
-from mlcore.settings import workspaces_enabled
 from mlcore.settle import Conflict, settle
 from mlcore.wire.times import parse_duration, parse_point
 from traces import assessments

@@ -18,8 +18,8 @@ from mlcore.errors import InvalidParameterValue, MlflowError
 from mlcore.observability import logger
 from mlcore.repos import webhooks
 from mlcore.webhooks import delivery, message, sealing
+from mlcore.webhooks.environment import webhook_settings
 from mlcore.webhooks.message import DeliveryMessage
-from mlcore.webhooks.settings import webhook_settings
 
 MAX_PAUSE_SECONDS: Final = 60.0
 MAX_RETRY_AFTER_SECONDS: Final = 900.0

@@ -14,7 +14,7 @@ from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.webhooks import delivery, examples, sealing
 from mlcore.webhooks.delivery import Answer
-from mlcore.webhooks.settings import webhook_settings
+from mlcore.webhooks.environment import webhook_settings
 from webhooks import messages as m
 from webhooks import service
 

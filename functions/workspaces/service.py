@@ -9,6 +9,7 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.auth.permissions import ANY, WORKSPACE, Grant
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
+from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.http.gate import Refused
 from mlcore.http.response import Response
@@ -17,7 +18,6 @@ from mlcore.repos.users import roles
 from mlcore.repos.users.roles import PermissionExists, RoleNameTaken
 from mlcore.repos.workspaces import workspaces
 from mlcore.responses import workspaces as responses
-from mlcore.settings import workspaces_enabled
 from workspaces import messages as m
 
 DEFAULT_ROLES: Final = (

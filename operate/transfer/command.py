@@ -23,10 +23,10 @@ from operate.transfer import (
     models,
     registry,
     runs,
-    spaces,
     surplus,
     traces,
     webhooks,
+    workspaces,
 )
 from operate.transfer.experiments import Experiments
 from operate.transfer.item import Difference, Item, Surplus, differences, digest, known_as
@@ -95,8 +95,8 @@ class Transfer:
         return self._report()
 
     def everything(self) -> None:
-        told = spaces.listed(self.server)
-        self.each("workspaces", list(spaces.items(told)))
+        told = workspaces.listed(self.server)
+        self.each("workspaces", list(workspaces.items(told)))
         if not told:
             self._workspace(self.server)
         for one in told:

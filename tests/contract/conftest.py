@@ -12,10 +12,10 @@ from hypothesis import settings
 
 from mlcore.db.client import client as product_client
 from mlcore.entities.workspaces import Workspace
+from mlcore.environment import settings as product_settings
 from mlcore.memory import forget
 from mlcore.observability import logger
 from mlcore.repos.workspaces import workspaces
-from mlcore.settings import settings as product_settings
 from tests.contract.api import Api
 from tests.doubles import proxy
 from tests.doubles.fixtures import Doubles, doubles

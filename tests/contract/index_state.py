@@ -14,7 +14,7 @@ from mlcore.db import keys
 from mlcore.db.table import Table
 from mlcore.models.runs import Run
 from mlcore.observability import logger
-from mlcore.repos.runs import markers, runs
+from mlcore.repos.runs import marks, runs
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.streams import Record
@@ -114,13 +114,13 @@ def marked(store: Store) -> set[str]:
     return {
         item["run_id"]["S"]
         for item in store.items()
-        if item["type"]["S"] == "run" and markers.since(Run.of(item))
+        if item["type"]["S"] == "run" and marks.since(Run.of(item))
     }
 
 
 def is_marked(item: dict[str, Any]) -> bool:
     """Whether a search looks at a run itself, whatever the indexes say."""
-    return markers.since(Run.of(item)) is not None
+    return marks.since(Run.of(item)) is not None
 
 
 def marked_or_ranked(store: Store, api: Api, run_ids: list[str]) -> None:

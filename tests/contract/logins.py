@@ -13,8 +13,8 @@ import experiments.app
 import registry.app
 import users.app
 from authorizer.basic import authenticate
+from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
-from mlcore.settings import AUTHENTICATION
 from tests.contract.api import Answer
 
 

@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 import pytest
 
 from mlcore.auth.passwords import hash_password
+from mlcore.environment import AUTHENTICATION
 from mlcore.http import PlainRoute, lambda_handler
 from mlcore.http.routes import Route
 from mlcore.repos.users import users
-from mlcore.settings import AUTHENTICATION
 from tests.contract.logins import ADMIN
 from tests.contract.trace_calls import resource_spans, span
 

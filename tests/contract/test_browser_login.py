@@ -11,9 +11,9 @@ import pytest
 
 import server_info.app
 from local.cloudformation import Resolver, load
+from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.http.gate import REFUSED
-from mlcore.settings import AUTHENTICATION
 from tests.doubles.edge_function import EdgeFunction
 from tests.engines import ROOT
 

@@ -19,10 +19,10 @@ from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.users import User
+from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.repos.experiments import experiments
 from mlcore.repos.users import grants, users
-from mlcore.settings import AUTHENTICATION
 from tests.contract.api import Answer
 from tests.contract.conftest import Store
 from tests.contract.logins import ADMIN, Logins, named

@@ -37,7 +37,7 @@ def stream(shared_store: Store) -> Iterator[Stream]:
         yield stream
 
 
-def projections_mirror_sources(store: Store, experiment_id: str, *run_ids: str) -> None:
+def child_items_mirror_sources(store: Store, experiment_id: str, *run_ids: str) -> None:
     """The child items without values of their own are exactly the keys of the maps."""
     wanted: dict[tuple[str, str, str], str] = {}
     found: dict[tuple[str, str, str], str] = {}
@@ -155,7 +155,7 @@ def _play(store: Store, stream: Stream, steps: list[tuple[Any, ...]]) -> None:
     # What the indexer wrote comes back in the stream where the event source does not filter it.
     assert deliver(own := stream.fresh()) == len(own)
     check_history()
-    projections_mirror_sources(store, experiment_id, *runs)
+    child_items_mirror_sources(store, experiment_id, *runs)
 
 
 def _log(api: Api, run_id: str, points: list[tuple[str, int, int]], params: dict[str, int]) -> bool:
@@ -222,7 +222,7 @@ def test_a_batch_resumes_where_it_failed(store: Store) -> None:
             failing = 0 if done else failing + 1
             rounds += 1
         assert rounds > 3
-        projections_mirror_sources(store, "0", run_id)
+        child_items_mirror_sources(store, "0", run_id)
         assert [p[0] for p in api.history(run_id, "x")] == [0, 1, 2, 3]
 
 

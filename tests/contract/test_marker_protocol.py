@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import derived, rebuild, survey, text_page
-from indexer.derived import Finding
-from indexer.projections import Writes
+from indexer import expected, rebuild, survey, text_page
+from indexer.child_items import Writes
+from indexer.expected import Finding
 from mlcore.db import keys
 from mlcore.db.table import Table, key_in
 from mlcore.errors import TemporarilyUnavailable
@@ -76,7 +76,7 @@ class Watch:
         for item in items:
             if item["type"]["S"] == "run" and item["run_id"]["S"] not in marked:
                 run = (self._experiment_id, item["run_id"]["S"])
-                asked = derived.of_run(run, item, {}, indexed)
+                asked = expected.of_run(run, item, {}, indexed)
                 self.faults += [
                     place.sk
                     for place, wanted in survey.with_dictionary(asked, listed).items()
@@ -161,7 +161,7 @@ def test_a_rebuild_spares_what_came_back(
         log(2, 1)
 
         def meanwhile(findings: Sequence[Finding]) -> Writes:
-            surplus = any(finding.problem == derived.SURPLUS for finding in findings)
+            surplus = any(finding.problem == expected.SURPLUS for finding in findings)
             if surplus and api.data(run_id)["metrics"]["a"][2] == 1:
                 log(1, 2)
                 assert deliver(stream.fresh()) > 0

@@ -8,7 +8,7 @@ import pytest
 
 from mlcore.models.runs import Run
 from mlcore.repos import document
-from mlcore.repos.runs import markers
+from mlcore.repos.runs import marks
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver
@@ -17,7 +17,7 @@ from tests.contract.streams import following
 
 def since(store: Store, run_id: str) -> int | None:
     (item,) = [one for one in store.items() if one["SK"]["S"] == f"R#{run_id}"]
-    return markers.since(Run.of(item))
+    return marks.since(Run.of(item))
 
 
 def test_a_run_with_metrics_outside_is_marked_for_good(
@@ -33,11 +33,11 @@ def test_a_run_with_metrics_outside_is_marked_for_good(
         api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
         api.end(run_id)
         deliver(stream.fresh())
-        assert since(store, run_id) == markers.FOR_GOOD
+        assert since(store, run_id) == marks.FOR_GOOD
         api.post("runs/log-metric", run_id=run_id, key="n", value=1, timestamp=1)
         assert since(store, run_id)
         deliver(stream.fresh())
-        assert since(store, run_id) == markers.FOR_GOOD
+        assert since(store, run_id) == marks.FOR_GOOD
 
 
 def test_what_changes_nothing_writes_nothing(store: Store) -> None:

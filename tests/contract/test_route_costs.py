@@ -9,7 +9,7 @@ import pytest
 from mlcore import artifacts
 from mlcore.auth import passwords
 from mlcore.db import capacity
-from mlcore.webhooks.settings import webhook_settings
+from mlcore.webhooks.environment import webhook_settings
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.route_requests import NOT_SENT, REQUESTS
 from tests.contract.route_world import DOMAINS, World, routes_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mlcore import artifacts
-from mlcore.webhooks.settings import webhook_settings
+from mlcore.webhooks.environment import webhook_settings
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.route_world import (
     ASSESSMENT,

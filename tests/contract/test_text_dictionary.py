@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from indexer import rebuild, survey, text_dictionary, text_items, text_page
-from indexer.projections import Entity, Posting
+from indexer.child_items import Entity, Posting
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.search import text_fields

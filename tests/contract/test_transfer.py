@@ -13,7 +13,7 @@ from mlcore.artifacts.folder import Folder
 from mlcore.auth.permissions import Grant
 from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.users import grants, users
-from operate.transfer import accounts, files, spaces, webhooks
+from operate.transfer import accounts, files, webhooks, workspaces
 from operate.transfer.item import Item, differences
 from operate.transfer.rest import Server, SourceFailed
 from tests.contract.conftest import Store
@@ -99,7 +99,7 @@ def bring(items: list[Item]) -> None:
 
 def test_what_belongs_to_a_deployment(store: Store) -> None:
     server = Told("http://old")
-    bring(list(spaces.items(spaces.listed(server))))
+    bring(list(workspaces.items(workspaces.listed(server))))
     bring(list(webhooks.items(server.within("team"))))
     (webhook,) = webhook_items.of_workspace("team")
     assert (webhook.status, webhook.sealed_secret) == ("DISABLED", "")

@@ -22,7 +22,7 @@ from mlcore import artifacts as port
 from mlcore.artifacts.folder import Folder
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.workspaces import workspaces as repo
-from mlcore.webhooks.settings import webhook_settings
+from mlcore.webhooks.environment import webhook_settings
 from tests.contract.conftest import Store, enable_workspaces
 from workspaces import removal
 

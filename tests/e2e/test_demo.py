@@ -84,14 +84,15 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         again = caller.demo("generate")
         assert (again["status"], again["features_generated"]) == ("exists", [])
 
-        # As if the last request had died before it said so.
-        caller.post(
-            "/api/2.0/mlflow/experiments/delete-experiment-tag",
-            experiment_id=again["experiment_id"],
-            key="mlflow.demo.version.traces",
-        )
-        assert caller.demo("generate")["features_generated"] == ["traces"]
-        assert counts(client) == whole
+        # As if the last request had died before it said so, with a run unfinished and a version
+        # missing.
+        for part in ("traces", "training"):
+            client.delete_experiment_tag(again["experiment_id"], f"mlflow.demo.version.{part}")
+        version = client.get_model_version("mlflow-demo-classifier", "2")
+        client.delete_model_version(version.name, version.version)
+        client.update_run(version.run_id, status="RUNNING")
+        assert caller.demo("generate")["features_generated"] == ["traces", "training"]
+        assert counts(client) == {**whole, "champion": "3"}  # numbers are not given twice
 
         with pytest.raises(urllib.error.HTTPError) as refused:
             caller.demo("delete")

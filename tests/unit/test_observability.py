@@ -12,7 +12,7 @@ import pytest
 
 from mlcore import observability
 from mlcore.db.capacity import Measurement
-from mlcore.settings import settings
+from mlcore.environment import settings
 from tests.arch import project
 
 

@@ -14,9 +14,9 @@ from mlcore.db.expression import Condition, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import Change, Delete, Put, Table, TransactionFailed
+from mlcore.environment import settings
 from mlcore.models.base import Item
 from mlcore.models.runs import Run
-from mlcore.settings import settings
 
 TABLE = "mlflow-under-test"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import derived, index_items, markers, run_items, survey
+from indexer import earlier_markers, expected, index_items, run_items, survey
 from mlcore.db import keys
 from mlcore.db.table import key_in
 from mlcore.entities.metrics import Metric
@@ -114,35 +114,35 @@ def test_a_record_shows_a_write_of_an_earlier_version(
         return {} if write_id is None else {"last_write": {"S": write_id}}
 
     record = {"OldImage": written(old), "NewImage": written(new)}
-    assert markers.followed_write(record) == shown
+    assert earlier_markers.followed_write(record) == shown
 
 
 def test_the_marker_of_a_run_with_values_outside_is_never_abandoned() -> None:
     old = {"updated_at": {"N": "1"}}
-    assert markers.is_old({**old, "write_id": {"S": "w"}}, 2)
-    assert not markers.is_old({**old, "write_id": {"S": "w"}}, 1)
-    assert not markers.is_old({**old, "write_id": {"S": "overflow"}}, 2)
+    assert earlier_markers.is_old({**old, "write_id": {"S": "w"}}, 2)
+    assert not earlier_markers.is_old({**old, "write_id": {"S": "w"}}, 1)
+    assert not earlier_markers.is_old({**old, "write_id": {"S": "overflow"}}, 2)
 
 
 def test_what_lives_outside_is_compared_with_nothing() -> None:
     place = keys.run_metric("1", "R", "m")
     item = {"PK": {"S": place.pk}, "SK": {"S": place.sk}, "outside": {"BOOL": True}}
-    assert derived.differences({}, {place: item}, [place]) == []
-    assert [f.problem for f in derived.differences({place: item}, {}, [place])] == ["missing"]
+    assert expected.differences({}, {place: item}, [place]) == []
+    assert [f.problem for f in expected.differences({place: item}, {}, [place])] == ["missing"]
 
 
 def test_everything_of_a_run_is_derived() -> None:
     item = image(metrics={"m": text(1.0)}, params={"p": "v"}, tags={"t": "v"})
-    wanted = derived.of_run(RUN, item, {("metrics", "o"): text(2.0)}, None)
+    wanted = expected.of_run(RUN, item, {("metrics", "o"): text(2.0)}, None)
     assert {one["type"]["S"] for one in wanted.values()} == {
         *("run_metric", "run_param", "run_tag", "rank_metric", "rank_param")
     }
     # What its item does not say is outside is a leftover.
     full = {**item, "overflow": {"S": "metrics"}}
-    assert derived.of_run(
+    assert expected.of_run(
         RUN, full, {("metrics", "o"): text(2.0)}, None
     ).keys() - wanted.keys() == {
         keys.rank_metric("1", "o", 2.0, "R"),
         keys.pending("1", "run", "R", "overflow"),
     }
-    assert derived.of_run(RUN, None, {}, None) == {}
+    assert expected.of_run(RUN, None, {}, None) == {}

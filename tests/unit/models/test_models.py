@@ -23,11 +23,11 @@ from mlcore.db.attributes import (
     TextMapAttribute,
 )
 from mlcore.db.reader import compile_view
+from mlcore.environment import settings
 from mlcore.models import base
 from mlcore.models.by_type import MODELS
 from mlcore.models.experiments import Experiment
 from mlcore.models.runs import Run, RunMetric
-from mlcore.settings import settings
 
 STRATEGIES: dict[type[Attribute[Any]], st.SearchStrategy[Any]] = {
     TextAttribute: st.text(),

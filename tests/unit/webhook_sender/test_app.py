@@ -9,8 +9,8 @@ from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import webhooks
 from mlcore.webhooks import delivery, message
 from mlcore.webhooks.delivery import Answer
+from mlcore.webhooks.environment import webhook_settings
 from mlcore.webhooks.message import DeliveryMessage
-from mlcore.webhooks.settings import webhook_settings
 from webhook_sender import app
 
 EVENT = EventName("prompt", "created")

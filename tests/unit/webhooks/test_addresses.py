@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.webhooks.addresses import check_url, destination, is_public
-from mlcore.webhooks.settings import webhook_settings
+from mlcore.webhooks.environment import webhook_settings
 
 CLOSED = [
     *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),

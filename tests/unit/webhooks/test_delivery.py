@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mlcore.entities.webhooks import ACTIONS, EventName
 from mlcore.webhooks import delivery, examples
-from mlcore.webhooks.settings import webhook_settings
+from mlcore.webhooks.environment import webhook_settings
 
 
 def test_the_signature_never_changes() -> None:

@@ -16,7 +16,7 @@ from typing import Final
 from aws_lambda_powertools.logging import Logger
 
 from mlcore.db.capacity import Measurement
-from mlcore.settings import settings
+from mlcore.environment import settings
 
 NAMESPACE: Final = "MLflowServerless"
 

@@ -26,7 +26,7 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.client import client
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.keys import Key
-from mlcore.settings import settings
+from mlcore.environment import settings
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mlcore import errors
+from mlcore.environment import AUTHENTICATION, IAM
 from mlcore.http.request import Request, readable_request
 from mlcore.http.response import Response
 from mlcore.http.routes import Route, Rpc
 from mlcore.observability import logger
-from mlcore.settings import AUTHENTICATION, IAM
 
 _TEXT: Final = "text/html; charset=utf-8"
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from mlcore import errors
 from mlcore.auth.requirements import Reader, everything
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
-from mlcore.settings import AUTHENTICATION, IAM, workspaces_enabled
+from mlcore.environment import AUTHENTICATION, IAM, workspaces_enabled
 from mlcore.wire import Message
 from mlcore.wire.message import fields_of
 from mlcore.wire.parameters import Parameters

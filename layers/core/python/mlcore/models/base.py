@@ -18,7 +18,7 @@ from mlcore.db.declarations import (
 )
 from mlcore.db.keys import Pattern
 from mlcore.db.reader import Raw, View, compile_view
-from mlcore.settings import settings
+from mlcore.environment import settings
 
 MODELS: dict[str, type[Item]] = {}
 """The models that were imported so far, by the ``type`` of their items."""

@@ -28,8 +28,8 @@ from mlcore.auth.requirements import NOT_DENIED, Grants, Reader, Requirement, Ru
 from mlcore.db.table import Operation, Put
 from mlcore.entities.users import Profile, Role
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.environment import workspaces_enabled
 from mlcore.repos.users import grants, roles, users
-from mlcore.settings import workspaces_enabled
 
 DEFAULT_PERMISSION: Final = "DEFAULT_PERMISSION"
 GRANT_DEFAULT_WORKSPACE: Final = "GRANT_DEFAULT_WORKSPACE_ACCESS"

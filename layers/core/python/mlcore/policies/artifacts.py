@@ -18,6 +18,7 @@ from mlcore.auth.permissions import (
     Permission,
 )
 from mlcore.auth.requirements import Requirement
+from mlcore.environment import workspaces_enabled
 from mlcore.limits.registry import version_number
 from mlcore.models.logged_models import LoggedModel
 from mlcore.policies import file_rights
@@ -28,7 +29,6 @@ from mlcore.policies.requests import Policy, inherited, on_runs, subject
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import model_versions
 from mlcore.repos.runs import runs
-from mlcore.settings import workspaces_enabled
 
 _FOLDERS = {"models": LOGGED_MODEL, "traces": TRACE}
 

@@ -17,10 +17,10 @@ from mlcore.auth.permissions import (
     RUN,
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
+from mlcore.environment import workspaces_enabled
 from mlcore.policies.access import Access
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import runs
-from mlcore.settings import workspaces_enabled
 
 Policy = Callable[[Access, Any], bool]
 """Whether a caller may do what a message asks. Of a plain route the message is its request."""

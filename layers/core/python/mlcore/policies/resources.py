@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mlcore.auth.permissions import ANY, EXPERIMENT
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.environment import workspaces_enabled
 from mlcore.repos.experiments import experiments
-from mlcore.settings import workspaces_enabled
 
 
 def workspace_of(resource_type: str, resource_id: str, active: str) -> str | None:

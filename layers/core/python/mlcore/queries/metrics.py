@@ -10,12 +10,12 @@ from typing import Generic, NamedTuple, TypeVar
 
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
+from mlcore.environment import workspaces_enabled
 from mlcore.limits import runs as limits
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, history_pages, latest_points, runs
 from mlcore.repos.runs.history_pages import HistoryPage
 from mlcore.repos.runs.point_places import Order
-from mlcore.settings import workspaces_enabled
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.webhooks.settings import webhook_settings
+from mlcore.webhooks.environment import webhook_settings
 
 RESOLVE_SECONDS: Final = 5.0
 

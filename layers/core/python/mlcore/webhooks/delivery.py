@@ -21,7 +21,7 @@ from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, T
 
 from mlcore.entities.webhooks import EventName
 from mlcore.webhooks import addresses
-from mlcore.webhooks.settings import webhook_settings
+from mlcore.webhooks.environment import webhook_settings
 
 USER_AGENT: Final = "mlflow-serverless"
 MAX_ANSWER_BYTES: Final = 256 * 1024

@@ -20,6 +20,7 @@ from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, t
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.environment import settings, workspaces_enabled
 from mlcore.ids import new_ulid, now_ms
 from mlcore.limits.experiments import is_given_out, no_experiment_id
 from mlcore.limits.locations import below
@@ -38,7 +39,6 @@ from mlcore.repos.experiments.creations import (
 )
 from mlcore.repos.files import locations
 from mlcore.repos.workspaces import workspaces
-from mlcore.settings import settings, workspaces_enabled
 from mlcore.settle import Conflict
 
 

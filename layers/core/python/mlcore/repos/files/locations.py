@@ -23,6 +23,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import Put, key_in, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.environment import settings
 from mlcore.ids import now_ms
 from mlcore.limits.locations import below
 from mlcore.memory import Memory
@@ -30,7 +31,6 @@ from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.locations import Location, LocationList
 from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
-from mlcore.settings import settings
 
 DELETED_VERSION: Final = "Deleted_Internal"
 

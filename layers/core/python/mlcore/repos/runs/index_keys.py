@@ -9,7 +9,7 @@ from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
 from mlcore.entities.runs import Run
 from mlcore.models.runs import Run as RunItem
-from mlcore.repos.runs import markers, points
+from mlcore.repos.runs import marks, points
 from mlcore.search.fields import RUN_NAME_TAG
 
 Values = Sequence[tuple[ItemAttribute[Any], Any]]
@@ -33,7 +33,7 @@ def of_new(run: Run) -> LocalKeys:
         keys.lsi2_run(start, run.run_id),
         keys.lsi3_run(run.status, start, run.run_id),
         keys.lsi4_run(run.run_name, run.run_id),
-        markers.of_new(run.run_id),
+        marks.of_new(run.run_id),
     )
 
 

@@ -30,7 +30,7 @@ from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import datasets, markers, points
+from mlcore.repos.runs import datasets, marks, points
 from mlcore.repos.runs import index_keys as run_keys
 from mlcore.repos.runs.index_keys import Values
 from mlcore.repos.settings import ttl_policy
@@ -249,7 +249,7 @@ def _send(run: StoredRun, change: _Change, *, exclusive: bool) -> None:
     item = run.item
     places: list[Any] = [place for place, _ in change.attributes]
     alone = [(one[0].attr_name, one[1]) for one in places if isinstance(one, tuple)]
-    mark = markers.after(item, change.sets, [*change.removals, *alone])
+    mark = marks.after(item, change.sets, [*change.removals, *alone])
 
     def complete(update: Update) -> None:
         for attribute, value in change.attributes:

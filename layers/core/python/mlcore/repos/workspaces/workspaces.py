@@ -17,11 +17,11 @@ from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
+from mlcore.environment import settings
 from mlcore.ids import new_ulid, now_ms
 from mlcore.memory import Memory
 from mlcore.models.platform import Workspace as WorkspaceItem
 from mlcore.models.platform import WorkspaceName
-from mlcore.settings import settings
 
 REMEMBERED_SECONDS: Final = 5.0
 """For so long a process takes a workspace for granted that it has seen."""

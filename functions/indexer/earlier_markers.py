@@ -14,7 +14,7 @@ from typing import Any
 from mlcore.db.expression import Raw
 from mlcore.models.index import Pending
 from mlcore.models.runs import Run
-from mlcore.repos.runs.markers import OVERFLOW_WRITE_ID
+from mlcore.repos.runs.marks import OVERFLOW_WRITE_ID
 
 ABANDONED_MS = 600_000
 """A request is over long before, and the clocks of two machines differ by less."""

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import projections
+from indexer import child_items
 from mlcore.db import keys
 from mlcore.repos.runs import children as run_children
 
@@ -27,7 +27,7 @@ def image(contents: dict[str, dict[str, str]] | None) -> dict[str, Any] | None:
 
 @given(before=IMAGES, after=IMAGES)
 def test_only_differences_are_changes(before: Any, after: Any) -> None:
-    found = projections.changes(image(before), image(after), run_children.MAPS)
+    found = child_items.changes(image(before), image(after), run_children.MAPS)
     old, new = before or {}, after or {}
     assert found == {
         (name, key)
@@ -39,8 +39,8 @@ def test_only_differences_are_changes(before: Any, after: Any) -> None:
 
 @given(before=IMAGES, after=IMAGES, now=IMAGES)
 def test_what_is_written_is_what_the_source_says_now(before: Any, after: Any, now: Any) -> None:
-    changed = projections.changes(image(before), image(after), run_children.MAPS)
-    writes = projections.children(image(now), OWNER, run_children.MAPS, changed)
+    changed = child_items.changes(image(before), image(after), run_children.MAPS)
+    writes = child_items.children(image(now), OWNER, run_children.MAPS, changed)
     put = {
         (item["PK"]["S"], item["SK"]["S"]): item for item in (*writes.puts, *writes.careful_puts)
     }

@@ -9,7 +9,7 @@ import functools
 import os
 from typing import NamedTuple
 
-from mlcore.settings import workspaces_enabled
+from mlcore.environment import workspaces_enabled
 
 
 class WebhookSettings(NamedTuple):

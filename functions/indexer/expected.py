@@ -1,6 +1,6 @@
 """All that has to be derived from an experiment or a run, and how it differs from what is there.
 
-Pure functions over items; :mod:`indexer.projections` and :mod:`indexer.index_items` say the same of
+Pure functions over items; :mod:`indexer.child_items` and :mod:`indexer.index_items` say the same of
 single entries, which is what the stream's records are handled by.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from indexer import experiment_items, text_items, trace_items
+from indexer.child_items import Entity, Posting, is_outside
 from indexer.index_items import INDEXES, OUTSIDE_MAPS
-from indexer.projections import Entity, Posting, is_outside
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
@@ -24,8 +24,8 @@ from mlcore.models.traces import Trace
 from mlcore.repos.document import Maps, Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import markers
-from mlcore.repos.runs.markers import INDEXED_MAPS, OVERFLOW_WRITE_ID
+from mlcore.repos.runs import marks
+from mlcore.repos.runs.marks import INDEXED_MAPS, OVERFLOW_WRITE_ID
 from mlcore.search.text_fields import Indexed
 
 MISSING = "missing"
@@ -98,7 +98,7 @@ def of_run(
     for (attribute, key), text in outside.items():
         if attribute in overflowed and attribute in INDEXES:
             made.append(INDEXES[attribute].item(run, key, text, None))
-    if overflowed & INDEXED_MAPS and markers.since(Run.of(item)) is None:
+    if overflowed & INDEXED_MAPS and marks.since(Run.of(item)) is None:
         made.append(_marker(run))
     return {key_in(one): one for one in made}
 
