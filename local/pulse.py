@@ -27,7 +27,7 @@ class Pulse:
 
     def busy(self) -> bool:
         """Whether a request was answered just now, so that the next one is likely on its way."""
-        (last,) = _MOMENT.unpack_from(self._memory)
+        last: float = _MOMENT.unpack_from(self._memory)[0]
         return last > 0.0 and time.monotonic() - last < BUSY_SECONDS
 
     def close(self) -> None:
