@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from local.definitions import TemplateError
+from mlcore.models.base import Item
 
 Predicate = Callable[[Any], bool]
 
@@ -53,7 +54,7 @@ def types_of(patterns: Iterable[str]) -> frozenset[str] | None:
     for pattern in map(json.loads, patterns):
         told = pattern.get("dynamodb", {})
         image = told.get("NewImage") or told.get("OldImage") or {}
-        types = image.get("type", {}).get("S", [])
+        types = image.get(Item.type.attr_name, {}).get("S", [])
         if not types or not all(isinstance(one, str) for one in types):
             return None
         found.update(types)
