@@ -51,8 +51,8 @@ setup: .venv/all.stamp $(ENGINES) $(UI) $(BROWSER) ## Install everything that de
 local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) $(UI) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
-test: setup ## Run the tests in parallel; ARGS="-k name" narrows them
-	$(BIN)/python -m pytest -n auto --dist loadgroup --durations 20 $(ARGS)
+test: setup .cache/compiled.stamp ## Run the tests in parallel; ARGS="-k name" narrows them
+	$(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 
 lint: setup ## Check format, lint, types, imports between modules and the lock
 	$(BIN)/uv lock --check --quiet
@@ -191,12 +191,13 @@ $(BROWSER): .venv/all.stamp | .tools/npm
 	@touch $@
 
 # The web UI is part of the mlflow wheel, whose version and hash are the lock's; what mlflow depends on stays away.
-$(UI): uv.lock | .venv/bin/uv
+$(UI): uv.lock local/http/ui_page.py | .venv/bin/uv
 	@mkdir -p .tools && rm -rf .tools/mlflow
 	@$(BIN)/uv export --quiet --frozen --only-group e2e --no-annotate --no-header | \
 		sed -n '/^mlflow==/,/[^\\]$$/p' > .tools/mlflow.txt
 	$(BIN)/uv pip install --quiet --no-deps --require-hashes --target .tools/mlflow -r .tools/mlflow.txt
 	@rm -rf .tools/ui && mv .tools/mlflow/mlflow/server/js/build .tools/ui
+	@$(BIN)/python local/http/ui_page.py .tools/ui/index.html
 	@cp .tools/mlflow/mlflow-*.dist-info/licenses/LICENSE* .tools/ui/ && rm -rf .tools/mlflow .tools/mlflow.txt
 	@touch $@
 

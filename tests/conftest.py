@@ -1,10 +1,15 @@
-"""What holds for every test: credentials that open nothing, and no deadline on property tests."""
+"""What holds for every test: credentials that open nothing, no deadline on property tests, and
+which tests share a worker."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import settings
+
+from tests import scheduling
 
 # DynamoDB's documented example key: an accidental call to AWS itself is refused.
 os.environ["AWS_ACCESS_KEY_ID"] = "AKIAIOSFODNN7EXAMPLE"
@@ -21,3 +26,16 @@ for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE"):
 # Shared machines pause; a slow example is no wrong one.
 settings.register_profile("default", deadline=None)
 settings.load_profile("default")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    return scheduling.workers()
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.GroupScheduling:
+    return scheduling.GroupScheduling(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: scheduling.place_of(item.nodeid))

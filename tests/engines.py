@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import shutil
@@ -25,7 +26,7 @@ from local import template
 
 ROOT = Path(__file__).resolve().parents[1]
 REGION = "us-east-1"
-START_SECONDS = 20
+START_SECONDS = 60
 
 __all__ = ["Engine", "client", "create_table", "dynoxide", "extenddb", "running_dynoxide"]
 
@@ -48,30 +49,36 @@ def client(endpoint: str) -> Any:
     )
 
 
+@functools.cache
+def _wanted() -> dict[str, Any]:
+    """The template's table; reading it takes longer than to create it."""
+    return template.read(ROOT / "template.yaml", "any", REGION).table
+
+
 def create_table(endpoint: str, name: str | None = None) -> str:
     """Creates the table of template.yaml and returns its name, a new one unless given."""
     name = name or f"mlflow-{uuid4().hex}"
-    wanted = template.read(ROOT / "template.yaml", name, REGION).table
-    engine = client(endpoint)
-    engine.create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        **{
-            key: wanted[key]
-            for key in (
-                "AttributeDefinitions",
-                "KeySchema",
-                "LocalSecondaryIndexes",
-                "GlobalSecondaryIndexes",
-            )
-        },
-        StreamSpecification={"StreamEnabled": True, **wanted["StreamSpecification"]},
-    )
-    deadline = time.monotonic() + START_SECONDS
-    while engine.describe_table(TableName=name)["Table"]["TableStatus"] != "ACTIVE":
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{name} did not become ACTIVE")
-        time.sleep(0.02)
+    wanted = _wanted()
+    with contextlib.closing(client(endpoint)) as engine:
+        engine.create_table(
+            TableName=name,
+            BillingMode="PAY_PER_REQUEST",
+            **{
+                key: wanted[key]
+                for key in (
+                    "AttributeDefinitions",
+                    "KeySchema",
+                    "LocalSecondaryIndexes",
+                    "GlobalSecondaryIndexes",
+                )
+            },
+            StreamSpecification={"StreamEnabled": True, **wanted["StreamSpecification"]},
+        )
+        deadline = time.monotonic() + START_SECONDS
+        while engine.describe_table(TableName=name)["Table"]["TableStatus"] != "ACTIVE":
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{name} did not become ACTIVE")
+            time.sleep(0.02)
     return name
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.engines import ROOT, free_port
-from tests.servers import environment
+from tests.servers import REMEMBERED, environment
 
 # It pins another botocore than the product, hence the environment of its own.
 PIN = "ministack==1.5.33"
@@ -24,7 +24,7 @@ FOLDER = ROOT / ".tools" / "ministack"
 # What it needs besides to run Lambda functions from a SAM template, on their interpreter.
 LAMBDA_PINS = (PIN, "aws-sam-translator==1.115.0")
 LAMBDA_FOLDER = ROOT / ".tools" / "ministack-lambda"
-START_SECONDS = 60
+START_SECONDS = 120
 
 
 def executable(python: str | None = None) -> Path:
@@ -67,6 +67,7 @@ def running(folder: Path, python: str | None = None, **more: str) -> Iterator[st
                 GATEWAY_PORT=str(port),
                 SFTP_ENABLED="0",
                 IOT_MTLS_ENABLED="0",
+                **REMEMBERED,
                 **more,
             ),
             stdout=output,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests.engines import ROOT, free_port
 
-START_SECONDS = 60
+START_SECONDS = 120
 FOLLOW_SECONDS = 120
 # A proxy or a bystander's settings must not change what the client or the server does.
 _DROPPED = ("MLFLOW_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy")
@@ -41,6 +41,11 @@ class Server(NamedTuple):
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)
         self.kill()
+
+
+REMEMBERED = {"PYTHONDONTWRITEBYTECODE": ""}
+"""For programs of .tools, which start often and are installed without bytecode: what they import is
+compiled once, wherever the environment says otherwise."""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -125,7 +130,7 @@ def start_old_stock(folder: Path, python: Path) -> Server:
     """As :func:`start_stock`, with the MLflow of another interpreter, whose gunicorn it finds by
     its place."""
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-    more = {"PATH": path, "PYTHONWARNINGS": "ignore"}
+    more = {"PATH": path, "PYTHONWARNINGS": "ignore", **REMEMBERED}
     return _start_stock(folder, (), more, (str(python), "-m", "mlflow", "server"))
 
 

@@ -180,10 +180,7 @@ def _mark(place: Key, until: int | None) -> None:
 
 def _update(until: int | None) -> Update:
     update = Update()
-    if until is None:
-        update.remove(Item.ttl)
-    else:
-        update.set(Item.ttl, until)
+    update.set_or_remove(Item.ttl, until)
     return update
 
 

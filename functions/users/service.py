@@ -37,7 +37,10 @@ def get_user(message: m.UserName, request: Request) -> dict[str, Any]:
 
 def list_users(message: m.Nothing, request: Request) -> dict[str, Any]:
     """Each user with the roles that the caller may know of: all for an administrator and for
-    oneself, else those of workspaces that the caller administrates."""
+    oneself, else those of workspaces that the caller administrates. Where nobody logs in there are
+    none: the UI's pages for administrators say so."""
+    if request.access is None:
+        return {"users": []}
     access = request.caller()
     found = users.find_all()
     assigned = {role.role_id: role for role in roles.find_all()} if found else {}

@@ -19,13 +19,6 @@ from tests.differential.rest import Call, Side, get, post
 from tests.engines import ROOT
 from tests.servers import environment, start_product, stopped
 
-CLOSED_ASSISTANT = """
-if (location.protocol.startsWith("http")) {
-    localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");
-    localStorage.setItem("mlflow.assistant.panelOpen_v1", "false");
-}
-"""
-
 
 class Data(NamedTuple):
     """A running product that the example has trained on."""
@@ -78,10 +71,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
 
 
 def _train(url: str, folder: Path) -> None:
-    _ran(ROOT / "examples" / "train.py", url, folder)
+    """In a new experiment; it has nothing to warn of."""
+    _ran(ROOT / "examples" / "train.py", url, folder, "WARNING", "Warning", "ERROR", "Traceback")
 
 
-def _ran(program: Path, url: str, folder: Path) -> str:
+def _ran(program: Path, url: str, folder: Path, *unwanted: str) -> str:
     """What a program that uses the real client printed."""
     run = subprocess.run(
         [sys.executable, str(program)],
@@ -93,6 +87,7 @@ def _ran(program: Path, url: str, folder: Path) -> str:
         env=environment(MLFLOW_TRACKING_URI=url),
     )
     assert run.returncode == 0, run.stdout + run.stderr
+    assert not any(word in run.stderr for word in unwanted), run.stderr
     return run.stdout
 
 
@@ -111,8 +106,7 @@ def visitor(browser: Any, data: Data) -> Iterator[Visitor]:
 
 @contextlib.contextmanager
 def visiting(browser: Any, url: str, login: tuple[str, str] | None = None) -> Iterator[Visitor]:
-    """A new profile: nothing remembered but that the assistant, which opens by itself on a server
-    of this machine, was closed; and what the user types when the browser asks who that is."""
+    """A new profile, and what the user types when the browser asks who that is."""
     typed = None if login is None else {"username": login[0], "password": login[1]}
     context = browser.new_context(
         viewport={"width": 1500, "height": 950},
@@ -120,7 +114,6 @@ def visiting(browser: Any, url: str, login: tuple[str, str] | None = None) -> It
         locale="en-US",
         http_credentials=typed,
     )
-    context.add_init_script(CLOSED_ASSISTANT)
     page = context.new_page()
     page.set_default_timeout(15_000)
     yield Visitor(page, url)

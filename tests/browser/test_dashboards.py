@@ -21,7 +21,6 @@ from tests.servers import environment
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("browser"),
 ]
 CHARTS = json.loads((ROOT / "dashboards/charts.json").read_text())["charts"]
 DAY = 86_400_000

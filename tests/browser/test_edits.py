@@ -13,7 +13,6 @@ from tests.differential.rest import get, post
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("browser"),
 ]
 
 

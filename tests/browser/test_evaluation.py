@@ -14,7 +14,6 @@ from tests.differential.rest import Call
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("browser"),
 ]
 V3 = "/api/3.0/mlflow/"
 

@@ -15,7 +15,6 @@ from tests.servers import ADMIN, start_product, stopped
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("browser"),
 ]
 VERA = ("vera", "password-of-vera")
 CURRENT = "/ajax-api/2.0/mlflow/users/current"

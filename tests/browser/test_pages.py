@@ -14,7 +14,6 @@ from tests.differential.rest import post
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("browser"),
 ]
 
 

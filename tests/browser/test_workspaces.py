@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import CLOSED_ASSISTANT
 from tests.browser.visitor import Visitor
 from tests.differential.rest import Call, Ref, Side, post
 from tests.servers import Server, start_product, stopped
@@ -15,7 +14,6 @@ from tests.servers import Server, start_product, stopped
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("browser"),
 ]
 
 TEAMS = ("team-a", "team-b")
@@ -61,7 +59,6 @@ def _work(team: str) -> list[Call]:
 @pytest.fixture
 def visitor(browser: Any, teams: tuple[Server, Side]) -> Iterator[Visitor]:
     context = browser.new_context(viewport={"width": 1500, "height": 950}, locale="en-US")
-    context.add_init_script(CLOSED_ASSISTANT)
     page = context.new_page()
     page.set_default_timeout(15_000)
     yield Visitor(page, teams[0].url)

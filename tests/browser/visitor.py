@@ -12,7 +12,7 @@ from tests.engines import ROOT
 SCREENSHOTS = ROOT / ".cache/screenshots"
 """One picture for each page looked at, of the last run."""
 STILL_SECONDS = 0.4
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 40
 
 EXPECTED = {
     # As MLflow's server does where nobody logs in; the UI takes it for that.

@@ -94,7 +94,7 @@ class Watch:
 
 
 @pytest.mark.parametrize(("inline_bytes", "room"), [(300_000, 3_500), (300, 50), (300_000, 0)])
-@examples(20)
+@examples(10)
 @given(
     writers=st.tuples(ACTS, ACTS),
     rebuilds=st.integers(0, 2),

@@ -11,7 +11,7 @@ from tests.differential.auth_pair import PASSWORD, V3, Both, v3
 from tests.differential.rest import API, Call, Ref, Side, delete, get, patch, post
 from tests.servers import ADMIN
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("login"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 
 @pytest.fixture

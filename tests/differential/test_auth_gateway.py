@@ -12,7 +12,7 @@ from tests.differential.auth_pair import Both, v3
 from tests.differential.rest import Call, Ref, Reply, Side
 from tests.servers import ADMIN
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("login"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 Login = tuple[str, str]
 LEVELS = ("READ", "USE", "EDIT", "MANAGE", "DENY")
 KINDS = ("gateway_secret", "gateway_model_definition", "gateway_endpoint")

@@ -9,7 +9,7 @@ from tests.differential.auth_links import HIDDEN, linked_reads, linked_things
 from tests.differential.rest import Call, Reply, Side, get, post
 from tests.servers import ADMIN
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("login")]
+pytestmark = [pytest.mark.e2e]
 PASSWORD = "password-of-some-length"
 LEVELS = ("READ", "USE", "EDIT", "MANAGE", "DENY")
 REFUSED = {401, 403}

@@ -12,7 +12,7 @@ from tests.differential.rest import Call, Reply, Side
 from tests.differential.test_rest_mcp_servers import endpoint, read, said, send, version
 from tests.servers import ADMIN
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("login"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 Login = tuple[str, str]
 LEVELS = ("READ", "USE", "EDIT", "MANAGE", "DENY")
 

@@ -12,7 +12,7 @@ from tests.arch import project
 from tests.differential.auth_pair import Both
 from tests.differential.rest import Call, Side
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("login"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 
 def _routes() -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.engines import ROOT
-from tests.servers import environment
+from tests.servers import REMEMBERED, environment
 
 # What these clients need besides: 2.9 imports pkg_resources, which newer setuptools lost;
 # OpenTelemetry 1.34 breaks the tracing modules that 2.22 and 3.1 import.
@@ -106,7 +106,7 @@ def run_script(script: Path, name: str, folder: Path, *arguments: str) -> None:
         text=True,
         timeout=240,
         cwd=folder,
-        env=environment(MLFLOW_HTTP_REQUEST_MAX_RETRIES="1"),
+        env=environment(MLFLOW_HTTP_REQUEST_MAX_RETRIES="1", **REMEMBERED),
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert f"ok {name.rsplit(maxsplit=1)[-1]}" in run.stdout, run.stdout

@@ -90,7 +90,7 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             client.delete_experiment_tag(again["experiment_id"], f"mlflow.demo.version.{part}")
         version = client.get_model_version("mlflow-demo-classifier", "2")
         client.delete_model_version(version.name, version.version)
-        client.update_run(version.run_id, status="RUNNING")
+        client.update_run(str(version.run_id), status="RUNNING")
         assert caller.demo("generate")["features_generated"] == ["traces", "training"]
         assert counts(client) == {**whole, "champion": "3"}  # numbers are not given twice
 

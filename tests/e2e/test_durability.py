@@ -25,10 +25,11 @@ def keep_writing(server: Server, seconds: float) -> tuple[str, str, int]:
         body = {"experiment_id": experiment, "run_name": "kept", "start_time": 1}
         run_id = tracking.call("POST", "runs/create", body)["run"]["info"]["run_id"]
         acknowledged = 0
-        threading.Timer(seconds, server.kill).start()
         while not tracking.errors and acknowledged < 5000:
             tracking.call("POST", "runs/log-batch", {"run_id": run_id, **batch(0, acknowledged, 2)})
             acknowledged += not tracking.errors
+            if acknowledged == 11:
+                threading.Timer(seconds, server.kill).start()
         assert tracking.errors, "the server was not killed while the client was writing"
         return experiment, run_id, acknowledged
 

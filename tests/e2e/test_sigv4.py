@@ -23,9 +23,9 @@ from tests.doubles.signatures import Caller, Service
 from tests.e2e.clients import SIGNING, SIGNING_OLD, python
 from tests.e2e.iam_runner import ARN, ENVIRONMENT
 from tests.engines import ROOT, free_port
-from tests.servers import Server, environment, start, stopped
+from tests.servers import REMEMBERED, Server, environment, start, stopped
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("sigv4"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 SCRIPT = Path(__file__).with_name("sigv4_script.py")
 REGION = "us-east-1"
 CALLER = Caller("AKIDCALLER", "the-secret-of-the-caller", "the-token-of-the-caller")
@@ -91,6 +91,7 @@ def run(
             AWS_SECRET_ACCESS_KEY=CALLER.secret_key,
             AWS_SESSION_TOKEN=str(CALLER.token),
             AWS_DEFAULT_REGION=REGION,
+            **REMEMBERED,
             **more,
         ),
     )

@@ -27,6 +27,7 @@ from mlcore.db.local_socket import socket_path
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = Path(__file__).parent / "fixtures/template.yaml"
 TABLE = "mlflow-serverless"
+START_SECONDS = 120  # usually two; other tests run beside it
 
 
 class Local:
@@ -68,7 +69,7 @@ class Local:
         return self.log.read_text()
 
     def _wait(self) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + START_SECONDS
         while "\nready\n" not in self.output:
             assert self.process.poll() is None, self.output
             assert time.monotonic() < deadline, self.output

@@ -15,7 +15,7 @@ collect_ignore = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # the emulator takes a third of a processor while it is there
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     try:
         with deployed(tmp_path_factory.mktemp("rehearsal")) as found:

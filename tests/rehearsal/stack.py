@@ -19,7 +19,7 @@ import boto3
 
 from tests import ministack
 from tests.engines import REGION, ROOT
-from tests.servers import ADMIN, environment
+from tests.servers import ADMIN, REMEMBERED, environment
 
 SAM = ROOT / ".tools" / "sam" / "bin" / "sam"
 NAME = "mlflow-rehearsal"
@@ -72,7 +72,9 @@ class Stack:
         self.log = log
         self.name = name
         self.region = region
-        self.environment = environment(AWS_ENDPOINT_URL=endpoint, **credentials(region))
+        self.environment = environment(
+            AWS_ENDPOINT_URL=endpoint, **REMEMBERED, **credentials(region)
+        )
 
     def deploy(self, build: Path, **parameters: str) -> None:
         self.build = build
@@ -213,7 +215,9 @@ def build(python: str, folder: Path) -> Path:
         ],
         cwd=ROOT,
         env=environment(
-            **credentials(), PATH=f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
+            **credentials(),
+            **REMEMBERED,
+            PATH=f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",
         ),
         capture_output=True,
         text=True,

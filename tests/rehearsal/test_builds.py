@@ -15,7 +15,7 @@ from tests.engines import ROOT
 from tests.rehearsal.stack import NoInterpreter, interpreter
 from tests.servers import environment
 
-pytestmark = [pytest.mark.xdist_group("builds"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(300)]
 
 ELF, AT = b"\x7fELF", slice(18, 20)
 MACHINES = {"arm64": 0xB7, "x86_64": 0x3E}

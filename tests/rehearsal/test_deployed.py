@@ -13,7 +13,7 @@ from tests.rehearsal import front
 from tests.rehearsal.stack import Stack, basic
 from tests.servers import ADMIN
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 USER = ("bob", "bobs-own-password")
 
 

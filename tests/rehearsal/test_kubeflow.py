@@ -12,7 +12,7 @@ from tests.rehearsal import signed
 from tests.rehearsal.stack import Stack, basic
 from tests.servers import ADMIN
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("client", [KUBEFLOW_OLD, KUBEFLOW])

@@ -11,7 +11,7 @@ import pytest
 from tests.rehearsal import aliases, traffic
 from tests.rehearsal.stack import Stack
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SENT = ('"nosniff"', '"nosniff, nosniff"')
 """A header of every answer, as the layer has it and as a changed layer sends it."""

@@ -17,7 +17,7 @@ from tests.rehearsal.test_builds import build as built_layer
 from tests.rehearsal.test_upgrades import changed
 from tests.servers import ADMIN
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 ELSEWHERE = "eu-central-1"
 AUDIENCE, ADMINISTRATORS = "mlflow", "administrators"

@@ -11,7 +11,6 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from tests.browser import chromium
-from tests.browser.conftest import CLOSED_ASSISTANT
 from tests.browser.visitor import SCREENSHOTS, Visitor
 from tests.e2e import test_clients as runs
 from tests.e2e import test_files as files
@@ -21,7 +20,7 @@ from tests.rehearsal import front
 from tests.rehearsal.stack import NAME, Stack
 from tests.servers import ADMIN, environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("rehearsal"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SCRIPTS = Path(runs.__file__).parent
 
@@ -140,7 +139,6 @@ def test_chromium_shows_the_ui(stack: Stack) -> None:
             locale="en-US",
             http_credentials={"username": ADMIN[0], "password": ADMIN[1]},
         )
-        context.add_init_script(CLOSED_ASSISTANT)
         visitor = Visitor(context.new_page(), url, patience=90)
         visitor.open("/experiments")
         visitor.looks("rehearsal-experiments", "to be seen")

@@ -27,7 +27,8 @@ _IDS = {
 _ID = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _IDS.items()))
 _EXPERIMENT = re.compile(
     r"(?<=mlflow-artifacts:/)\d+|(?<=experiments/)\d+|(?<=experiment )\d+|(?<=path=)\d+"
-    r"|(?<=id )\d+|(?<=ID )\d+|(?<=id=)\d+|(?<=, )\d+(?=, 'p')|(?<=^,)\d+(?=,$)"
+    r"|(?<=experiment ')\d+(?=')|(?<=id )\d+|(?<=ID )\d+"
+    r"|(?<=id=)\d+|(?<=, )\d+(?=, 'p')|(?<=^,)\d+(?=,$)"
 )
 _EXPERIMENT_FIELDS = {
     *("experiment_id refused", "experiment_id at", "experiment_id bad at"),

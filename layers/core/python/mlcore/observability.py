@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aws_lambda_powertools.logging import Logger
@@ -72,15 +72,8 @@ if _metrics_wanted:
 def count(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
     """Writes a line with metrics of the deployment, by name, and what else it tells."""
     line: dict[str, object] = {"table": settings().table_name, **fields, **values}
-    if _metrics_wanted:
-        told = [{"Name": name, "Unit": "Count"} for name in values]
-        line["_aws"] = {
-            "Timestamp": time.time_ns() // 1_000_000,
-            "CloudWatchMetrics": [
-                {"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": told}
-            ],
-        }
-    _requests.info("count", extra=line)
+    told = [{"Name": name, "Unit": "Count"} for name in values]
+    _write("count", line, [{"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": told}])
 
 
 def log_request(
@@ -113,9 +106,15 @@ def log_request(
     if size >= WORTH_TELLING_GB:
         fields.update(CollectionGB=size, collection=collection)
         metrics.append(_SIZE)
+    _write("request", fields, metrics)
+
+
+def _write(
+    message: str, fields: dict[str, object], metrics: Sequence[Mapping[str, object]]
+) -> None:
     if _metrics_wanted:
         fields["_aws"] = {
             "Timestamp": time.time_ns() // 1_000_000,
             "CloudWatchMetrics": metrics,
         }
-    _requests.info("request", extra=fields)
+    _requests.info(message, extra=fields)

@@ -69,6 +69,17 @@ class Update:
     def remove(self, place: Place) -> None:
         self._remove.append(self._path(place))
 
+    @overload
+    def set_or_remove(self, place: ItemAttribute[V], value: V | None) -> None: ...
+    @overload
+    def set_or_remove(self, place: Entry, value: str | None) -> None: ...
+    def set_or_remove(self, place: Place, value: Any) -> None:
+        """None removes."""
+        if value is None:
+            self.remove(place)
+        else:
+            self._set.append(f"{self._path(place)}={self._value(place, value)}")
+
     def add(self, attribute: ItemAttribute[Any], amount: int) -> None:
         self._add.append(f"{self._path(attribute)} {self._placeholder(number(amount))}")
 

@@ -4,7 +4,7 @@ each part of the transaction means when it does not hold."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mlcore.db.expression import Update
 from mlcore.db.failures import ConditionFailed
@@ -62,12 +62,4 @@ def keep(
     """What MLflow has no word for: the types of its properties, its external id."""
     update.set(item.last_update_time, after.update_time)
     update.set(item.property_types, properties.marks(after.properties))
-    put(update, item.external_id, after.external_id)
-
-
-def put(update: Update, attribute: Any, value: Any) -> None:
-    """Sets an attribute, or removes it for None."""
-    if value is None:
-        update.remove(attribute)
-    else:
-        update.set(attribute, value)
+    update.set_or_remove(item.external_id, after.external_id)

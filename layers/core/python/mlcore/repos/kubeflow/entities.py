@@ -303,7 +303,7 @@ def _update(raw: Raw, after: Entity) -> Update:
     update.set(NumberedItem.last_update_time, after.update_time)
     update.set(NumberedItem.properties, properties.stored(after.properties))
     update.set(NumberedItem.details, _texts(after.of_kind, after.fields))
-    changes.put(update, NumberedItem.description, after.description)
-    changes.put(update, NumberedItem.external_id, after.external_id)
+    update.set_or_remove(NumberedItem.description, after.description)
+    update.set_or_remove(NumberedItem.external_id, after.external_id)
     update.require_equal(NumberedItem.version, NumberedItem.of(raw).version)
     return update

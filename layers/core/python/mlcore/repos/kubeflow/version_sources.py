@@ -25,10 +25,7 @@ def source_change(
     document.touch(update)
     update.set(ModelVersionItem.source, uri or "")
     update.set(ModelVersionItem.storage_location, uri or "")
-    if artifact is None:
-        update.remove(ModelVersionItem.source_artifact)
-    else:
-        update.set(ModelVersionItem.source_artifact, artifact)
+    update.set_or_remove(ModelVersionItem.source_artifact, artifact)
     if first:
         update.require_absent(ModelVersionItem.source_artifact)
     update.require_exists(ModelVersionItem.lsi3sk)

@@ -298,8 +298,8 @@ def _said(read: Record, wanted: tags.Changes) -> str | None:
 def _complete(read: Record, after: Entity, said: str | None, update: Update) -> None:
     item = ModelVersionItem
     changes.keep(item, after, update)
-    changes.put(update, item.description, after.description)
-    changes.put(update, item.user_id, after.fields.get("author"))
+    update.set_or_remove(item.description, after.description)
+    update.set_or_remove(item.user_id, after.fields.get("author"))
     if said is not None:
         update.set(item.event, said)
     update.require_exists(item.lsi3sk)

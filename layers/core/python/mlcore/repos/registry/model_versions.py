@@ -264,10 +264,7 @@ def set_description(stored: StoredModelVersion, description: str | None) -> Mode
 
     def complete(update: Update) -> None:
         update.set(ModelVersionItem.last_update_time, now)
-        if description is None:
-            update.remove(ModelVersionItem.description)
-        else:
-            update.set(ModelVersionItem.description, description)
+        update.set_or_remove(ModelVersionItem.description, description)
 
     before = write(stored, {}, (), complete).version
     return before._replace(description=description, last_updated_timestamp=now)

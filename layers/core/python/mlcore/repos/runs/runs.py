@@ -253,10 +253,7 @@ def _send(run: StoredRun, change: _Change, *, exclusive: bool) -> None:
 
     def complete(update: Update) -> None:
         for attribute, value in change.attributes:
-            if value is None:
-                update.remove(attribute)
-            else:
-                update.set(attribute, value)
+            update.set_or_remove(attribute, value)
         if mark is not None:
             update.set(RunItem.lsi5sk, mark)
         if not any(attribute is RunItem.property_types for attribute, _ in change.attributes):

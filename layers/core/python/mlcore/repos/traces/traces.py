@@ -308,12 +308,8 @@ def _send(trace: StoredTrace, change: Change) -> None:
     def complete(update: Update) -> None:
         for attribute, value in _values(trace.trace_id, change.info, name, session):
             raw = None if value is None else attribute.raw(value)
-            if raw == item.get(attribute.attr_name):
-                continue
-            if raw is None:
-                update.remove(attribute)
-            else:
-                update.set(attribute, value)
+            if raw != item.get(attribute.attr_name):
+                update.set_or_remove(attribute, value)
         if mark is not None:
             update.set(TraceItem.lsi1sk, mark)
         update.require_equal(TraceItem.version, trace.item.version)

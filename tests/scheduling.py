@@ -1,0 +1,59 @@
+"""Which tests run on the same worker, and in which order: the files of a group share a server, a
+browser or a deployment that takes long to start, and a file's own fixtures are made once.
+
+pytest-xdist's own groups rely on an attribute of items that pytest 9.2 no longer has.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+from xdist.scheduler import LoadScopeScheduling
+
+_STOCK: Final = "stock"
+SHARING: Final = {
+    "tests/rehearsal/": "rehearsal",
+    "tests/browser/": "browser",
+    "tests/differential/test_auth_workspaces.py": "login in workspaces",
+    "tests/differential/test_auth_": "login",
+    "tests/differential/test_rest_no_crash.py": "a product that must not crash",
+    **{
+        f"tests/differential/test_{name}": _STOCK
+        for name in (
+            *("rest_", "trace_", "artifacts", "client_operations", "graphql", "http"),
+            *("search_mcp_servers", "search_registry"),
+        )
+    },
+}
+"""Groups by how the paths of their files begin; the first that fits counts."""
+
+FIRST: Final = (*SHARING, "tests/e2e/", "tests/local/", "tests/differential/", "tests/contract/")
+"""What takes long begins first, so that no worker waits for another at the end."""
+
+
+def workers() -> int:
+    """More than processors: much of a test's time is waiting for a server or a client."""
+    return max(2, 3 * (os.cpu_count() or 1) // 2)
+
+
+def group_of(nodeid: str) -> str:
+    path = nodeid.partition("::")[0]
+    return next((name for start, name in SHARING.items() if path.startswith(start)), path)
+
+
+def place_of(nodeid: str) -> int:
+    """Where a test stands in the order of those of all folders."""
+    starts = (place for place, start in enumerate(FIRST) if nodeid.startswith(start))
+    return next(starts, len(FIRST))
+
+
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+    """Gives groups to workers as a whole, in the order in which tests were collected."""
+
+    def __init__(self, config: Any, log: Any = None) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
