@@ -8,8 +8,8 @@ import sys
 import threading
 from typing import Any
 
-from local.cloudformation import TemplateError
 from local.command_line import parse
+from local.definitions import TemplateError
 from local.engine.engine import EngineFailed
 from local.folder import FolderInUse
 from local.runner import CannotStart, Runner

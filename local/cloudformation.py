@@ -13,15 +13,13 @@ from uuid import uuid4
 
 import yaml
 
+from local.definitions import TemplateError
+
 _SUBSTITUTION = re.compile(r"\$\{([^!][^}]*)\}")
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 NO_VALUE = object()
 """What ``AWS::NoValue`` resolves to; the property that holds it disappears."""
-
-
-class TemplateError(Exception):
-    """The template uses something that the local runner cannot serve; the message names it."""
 
 
 class _Loader(_LOADER):  # type: ignore[misc]

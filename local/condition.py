@@ -65,7 +65,10 @@ class Condition(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Says what the layer said. Examines nothing: other threads wait for a handler's end."""
-        message = record.getMessage()
+        self.hear(record.getMessage())
+
+    def hear(self, message: str) -> None:
+        """A warning of the layer, in this process or in one that it has started."""
         report(message)
         if is_damage(message) and self._file:
             self._damage = damaged(self._file, message)

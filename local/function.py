@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from local.template import FunctionDefinition
+from local.definitions import FunctionDefinition
 
 Handler = Callable[[Any, Any], Any]
 

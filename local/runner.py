@@ -9,7 +9,8 @@ import http.client
 import logging
 import socket
 import sqlite3
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,11 @@ from local.engine import engine as engines
 from local.engine import table, ttl
 from local.engine.engine import Engine, EngineFailed
 from local.engine.file import EngineFile
-from local.events.batch import DeadLetters
 from local.events.catalog import watch as watch_catalog
-from local.events.checkpoints import Checkpoints
-from local.events.completion import Completion
+from local.events.job import Job
+from local.events.process import StreamProcess
 from local.events.publishing import Publishing
 from local.events.queue_poller import QueuePoller
-from local.events.schedule import Schedule
-from local.events.stream import StreamPoller, stream_client
 from local.folder import DataFolder
 from local.function import Function, ImportFailed
 from local.housekeeping import Housekeeping
@@ -41,6 +39,7 @@ from local.http.routes import Router
 from local.http.server import Application, Server, is_loopback, listen
 from local.http.website import Website
 from local.log import report
+from local.pulse import Pulse
 from local.template import Template, read
 from mlcore.errors import MlflowError
 
@@ -74,7 +73,7 @@ class Runner:
     def __init__(self, options: Options, told_to_stop: Callable[[], bool] = lambda: False) -> None:
         self._options = options
         self._told_to_stop = told_to_stop
-        self._pollers: list[StreamPoller] = []
+        self._following: StreamProcess | None = None
         self._engine: Engine | None = None
         self._warnings: list[str] = []
         self._end: Callable[[], None] = lambda: None
@@ -120,18 +119,19 @@ class Runner:
             condition = Condition([place.path, *([files] if files else [])], file)
             logging.getLogger("mlcore").addHandler(condition)
             stack.callback(logging.getLogger("mlcore").removeHandler, condition)
-            application = Application(router, functions, Website(), storage, condition)
+            pulse = stack.enter_context(contextlib.closing(Pulse()))
+            application = Application(router, functions, Website(), storage, condition, pulse)
             server = Server(application, bound)
             self._end = server.stop
             self._work_off(stack, template, functions, queues)
             watch_catalog(stack, functions.values(), options.catalog or place.path / "catalog")
             if options.indexer and stream:
-                self._follow(stack, template, application, functions, stream, place, file)
-            if file and tables:
-                self._publish(stack, functions, file, tables)
+                job = self._job(template, stream, place, file, pulse)
+                following = self._follow(stack, StreamProcess(job, condition.hear))
+                if file and tables:
+                    self._publish(stack, template, following, file, tables)
             if file:
-                completion = self._complete(stack, functions, file)
-                self._keep_house(stack, dynamodb, file, name, template, storage, completion)
+                self._keep_house(stack, dynamodb, file, name, template, storage)
             # Nothing that exists now will ever be garbage.
             gc.collect()
             gc.freeze()
@@ -248,75 +248,65 @@ class Runner:
 
     def _functions(self, template: Template) -> dict[str, Function]:
         functions = {name: Function(one) for name, one in template.functions.items()}
-        for function in functions.values():
+        here = {route.function for route in template.routes}
+        here |= {mapping.function for mapping in template.queue_mappings}
+        for name, function in functions.items():
+            if name in _beside(template) - here:
+                continue
             try:
                 function.load()
             except ImportFailed as error:
                 report(str(error))
         return functions
 
-    def _follow(
+    def _follow(self, stack: contextlib.ExitStack, following: StreamProcess) -> StreamProcess:
+        self._following = following
+        stack.callback(following.stop)
+        following.start()
+        return following
+
+    def _job(
         self,
-        stack: contextlib.ExitStack,
         template: Template,
-        application: Application,
-        functions: dict[str, Function],
         stream: str,
         place: DataFolder,
         file: EngineFile | None,
-    ) -> None:
-        checkpoints, dead_letters = Checkpoints(place.checkpoints), DeadLetters(place.dead_letters)
-        client = stream_client(table.client) if template.mappings else None
-        for mapping in template.mappings:
-            poller = StreamPoller(
-                mapping,
-                client=client,
-                stream=stream,
-                invoke=functions[mapping.function].invoke,
-                checkpoints=checkpoints,
-                dead_letters=dead_letters,
-                region=environment.region(),
-                written_at=file.written_at if file else None,
-                busy=application.busy,
-            )
-            self._pollers.append(poller)
-            stack.callback(poller.stop)
-            poller.start()
-        schedule = Schedule(template.schedules, lambda name, event: functions[name].invoke(event))
-        stack.callback(schedule.stop)
-        schedule.start()
-
-    def _complete(
-        self, stack: contextlib.ExitStack, functions: dict[str, Function], file: EngineFile
-    ) -> Completion | None:
-        """What an earlier run left unfinished is completed where the indexer runs."""
-        pollers = self._driving(functions, "indexer.")
-        if not pollers:
-            return None
-        completion = Completion(file, pollers)
-        stack.callback(completion.stop)
-        completion.start()
-        return completion
+        pulse: Pulse,
+    ) -> Job:
+        """What is to be done beside the requests, by a process of its own."""
+        return Job(
+            stream=stream,
+            region=environment.region(),
+            table=environment.table_name(),
+            database=str(place.database) if file else None,
+            checkpoints=str(place.checkpoints),
+            dead_letters=str(place.dead_letters),
+            mappings=list(template.mappings),
+            functions=[template.functions[name] for name in sorted(_beside(template))],
+            schedules=list(template.schedules),
+            pulse=pulse.descriptor,
+            began=time.time(),
+            end=file.last_record() if file else 0,
+        )
 
     def _publish(
         self,
         stack: contextlib.ExitStack,
-        functions: dict[str, Function],
+        template: Template,
+        following: StreamProcess,
         file: EngineFile,
         tables: Path,
     ) -> None:
         """The system tables are published where the lander runs."""
-        if pollers := self._driving(functions, "lander."):
-            publishing = Publishing(tables, pollers, file)
+        landing = [
+            following.position(mapping.name)
+            for mapping in template.mappings
+            if template.functions[mapping.function].handler.startswith("lander.")
+        ]
+        if landing:
+            publishing = Publishing(tables, landing, file)
             stack.callback(publishing.stop)
             publishing.start()
-
-    def _driving(self, functions: dict[str, Function], module: str) -> list[StreamPoller]:
-        return [
-            poller
-            for poller in self._pollers
-            if functions[poller.mapping.function].definition.handler.startswith(module)
-        ]
 
     def _keep_house(
         self,
@@ -326,25 +316,26 @@ class Runner:
         name: str,
         template: Template,
         storage: Storage | None,
-        completion: Completion | None,
     ) -> None:
         attribute = table.ttl_attribute(template.table)
         key = [part["AttributeName"] for part in template.table["KeySchema"]]
 
-        tasks = {"stream records trimmed": lambda: self._trim(file)}
+        mappings = [mapping.name for mapping in template.mappings]
+        tasks = {"stream records trimmed": lambda: self._trim(file, mappings)}
         if attribute:
             tasks["expired items deleted"] = lambda: ttl.sweep(dynamodb, file, name, key, attribute)
         if storage:
             tasks["abandoned uploads deleted"] = storage.drop_abandoned
-        if completion:
-            tasks["runs with unfinished writes completed"] = completion.abandoned
         house = Housekeeping(tasks)
         stack.callback(house.stop)
         house.start()
 
-    def _trim(self, file: EngineFile) -> int:
-        """Without a poller nothing is trimmed: a later run with the indexer wants the records."""
-        positions = [poller.processed() for poller in self._pollers]
+    def _trim(self, file: EngineFile, mappings: Sequence[str]) -> int:
+        """Where the stream is not followed nothing is trimmed: a later run with the indexer wants
+        the records."""
+        if self._following is None:
+            return 0
+        positions = [self._following.processed(mapping) for mapping in mappings]
         known = [position for position in positions if position is not None]
         return file.trim_stream(min(known)) if known and len(known) == len(positions) else 0
 
@@ -365,11 +356,17 @@ class Runner:
             f"mlflow-serverless  http://{shown}:{port}\n"
             f"  data     {place.path}{kind}\n"
             f"  engine   {endpoint} ({owner})\n"
-            f"  indexer  {'on' if self._pollers else 'off'}\n"
+            f"  indexer  {'on' if self._following else 'off'}\n"
             f"  client   export MLFLOW_TRACKING_URI=http://{shown}:{port}\n"
             "ready",
             flush=True,
         )
+
+
+def _beside(template: Template) -> set[str]:
+    """The functions that the stream or a schedule calls."""
+    following = {mapping.function for mapping in template.mappings}
+    return following | {schedule.function for schedule in template.schedules}
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from local.aws.endpoint import Operation, ServiceError
-from local.template import QueueDefinition
+from local.definitions import QueueDefinition
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS messages (

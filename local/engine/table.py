@@ -12,7 +12,7 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.cloudformation import TemplateError
+from local.definitions import TemplateError
 from local.engine.client import URL, through_socket
 from mlcore.db.local_socket import socket_path
 

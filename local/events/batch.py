@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from local.definitions import StreamMapping
 from local.log import report
-from local.template import StreamMapping
 
 Record = dict[str, Any]
 

@@ -32,12 +32,14 @@ class Completion:
     are of earlier versions, of requests that died before they wrote their run.
     """
 
-    def __init__(self, file: EngineFile, pollers: list[StreamPoller]) -> None:
-        """To be made before the first request is served."""
+    def __init__(
+        self, file: EngineFile, pollers: list[StreamPoller], began: float, end: int
+    ) -> None:
+        """``began`` is a time before the first request was served, ``end`` the last record then."""
         self._file = file
         self._pollers = pollers
-        self._began = time.time()
-        self._end = file.last_record()
+        self._began = began
+        self._end = end
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="completion", daemon=True)
 

@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from local.cloudformation import TemplateError
+from local.definitions import TemplateError
+from mlcore.models.base import Item
 
 Predicate = Callable[[Any], bool]
 
@@ -44,6 +45,20 @@ def compile_filters(patterns: Iterable[str]) -> Predicate:
     if len(compiled) == 1:
         return compiled[0]
     return lambda record: any(predicate(record) for predicate in compiled)
+
+
+def types_of(patterns: Iterable[str]) -> frozenset[str] | None:
+    """The types of items one of which each record has that a pattern lets through; None where the
+    patterns do not say."""
+    found: set[str] = set()
+    for pattern in map(json.loads, patterns):
+        told = pattern.get("dynamodb", {})
+        image = told.get("NewImage") or told.get("OldImage") or {}
+        types = image.get(Item.type.attr_name, {}).get("S", [])
+        if not types or not all(isinstance(one, str) for one in types):
+            return None
+        found.update(types)
+    return frozenset(found) or None
 
 
 def _compile_object(pattern: Any, text: str) -> Predicate:

@@ -10,14 +10,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from local.engine.file import EngineFile
-from local.events.stream import StreamPoller
 from local.log import report
 
 EVERY_SECONDS = 60.0
@@ -30,10 +29,13 @@ LOOK_SECONDS = 0.05
 class Publishing:
     """A background thread."""
 
-    def __init__(self, folder: Path, pollers: Sequence[StreamPoller], file: EngineFile) -> None:
-        """``folder`` is that of the system tables, ``pollers`` drive the lander."""
+    def __init__(
+        self, folder: Path, positions: Sequence[Callable[[], int | None]], file: EngineFile
+    ) -> None:
+        """``folder`` is that of the system tables; ``positions`` tell up to where the lander has
+        processed the stream, None while that is unknown."""
         self._landing = folder / "files/landing"
-        self._pollers, self._file = pollers, file
+        self._positions, self._file = positions, file
         self._stop = threading.Event()
         self._turn = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
@@ -69,7 +71,7 @@ class Publishing:
         self._publish()
 
     def _followed(self, end: int) -> bool:
-        positions = [poller.processed() for poller in self._pollers]
+        positions = [position() for position in self._positions]
         return not end or all(one is not None and one >= end for one in positions)
 
     def _run(self) -> None:

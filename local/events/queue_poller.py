@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from local.aws.sqs import Message, Queues, checksum
+from local.definitions import QueueMapping
 from local.log import report
-from local.template import QueueMapping
 
 LOOK_SECONDS = 5.0
 STOP_SECONDS = 3.0

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from local.cloudformation import TemplateError
-from local.template import RouteDefinition
+from local.definitions import RouteDefinition, TemplateError
 
 _VARIABLE = re.compile(r"^\{([A-Za-z0-9._-]+)(\+?)\}$")
 _CACHED_PATHS = 4096

@@ -25,6 +25,7 @@ from local.http.event import BadAnswer, HttpRequest, HttpResponse, failure
 from local.http.routes import Match, Router
 from local.http.website import PAGES, Website
 from local.log import AccessLog, RequestCounter, report
+from local.pulse import Pulse
 
 WORKERS = 16
 STOP_SECONDS = 5
@@ -33,9 +34,6 @@ INTEGRATION_TIMEOUT_SECONDS = 30.0
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-
-BUSY_SECONDS = 0.1
 
 HEALTH_PATH = "/health"
 _SERVER_ERROR = 500
@@ -54,20 +52,17 @@ class Application:
         website: Website | None = None,
         storage: Storage | None = None,
         condition: Condition | None = None,
+        pulse: Pulse | None = None,
     ) -> None:
         self._condition = condition
+        self._pulse = pulse
         self._router = router
         self._website = website
         self._storage = storage
         self._functions = functions
         self._log = AccessLog()
         self._counter = RequestCounter()
-        self._answered = 0.0
         self.pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="request")
-
-    def busy(self) -> bool:
-        """Whether a request was answered just now, so that the next one is likely on its way."""
-        return time.monotonic() - self._answered < BUSY_SECONDS
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -108,7 +103,8 @@ class Application:
         if response.parts is not None:
             await self._stream(response.parts, send)
         await send({"type": "http.response.body", "body": response.body})
-        self._answered = time.monotonic()
+        if self._pulse:
+            self._pulse.beat()
         self._log.write(method, raw_path, response.status, time.perf_counter() - started, requests)
 
     async def _stream(self, parts: Iterator[bytes], send: Send) -> None:

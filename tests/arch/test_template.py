@@ -12,8 +12,8 @@ import pytest
 
 from indexer import app as indexer
 from local.cloudformation import Resolver
+from local.definitions import RouteDefinition
 from local.http.routes import Router
-from local.template import RouteDefinition
 from mlcore.models.base import IndexedItem
 from mlcore.models.by_type import MODELS
 from tests.arch import project

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import local.events.batch
+from local.definitions import StreamMapping
 from local.events.batch import Batch, BatchQueue, DeadLetters
-from local.template import StreamMapping
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from local.definitions import FunctionDefinition
 from local.environment import answer_to_own_names, prepare, region, table_name
-from local.template import FunctionDefinition
 from mlcore.http.security import Security
 
 

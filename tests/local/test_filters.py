@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.cloudformation import TemplateError
+from local.definitions import TemplateError
 from local.events.filters import compile_filters
 
 RECORD = {

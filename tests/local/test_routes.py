@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.cloudformation import TemplateError
+from local.definitions import RouteDefinition, TemplateError
 from local.http.routes import Router
-from local.template import RouteDefinition
 
 KEYS = [
     "GET /pets/dog/1",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from local.cloudformation import TemplateError
+from local.definitions import ScheduleDefinition, TemplateError
 from local.events.schedule import Schedule
-from local.template import ScheduleDefinition, read
+from local.template import read
 
 ROOT = Path(__file__).resolve().parents[2]
 

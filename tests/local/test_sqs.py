@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 from local.aws.endpoint import AwsEndpoint
 from local.aws.kms import Kms
 from local.aws.sqs import Queues
+from local.definitions import QueueDefinition, QueueMapping
 from local.events.queue_poller import QueuePoller
-from local.template import QueueDefinition, QueueMapping
 
 from .conftest import eventually
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.cloudformation import NO_VALUE, Resolver, TemplateError, load
+from local.cloudformation import NO_VALUE, Resolver, load
+from local.definitions import TemplateError
 from local.http.routes import Router
 from local.template import read
 

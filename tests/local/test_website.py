@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from local.definitions import RouteDefinition
 from local.http.routes import Router
 from local.http.server import Application
 from local.http.website import ASK_EACH_TIME, CHUNK_BYTES, FOLDER, FOR_A_YEAR, Website
-from local.template import RouteDefinition
 
 BIG = bytes(range(256)) * (CHUNK_BYTES // 100)
 

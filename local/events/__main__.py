@@ -1,0 +1,155 @@
+"""The process that follows the stream: drives functions from it, and calls those that have a
+schedule. :mod:`local.events.process` starts it; nobody else does.
+
+    python -m local.events CHANNEL
+
+CHANNEL is the descriptor of a socket: a :class:`local.events.job.Job` comes in, what has been
+processed goes out, and where it closes the runner is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from local.engine.file import EngineFile
+from local.engine.stream_file import StreamFile
+from local.events.batch import DeadLetters
+from local.events.checkpoints import Checkpoints
+from local.events.completion import Completion
+from local.events.filters import types_of
+from local.events.job import Job
+from local.events.process import STOP
+from local.events.schedule import Schedule
+from local.events.stream import StreamPoller, stream_client
+from local.function import Function, ImportFailed
+from local.housekeeping import Housekeeping
+from local.log import report
+from local.pulse import Pulse
+
+TELL_SECONDS: Final = 0.05
+
+
+class Channel(logging.Handler):
+    """What this process says to the runner. Callable from many threads."""
+
+    def __init__(self, runner: socket.socket) -> None:
+        super().__init__(logging.WARNING)
+        self._runner = runner
+        self._speaking = threading.Lock()
+
+    def tell(self, **said: Any) -> None:
+        # Where the channel is closed, whoever reads it ends this process.
+        with self._speaking, contextlib.suppress(OSError):
+            self._runner.sendall(f"{json.dumps(said)}\n".encode())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """The runner looks at the disk when the layer warns."""
+        self.tell(warning=record.getMessage())
+
+
+def main() -> int:
+    """Follows the stream until the runner says that it is enough."""
+    # A Ctrl-C in the terminal is for the runner, which stops this when its requests are through.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    for output in (sys.stdout, sys.stderr):
+        output.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    with socket.socket(fileno=int(sys.argv[1])) as runner, runner.makefile("r") as heard:
+        first = heard.readline()
+        if not first:
+            return 1
+        job = Job.of(first)
+        channel = Channel(runner)
+        logging.getLogger("mlcore").addHandler(channel)
+        with contextlib.ExitStack() as stack:
+            pollers = _follow(stack, job)
+            gc.collect()
+            gc.freeze()
+            stopping = threading.Event()
+            stack.callback(stopping.set)
+            telling = threading.Thread(
+                target=_tell, args=(channel, pollers, stopping), name="telling", daemon=True
+            )
+            telling.start()
+            if heard.readline() != STOP:
+                # The runner is gone, and the next one may have begun with another process.
+                os._exit(1)
+    return 0
+
+
+def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
+    functions = {one.name: Function(one) for one in job.functions}
+    for function in functions.values():
+        try:
+            function.load()
+        except ImportFailed as error:
+            report(str(error))
+    checkpoints = Checkpoints(Path(job.checkpoints))
+    dead_letters = DeadLetters(Path(job.dead_letters))
+    file = EngineFile(Path(job.database), job.table) if job.database else None
+    busy = Pulse(job.pulse).busy
+    pollers = []
+    for mapping in job.mappings:
+        poller = StreamPoller(
+            mapping,
+            client=_client(job, types_of(mapping.patterns)),
+            stream=job.stream,
+            invoke=functions[mapping.function].invoke,
+            checkpoints=checkpoints,
+            dead_letters=dead_letters,
+            region=job.region,
+            written_at=file.written_at if file else None,
+            busy=busy,
+        )
+        pollers.append(poller)
+        stack.callback(poller.stop)
+        poller.start()
+    schedule = Schedule(job.schedules, lambda name, event: functions[name].invoke(event))
+    stack.callback(schedule.stop)
+    schedule.start()
+    # What an earlier run left unfinished is completed where the indexer runs.
+    indexing = [
+        poller
+        for poller in pollers
+        if functions[poller.mapping.function].definition.handler.startswith("indexer.")
+    ]
+    if file and indexing:
+        completion = Completion(file, indexing, job.began, job.end)
+        stack.callback(completion.stop)
+        completion.start()
+        house = Housekeeping({"runs with unfinished writes completed": completion.abandoned})
+        stack.callback(house.stop)
+        house.start()
+    return pollers
+
+
+def _client(job: Job, types: frozenset[str] | None) -> Any:
+    if job.database:
+        return StreamFile(Path(job.database), job.table, types)
+    from local.engine import table  # noqa: PLC0415 - ten megabytes, for who has another engine
+
+    return stream_client(table.client)
+
+
+def _tell(channel: Channel, pollers: list[StreamPoller], stopping: threading.Event) -> None:
+    """Up to where everything is processed, whenever that has changed."""
+    known: dict[str, int | None] | None = None
+    while not stopping.wait(TELL_SECONDS):
+        processed = {poller.mapping.name: poller.processed() for poller in pollers}
+        if processed != known:
+            channel.tell(processed=processed)
+            known = processed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""The process that follows the stream: it ends with its runner, and does not stay away alone."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local import pulse
+from local.definitions import FunctionDefinition, ScheduleDefinition, StreamMapping
+from local.events.job import Job
+from local.pulse import Pulse
+
+from .conftest import eventually
+from .test_batch import mapping
+from .test_runner import gone
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+def follower(runner: Any) -> int:
+    """The process that follows the stream for a runner; 0 where there is none."""
+    listed = Path(f"/proc/{runner.process.pid}/task").glob("*/children")
+    for pid in (pid for one in listed for pid in one.read_text().split()):
+        if b"local.events" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return int(pid)
+    return 0
+
+
+def put(runner: Any, name: str) -> None:
+    assert runner.request("PUT", f"/items/{name}", name, Content_Type="text/plain")[0] == 200
+
+
+def copied(runner: Any, name: str) -> bool:
+    return bool(runner.request("GET", f"/items/{name}?kind=COPY")[0] == 200)
+
+
+def test_it_is_started_again_and_goes_on_where_it_was(local: Any, tmp_path: Path) -> None:
+    runner = local(f"--data={tmp_path / 'data'}")
+    put(runner, "a")
+    eventually(lambda: copied(runner, "a"))
+    first = follower(runner)
+    os.kill(first, signal.SIGKILL)
+    put(runner, "b")
+    eventually(lambda: copied(runner, "b"))
+    assert follower(runner) not in (0, first)
+    assert "ended with code -9; it is started again" in runner.output
+    assert runner.end() == 0
+    assert "Traceback" not in runner.output
+
+
+def test_it_takes_no_signal_of_the_terminal_and_ends_with_its_runner(local: Any) -> None:
+    runner = local("--ephemeral")
+    put(runner, "a")
+    eventually(lambda: copied(runner, "a"))
+    pid = follower(runner)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(pid, number)
+    put(runner, "b")
+    eventually(lambda: copied(runner, "b"))
+    assert follower(runner) == pid
+    assert runner.end() == 0
+    assert gone(pid)
+
+
+def test_it_ends_with_a_runner_that_was_killed(local: Any) -> None:
+    runner = local("--ephemeral")
+    pid = eventually(lambda: follower(runner))
+    runner.end(signal.SIGKILL)
+    eventually(lambda: gone(pid), 5)
+
+
+def test_without_the_indexer_there_is_none(local: Any) -> None:
+    runner = local("--ephemeral", "--no-indexer")
+    assert follower(runner) == 0
+
+
+def test_a_job_is_told_in_one_line() -> None:
+    function = FunctionDefinition("F", "indexer.app.handler", Path("/code"), 3.0, 128, {"A": "b"})
+    job = Job(
+        *("arn", "us-east-1", "table", None, "/checkpoints", "/letters"),
+        mappings=[mapping(patterns=("{}", "[]"))],
+        functions=[function],
+        schedules=[ScheduleDefinition("S", "F", 300.0, {"source": "schedule"})],
+        pulse=3,
+        began=1.5,
+        end=7,
+    )
+    text = job.text()
+    assert "\n" not in text
+    assert Job.of(text) == job
+    assert isinstance(Job.of(text).mappings[0], StreamMapping)
+
+
+def test_another_process_knows_that_a_request_was_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pulse, "BUSY_SECONDS", 60.0)
+    mine = Pulse()
+    try:
+        program = "import sys; from local.pulse import Pulse; Pulse(int(sys.argv[1])).beat()"
+        assert not mine.busy()
+        subprocess.run(
+            [sys.executable, "-c", program, str(mine.descriptor)],
+            pass_fds=[mine.descriptor],
+            cwd=Path(__file__).resolve().parents[2],
+            check=True,
+        )
+        assert mine.busy()
+        monkeypatch.setattr(pulse, "BUSY_SECONDS", 0.0)
+        time.sleep(0.001)
+        assert not mine.busy()
+    finally:
+        mine.close()
