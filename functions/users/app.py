@@ -17,7 +17,7 @@ LIST_USERS = get(
     "users.list_users",
     since="3.10",
     cost=4,
-    deviation="Without logins the list is empty; the stock server does not know the path.",
+    deviation="Without logins a sentence says that there are no users.",
 )
 RPCS = (
     post("/mlflow/users/create", m.CreateUser, service.create_user, "users.create_user", cost=2),
@@ -328,6 +328,5 @@ PLAIN_ROUTES = (
     ),
 )
 
-# Where nobody logs in the paths are unknown, by which the UI knows that there are no accounts; its
-# pages that list them find none.
+# Where nobody logs in the paths are unknown, by which the UI knows that there are no accounts.
 handler = lambda_handler(RPCS, PLAIN_ROUTES) if is_on(os.environ) else lambda_handler((LIST_USERS,))

@@ -37,10 +37,14 @@ def get_user(message: m.UserName, request: Request) -> dict[str, Any]:
 
 def list_users(message: m.Nothing, request: Request) -> dict[str, Any]:
     """Each user with the roles that the caller may know of: all for an administrator and for
-    oneself, else those of workspaces that the caller administrates. Where nobody logs in there are
-    none: the UI's pages for administrators say so."""
+    oneself, else those of workspaces that the caller administrates.
+
+    Raises:
+        EndpointNotFound: nobody logs in. The UI's page for administrators shows what it says; of an
+            empty list it would ask without end who its user is.
+    """
     if request.access is None:
-        return {"users": []}
+        raise errors.EndpointNotFound("There are no users: nobody logs in to this server.")
     access = request.caller()
     found = users.find_all()
     assigned = {role.role_id: role for role in roles.find_all()} if found else {}

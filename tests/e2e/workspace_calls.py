@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from mlcore.http.routes import PlainRoute, Route, Rpc
 from tests.arch.project import DOMAINS
-from tests.e2e.workspace_registries import KUBEFLOW, MCP_SERVERS, RegistryValues
+from tests.e2e.workspace_registries import GATEWAY, KUBEFLOW, MCP_SERVERS, RegistryValues
 from tests.e2e.workspace_values import CHOSEN_TRACES, KINDS
 
 ALL_WORKSPACES = (
@@ -37,6 +37,13 @@ CREATED = {
     "/3.0/mlflow/review-queues/create": ("queue", "review_queue.queue_id"),
     "/3.0/mlflow/issues": ("issue", "issue.issue_id"),
     f"{MCP_SERVERS}/{{name+}}/endpoints": ("endpoint_id", "id"),
+    f"{GATEWAY}/secrets/create": ("secret", "secret.secret_id"),
+    f"{GATEWAY}/model-definitions/create": (
+        "definition",
+        "model_definition.model_definition_id",
+    ),
+    f"{GATEWAY}/endpoints/create": ("gateway_endpoint", "endpoint.endpoint_id"),
+    f"{GATEWAY}/budgets/create": ("budget", "budget_policy.budget_policy_id"),
     "/3.0/mlflow/roles/create": ("role_id", "role.id"),
     "/3.0/mlflow/roles/permissions/add": ("permission", "role_permission.id"),
 }
@@ -115,6 +122,10 @@ class Caller(RegistryValues):
         fields = self._fields(route.message)
         if path.startswith(MCP_SERVERS):
             fields = self.mcp_fields(fields)
+        elif path.startswith(GATEWAY):
+            fields = self.gateway_fields(fields)
+        elif path.endswith("/jobs/search"):
+            fields = {}
         path, left = self._placed(path, fields)
         body, query = None, ""
         if route.method == "GET":

@@ -1,5 +1,5 @@
-"""What requests to the two registries beside MLflow's own may hold: Kubeflow's, and that of MCP
-servers."""
+"""What requests to the two registries beside MLflow's own may hold, Kubeflow's and that of MCP
+servers, and to the configuration of the gateway."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from tests.e2e.workspace_values import Values
 
 KUBEFLOW: Final = "/api/model_registry/"
 MCP_SERVERS: Final = "/3.0/mlflow/mcp-servers"
+
+GATEWAY: Final = "/3.0/mlflow/gateway"
+GATEWAY_KINDS: Final = {
+    "secret_id": "secret",
+    "model_definition_id": "definition",
+    "endpoint_id": "gateway_endpoint",
+    "budget_policy_id": "budget",
+}
+"""What the ids of its messages are of."""
 
 KINDS: Final = {
     "registered_models": "registered_kmodel",
@@ -28,7 +37,7 @@ _MODEL_ARTIFACT: Final = "model-artifact"
 
 
 class RegistryValues(Values):
-    """Bodies and names for both."""
+    """Bodies and names for all three."""
 
     def kubeflow_id(self, path: str, name: str) -> str:
         """What stands in a path for ``{id}`` or ``{serve_id}``."""
@@ -102,3 +111,29 @@ class RegistryValues(Values):
 
     def _version(self) -> str:
         return self._rng.choice(("1.0.0", "1.0.0", "2.0.0"))
+
+    def gateway_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a request about the gateway's configuration, as it would have them."""
+        model = {
+            "model_definition_id": self._ref("definition"),
+            "linkage_type": "PRIMARY",
+            "weight": 1.0,
+        }
+        named = f"{self._name('gateway', own=True)}-{self._numbers}"
+        made: dict[str, Any] = {
+            **{field: self._ref(kind) for field, kind in GATEWAY_KINDS.items()},
+            **dict.fromkeys(("name", "secret_name"), named),
+            "secret_value": {"api_key": self._text()},
+            "auth_config": {},
+            **{"provider": "openai", "model_name": "gpt-4o", "resource_type": "scorer"},
+            "model_config": model,
+            "model_configs": [model],
+            "duration": {"unit": "DAYS", "value": 1},
+            "target_scope": "WORKSPACE",
+        }
+        found = {field: made.get(field, value) for field, value in fields.items()}
+        for field in ("routing_strategy", "fallback_config", "target_value", "page_token"):
+            found.pop(field, None)
+        if self._route.endswith("/get") and "name" in found and "endpoint_id" in found:
+            del found["name"]
+        return found
