@@ -55,7 +55,7 @@ def _streamed(text: str, tools: Any, stop: str, used: Any) -> Told:
     if tools:
         begun = {"toolUseId": "tooluse_1", "name": tools[0]["toolSpec"]["name"]}
         told.append(("contentBlockStart", {"start": {"toolUse": begun}, "contentBlockIndex": 1}))
-        deltas = [{"toolUse": {"input": part}} for part in ('{"city": ', f'"{text}"}}')]
+        deltas: list[Any] = [{"toolUse": {"input": part}} for part in ('{"city": ', f'"{text}"}}')]
     else:
         deltas = [{"text": part} for part in ("echo: ", *text.split(" "))]
     told += [("contentBlockDelta", {"delta": one, "contentBlockIndex": 1}) for one in deltas]

@@ -36,11 +36,12 @@ def events(parts: Iterator[bytes]) -> Iterator[tuple[str, Json]]:
 def _whole_ones(buffer: EventStreamBuffer) -> Iterator[tuple[str, Json]]:
     try:
         for message in buffer:
-            if message.headers.get(":message-type") != "event":
-                raise _failure(message.headers, message.payload)
+            headers: Any = message.headers
+            if headers.get(":message-type") != "event":
+                raise _failure(headers, message.payload)
             content = json.loads(message.payload)
             if isinstance(content, dict):
-                yield str(message.headers.get(":event-type")), content
+                yield str(headers.get(":event-type")), content
     except (ParserError, ValueError) as error:
         raise GatewayCallFailed(
             502, f"The provider's stream is not understood ({type(error).__name__})."
