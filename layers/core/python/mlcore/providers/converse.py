@@ -190,7 +190,9 @@ def _tool_use(call: Json) -> Json:
 def _tool_config(payload: Json, messages: list[Json]) -> Json | None:
     """None for no tools. The API has no word for tools that must not be used, and takes a message
     about one only beside its tools."""
-    tools = [_tool(one["function"]) for one in payload.get("tools") or () if "function" in one]
+    tools = [
+        _tool(one["function"]) for one in payload.get("tools") or () if one["type"] == "function"
+    ]
     choice = payload.get("tool_choice")
     told = any(
         "toolUse" in one or "toolResult" in one for said in messages for one in said["content"]
