@@ -43,10 +43,14 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _resource(value: Any) -> str:
-    """``Table`` of its ARN, ``Table/index/LSI1`` of an index's."""
+    """``Table`` of its ARN, ``Table/index/LSI1`` of an index's, ``${Name}`` of those that a
+    parameter lists."""
     if "Fn::GetAtt" in value:
         name, attribute = value["Fn::GetAtt"]
         return name if attribute == "Arn" else f"{name}.{attribute}"
+    if "Fn::Split" in value:
+        _, parameter = value["Fn::Split"]
+        return f"${{{parameter['Ref']}}}"
     return re.sub(r"\$\{(\w+)\.Arn\}", r"\1", value["Fn::Sub"])
 
 

@@ -93,6 +93,9 @@ SERVICES = {
     Name("mlcore.job_queue", "postpone"): ("sqs:ChangeMessageVisibility", "JobQueue"),
 }
 
+OWN_KEYS = Name("mlcore.aws", "own_keys")
+"""The role's own credentials, with which models of Amazon Bedrock are called."""
+
 LANDED = Name("mlcore.system_tables.location", "store")
 
 BOUNDARY = (
@@ -136,6 +139,12 @@ def of(domain: str, *closed: str) -> frozenset[Right]:
         }
         rights |= {("dynamodb:Query", f"{TABLE}/index/{index}") for index in indexes}
     return frozenset(right for right in rights if right[1])
+
+
+def signs(domain: str) -> bool:
+    """Whether a function may send requests of another service than the table in its role's name."""
+    found = reached([Name(f"{domain}.app", "handler")], closed=BOUNDARY)
+    return any(use.target == OWN_KEYS for _, use in found.uses)
 
 
 def _rights(user: Name, use: Use) -> Iterator[Right]:

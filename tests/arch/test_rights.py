@@ -86,6 +86,24 @@ def test_the_loader_of_the_catalog_reads_the_one_secret_that_it_is_given() -> No
     assert given == {("secretsmanager:GetSecretValue", "${CatalogSecretArn}")}
 
 
+def test_who_calls_models_calls_those_of_bedrock_that_are_listed() -> None:
+    """None where none is, which the test of all roles looks at; and only where the code that signs
+    for Bedrock is."""
+    signing = {
+        f"{function.removesuffix('Function')}Role"
+        for function, domain in FUNCTIONS.items()
+        if rights.signs(domain)
+    }
+    assert signing == {"GatewayCallsRole", "JudgeRunnerRole"}
+    for role in ROLES:
+        given = grants.of(role, "HasBedrockModels") - grants.of(role)
+        assert given == {
+            (f"bedrock:{action}", "${BedrockModelArns}")
+            for action in ("InvokeModel", "InvokeModelWithResponseStream")
+            if role in signing
+        }
+
+
 def test_roles_have_no_policies_but_their_own() -> None:
     """But the network interfaces of a VPC and the traces of X-Ray, whose actions know no resource;
     of both where they are asked for."""

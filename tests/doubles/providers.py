@@ -19,6 +19,8 @@ class Asked(NamedTuple):
     headers: dict[str, str]
     """Names in lower case."""
     body: Json
+    raw: bytes = b""
+    """The body as it came."""
 
 
 class Told(NamedTuple):
@@ -26,7 +28,7 @@ class Told(NamedTuple):
 
     status: int = 200
     body: Any = None
-    parts: tuple[str, ...] = ()
+    parts: tuple[str | bytes, ...] = ()
     content_type: str = "application/json"
     pause: float = 0.0
     """Seconds after each part."""
@@ -49,6 +51,7 @@ class Provider:
                     self.path,
                     {name.lower(): value for name, value in self.headers.items()},
                     json.loads(body),
+                    body,
                 )
                 outer.asked.append(asked)
                 told = outer.answer(asked)
@@ -60,7 +63,7 @@ class Provider:
                     self.close_connection = True
                     with suppress(OSError):  # nobody listens any more
                         for part in told.parts:
-                            self.wfile.write(part.encode())
+                            self.wfile.write(part.encode() if isinstance(part, str) else part)
                             self.wfile.flush()
                             time.sleep(told.pause)
                     return

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
+from mlcore.db.signature import Keys
 from mlcore.db.transport import IDLE_SECONDS
 
 
@@ -28,6 +30,24 @@ def make_client(service: str) -> Any:
     )
     forget_stale_connections(client)
     return client
+
+
+def own_keys() -> Keys | None:
+    """The credentials of this process at this moment, as botocore finds them; a function's are
+    those of its role."""
+    credentials = _session().get_credentials()
+    if credentials is None:
+        return None
+    found = credentials.get_frozen_credentials()
+    return Keys(found.access_key or "", found.secret_key or "", found.token)
+
+
+@functools.cache
+def _session() -> Any:
+    """Kept, for it renews credentials that end."""
+    import botocore.session  # noqa: PLC0415 -- as above
+
+    return botocore.session.get_session()
 
 
 def forget_stale_connections(client: Any) -> None:

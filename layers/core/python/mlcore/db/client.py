@@ -123,8 +123,13 @@ def _endpoint(session: Any, region: str) -> str:
         made = session.create_client("dynamodb", region_name=region)
         endpoint: str = made.meta.endpoint_url
         return endpoint
+    return f"https://dynamodb.{region}.{domain_of(region)}"
+
+
+def domain_of(region: str) -> str:
+    """What the names of AWS's hosts in a region end with."""
     suffixes = (suffix for start, suffix in _SUFFIXES.items() if region.startswith(start))
-    return f"https://dynamodb.{region}.{next(suffixes, 'amazonaws.com')}"
+    return next(suffixes, "amazonaws.com")
 
 
 if "AWS_LAMBDA_RUNTIME_API" in os.environ:

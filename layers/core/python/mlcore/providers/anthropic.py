@@ -25,7 +25,7 @@ MAX_MAX_TOKENS: Final = 1_000_000
 
 _BASE: Final = "https://api.anthropic.com/v1"
 _VERSION: Final = "2023-06-01"
-_JSON_ONLY: Final = (
+JSON_ONLY: Final = (
     "Answer with one valid JSON object and nothing else: no text before or after it, no markdown, "
     "no code fences."
 )
@@ -269,7 +269,7 @@ def _shaped(made: Json, system: str) -> str:
         if _closed(schema):
             made["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     elif wanted.get("type") == "json_object":
-        return f"{system}\n{_JSON_ONLY}" if system else _JSON_ONLY
+        return f"{system}\n{JSON_ONLY}" if system else JSON_ONLY
     return system
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
 from mlcore.providers.anthropic import Anthropic
+from mlcore.providers.bedrock import Bedrock
 from mlcore.providers.gemini import Gemini
 from mlcore.providers.model import Model
 from mlcore.providers.openai import Compatible, OpenAi
@@ -65,6 +66,9 @@ _PROVIDERS: Final[dict[str, type[Provider]]] = {
     "openai": OpenAi,
     "azure": OpenAi,
     "anthropic": Anthropic,
+    "bedrock": Bedrock,
+    "bedrock_converse": Bedrock,
+    "amazon-bedrock": Bedrock,
     "gemini": Gemini,
     "groq": Groq,
     "deepseek": DeepSeek,
@@ -75,12 +79,7 @@ _PROVIDERS: Final[dict[str, type[Provider]]] = {
     "togetherai": TogetherAi,
     "together_ai": TogetherAi,
 }
-_UNSUPPORTED: Final = frozenset(
-    (
-        *("amazon-bedrock", "bedrock", "bedrock_converse"),
-        *("databricks", "databricks-model-serving", "vertex_ai", "typesafe"),
-    )
-)
+_UNSUPPORTED: Final = frozenset(("databricks", "databricks-model-serving", "vertex_ai", "typesafe"))
 """They sign or log in by protocols of their own."""
 
 

@@ -24,6 +24,8 @@ from mlcore.webhooks import addresses, connections
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 
+CONTENT_TYPE: Final = "application/json"
+
 _CONNECT_SECONDS: Final = 10.0
 _NOT_SENT: Final = frozenset(
     (
@@ -79,15 +81,27 @@ def lines(
     Raises:
         GatewayCallFailed: as :func:`ask`; before the first line, or after some.
     """
+    rest = b""
+    for part in parts(url, headers, payload, configured=configured):
+        *whole, rest = (rest + part).split(b"\n")
+        yield from (line + b"\n" for line in whole)
+    if rest:
+        yield rest
+
+
+def parts(
+    url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
+) -> Iterator[bytes]:
+    """A provider's answer as it comes. Raises GatewayCallFailed: as :func:`lines`."""
     with _posted(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
             raise GatewayCallFailed(response.status, _said(_whole(response)) or _reason(response))
-        rest = b""
-        for part in _parts(response):
-            *whole, rest = (rest + part).split(b"\n")
-            yield from (line + b"\n" for line in whole)
-        if rest:
-            yield rest
+        yield from _parts(response)
+
+
+def written(payload: Json) -> bytes:
+    """What is sent of a payload, for those who sign it."""
+    return json.dumps(payload).encode()
 
 
 def events(stream: Iterator[bytes]) -> Iterator[Json]:
@@ -124,28 +138,28 @@ def _posted(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> Iterator[BaseHTTPResponse]:
     try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        port = parts.port or {"http": 80}.get(parts.scheme, 443)
+        place = urlsplit(url)
+        host = place.hostname or ""
+        port = place.port or {"http": 80}.get(place.scheme, 443)
     except ValueError:
         raise GatewayCallFailed(502, "The provider's address is no URL.") from None
     address = _address(host, guarded=configured and not private_allowed())
     seconds = _seconds()
     sent = {name: value for name, value in headers.items() if name.lower() not in _NOT_SENT}
     sent |= {
-        "Host": parts.netloc.rpartition("@")[2],
-        "Content-Type": "application/json",
+        "Host": place.netloc.rpartition("@")[2],
+        "Content-Type": CONTENT_TYPE,
         "Accept-Encoding": "gzip, deflate, identity",
     }
     sent.setdefault("User-Agent", "mlflow-serverless")
     pool = connections.pool(
-        parts.scheme, address, port, host, connect=min(_CONNECT_SECONDS, seconds), read=seconds
+        place.scheme, address, port, host, connect=min(_CONNECT_SECONDS, seconds), read=seconds
     )
     try:
         response = pool.urlopen(
             "POST",
-            _target(parts),
-            body=json.dumps(payload).encode(),
+            _target(place),
+            body=written(payload),
             headers=sent,
             retries=False,
             redirect=False,
