@@ -9,7 +9,7 @@ from typing import Any, Final
 from mlcore.system_tables import landing
 
 AGE: Final = "SystemTablesAge"
-"""The metric: for how many seconds the oldest landing object has waited when a publication
+"""The metric: for how many seconds the oldest batch of the stream has waited when a publication
 begins. There is none while nothing waits: a metric costs by the hours in which it is written."""
 
 
@@ -21,9 +21,9 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
             more; ``{"seconds": n}`` says after how long no new step begins.
     """
     upkeep = bool(event.get("upkeep"))
-    age = landing.age(time.time())
-    if age is None and not upkeep:
+    if not upkeep and next(landing.waiting(1), None) is None:
         return {}
+    age = landing.age(time.time())
     if age is not None:
         from mlcore.observability import seconds  # noqa: PLC0415 -- nor a logger
 

@@ -60,6 +60,8 @@ def test_what_is_no_landing_object_has_no_age(folder: Path) -> None:
     location.store().put(f"{landing.FOLDER}/backfill.json", b"[]")
     location.store().put(f"{landing.FOLDER}/shard/notes.txt", b"")
     assert landing.age(NOW) is None
+    _land(folder, f"{landing.BACKFILL}7", 1, 900)  # what was there before is not late
+    assert landing.age(NOW) is None
     _land(folder, "shard", 1, -5)  # whose clock is ahead of ours
     assert landing.age(NOW) == 0
 
