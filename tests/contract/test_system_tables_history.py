@@ -219,7 +219,7 @@ def test_what_is_landed_is_left_to_the_publisher(store: Store, tables: Tables) -
         attempt = backfill.land()
         through.append(next(attempt))
         ended = next(attempt, None) is None  # that one was landed, and is not in the journal
-        attempt.close()
+        del attempt
         assert {name.split("/")[0] for name in files() - before} <= {landing.FOLDER}
         if len(through) % 2:
             publisher.publish()
