@@ -38,10 +38,13 @@ def test_each_rule_is_called_in_its_interval_and_survives_a_failure() -> None:
     assert not enough.wait(0.05) or len(called) == count
 
 
-def test_the_template_looks_for_quiet_runs() -> None:
-    (rule,) = read(ROOT / "template.yaml", "a-table-name", "us-east-1").schedules
-    assert (rule.function, rule.seconds) == ("IndexerFunction", 300)
-    assert rule.event == {"source": "schedule"}
+def test_the_template_looks_for_quiet_runs_and_for_new_traces() -> None:
+    rules = read(ROOT / "template.yaml", "a-table-name", "us-east-1").schedules
+    assert {(rule.function, rule.seconds) for rule in rules} == {
+        ("IndexerFunction", 300),
+        ("JudgeRunnerFunction", 300),
+    }
+    assert all(rule.event == {"source": "schedule"} for rule in rules)
 
 
 def test_a_rule_that_asks_for_a_calendar_is_refused(tmp_path: Path) -> None:
