@@ -12,7 +12,7 @@
     python -m local.admin sql     SELECT [--parameter NAME=VALUE …] [--url URL | --data DIR]
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
-    python -m local.admin system-tables backfill | publish | verify [--data DIR]
+    python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
 
 Works on the engine that AWS_ENDPOINT_URL_DYNAMODB names, such as that of a running runner; else on
 a data folder that no runner uses; with TABLE_NAME and no folder, on that table in AWS, with the
@@ -80,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given.command in QUERYING:
                 return _sql(given)
             if given.command == "system-tables":
+                if given.action == "backfill":
+                    return system_tables.backfill(publishes=not given.land)
                 act: Callable[[], int] = getattr(system_tables, given.action)
                 return act()
             if given.command == "sizes":

@@ -112,6 +112,10 @@ def _add_sql(commands: Any) -> None:
     for action in ("backfill", "publish", "verify"):
         one = actions.add_parser(action)
         one.add_argument("--data", type=Path, metavar="DIR", help=folder)
+        if action == "backfill":
+            one.add_argument(
+                "--land", action="store_true", help="leave it to a deployment's publisher"
+            )
 
 
 def _add_report(commands: Any, folder: str) -> None:

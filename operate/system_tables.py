@@ -149,7 +149,26 @@ def check(
     return alert.run(lambda: ask(sql, given_parameters(pairs), fresh=fresh, url=url), sql, when)
 
 
-def backfill() -> int:
+def _histories() -> None:
+    modules()
+    if not import_module("mlcore.artifacts").has_store():
+        raise CannotRun("long histories are files: name them with ARTIFACT_BUCKET")
+
+
+def backfill(*, publishes: bool = True) -> int:
+    """
+    Args:
+        publishes: else it is left to the deployment's publisher, and no engine is needed.
+    """
+    _histories()
+    if not publishes:
+        count = 0
+        for count, experiment_id in enumerate(  # noqa: B007 -- told at the end
+            import_module("mlcore.system_tables.backfill").land(), 1
+        ):
+            print(f"experiment {experiment_id}")
+        print(f"{count} experiments landed; the publisher brings them into the tables")
+        return 0
     _engines()
     done = import_module("mltables.backfill").backfill(print)
     print(f"{done.experiments} experiments, {done.runs} runs, {done.points} points published")
@@ -165,6 +184,7 @@ def publish() -> int:
 
 def verify() -> int:
     """1 when the tables and DynamoDB differ."""
+    _histories()
     _engines()
     count = 0
     for difference in import_module("mltables.verification").verify():

@@ -30,7 +30,7 @@ PAGE_FILES: Final = 20
 
 PAGE_MB: Final = 0.5
 METRICS: Final = (1, 10, 50)
-OWN_METRICS: Final = 3
+OWN_METRICS: Final = 4
 
 
 class Team(NamedTuple):

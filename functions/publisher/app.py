@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from mlcore.system_tables import landing
+
+AGE: Final = "SystemTablesAge"
+"""The metric: for how many seconds the oldest batch of the stream has waited when a publication
+begins. There is none while nothing waits: a metric costs by the hours in which it is written."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
@@ -18,6 +23,11 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     upkeep = bool(event.get("upkeep"))
     if not upkeep and next(landing.waiting(1), None) is None:
         return {}
+    age = landing.age(time.time())
+    if age is not None:
+        from mlcore.observability import seconds  # noqa: PLC0415 -- nor a logger
+
+        seconds({AGE: age}, {})
     from mltables import publisher  # noqa: PLC0415 -- 500 ms and 100 MB that most calls do not need
 
     done = publisher.publish(_seconds(event, context))._asdict()

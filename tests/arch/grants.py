@@ -34,7 +34,8 @@ def _chosen(value: Any, condition: str) -> Any:
 
 
 def statements(role: str, condition: str) -> Iterator[dict[str, Any]]:
-    for policy in _chosen(ROLES[role]["Policies"], condition):
+    declared = project.resources("AWS::IAM::Role")[role]
+    for policy in _chosen(declared["Policies"], condition):
         yield from policy["PolicyDocument"]["Statement"]
 
 

@@ -31,6 +31,7 @@ TABLE_ACTIONS = {
     "batch_write": "BatchWriteItem",
 }
 QUERIES = ("query", "query_all")
+_QUERY = "dynamodb:Query"
 NO_CALL = ("transact", "parallel", "measure")
 OPERATIONS = {
     "Put": "PutItem",
@@ -70,10 +71,14 @@ INTERNAL_FILES = (
 
 TABLES = "SystemTablesBucket"
 _LANDING, _SYSTEM = f"{TABLES}/landing/*", f"{TABLES}/system/*"
-_ALERTS = f"{TABLES}/alerts/*"
+BELOW = {
+    "mlcore.system_tables.alerts": f"{TABLES}/alerts/*",
+    "mlcore.system_tables.backfill": f"{TABLES}/landing/backfill.json",
+}
+"""Modules that read and write one place of the system tables' bucket, and no landing objects."""
 ENGINES = {
     "publisher": {
-        *(("dynamodb:BatchGetItem", TABLE), ("dynamodb:Query", TABLE)),
+        *(("dynamodb:BatchGetItem", TABLE), (_QUERY, TABLE)),
         *((action, _SYSTEM) for action in (_READ, _WRITE, _REMOVE)),
         *((action, _LANDING) for action in (_READ, _REMOVE)),
         (_LIST, TABLES),
@@ -131,13 +136,13 @@ def of(domain: str, *closed: str) -> frozenset[Right]:
     rights: set[Right] = set(ENGINES.get(domain, ()))
     for user, use in found.uses:
         rights |= set(_rights(user, use))
-    if any(action == "dynamodb:Query" for action, _ in rights):
+    if any(action == _QUERY for action, _ in rights):
         indexes = {
             text
             for module, text in found.texts
             if _INDEX.fullmatch(text) and not module.startswith(("mlcore.db", "mlcore.models"))
         }
-        rights |= {("dynamodb:Query", f"{TABLE}/index/{index}") for index in indexes}
+        rights |= {(_QUERY, f"{TABLE}/index/{index}") for index in indexes}
     return frozenset(right for right in rights if right[1])
 
 
@@ -145,6 +150,16 @@ def signs(domain: str) -> bool:
     """Whether a function may send requests of another service than the table in its role's name."""
     found = reached([Name(f"{domain}.app", "handler")], closed=BOUNDARY)
     return any(use.target == OWN_KEYS for _, use in found.uses)
+
+
+def of_backfill() -> frozenset[Right]:
+    """Of whoever lands what the table holds already."""
+    # Runs are asked of experiments that are there: none is made on the way.
+    default = Name("mlcore.repos.experiments.experiments", "_default_item")
+    found = reached([Name("mlcore.system_tables.backfill", "land")], closed=(*BOUNDARY, default))
+    rights = {right for user, use in found.uses for right in _rights(user, use) if right[1]}
+    # Runs of both stages are in order in LSI2 alone.
+    return frozenset(rights | {(_QUERY, f"{TABLE}/index/{index}") for index in ("GSI2", "LSI2")})
 
 
 def _rights(user: Name, use: Use) -> Iterator[Right]:
@@ -155,14 +170,14 @@ def _rights(user: Name, use: Use) -> Iterator[Right]:
         if use.attribute in TABLE_ACTIONS:
             yield f"dynamodb:{TABLE_ACTIONS[use.attribute]}", TABLE
         elif use.attribute in QUERIES:
-            yield "dynamodb:Query", "" if _is_of_an_index(use.call) else TABLE
+            yield _QUERY, "" if _is_of_an_index(use.call) else TABLE
         elif use.attribute not in NO_CALL:
             raise Unclear(f"{user}: table.{use.attribute}")
     elif target.module == "mlcore.db.table" and target.name in OPERATIONS:
         yield f"dynamodb:{OPERATIONS[target.name]}", TABLE
     elif target == LANDED and use.attribute:
         for action in STORE_ACTIONS[use.attribute.removeprefix("().")]:
-            below = _ALERTS if user.module == "mlcore.system_tables.alerts" else _LANDING
+            below = BELOW.get(user.module, _LANDING)
             yield action, TABLES if action == _LIST else below
     elif target == Name("mlcore.artifacts", "store") and use.attribute:
         where = INTERNAL if user.module in INTERNAL_FILES else FILES

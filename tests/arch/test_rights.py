@@ -104,6 +104,19 @@ def test_who_calls_models_calls_those_of_bedrock_that_are_listed() -> None:
         }
 
 
+def test_the_backfill_may_read_the_table_and_land() -> None:
+    """As somebody of this account; no function has its role."""
+    role = project.resources("AWS::IAM::Role")["SystemTablesBackfillRole"]
+    [trusted] = role["AssumeRolePolicyDocument"]["Statement"]
+    account = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
+    assert trusted["Principal"] == {"AWS": account}
+    journal = ("s3:PutObject", f"{rights.TABLES}/landing/backfill.json")
+    called, granted = rights.of_backfill(), grants.of("SystemTablesBackfillRole")
+    assert granted == called - {journal}
+    assert journal in called
+    assert ("s3:PutObject", f"{rights.TABLES}/landing/*") in granted, "which the journal is in"
+
+
 def test_roles_have_no_policies_but_their_own() -> None:
     """But the network interfaces of a VPC and the traces of X-Ray, whose actions know no resource;
     of both where they are asked for."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from local.cloudformation import Resolver
 from mlcore import observability
+from publisher import app as publisher
 from sql import alerts
 from tests.arch import project
 
@@ -54,7 +57,7 @@ def _or_nothing(name: str) -> list[dict[str, str]]:
 def test_metrics_of_our_own_that_alarms_read_are_written() -> None:
     """As metrics of the table, whose name is the dimension."""
     written = {metric["Name"] for metric in (*observability._METRICS, observability._FULLNESS)}
-    written.add(alerts.RAISED)
+    written |= {alerts.RAISED, publisher.AGE}
     for alarm in project.resources("AWS::CloudWatch::Alarm").values():
         if alarm.get("Namespace") == observability.NAMESPACE:
             assert alarm["MetricName"] in written
@@ -77,6 +80,19 @@ def test_limits_are_none_until_they_are_given() -> None:
     table = _given(TableMaxReadUnits="500").resolve(TABLE)
     for limited in (table, *table["GlobalSecondaryIndexes"]):
         assert limited["OnDemandThroughput"] == {"MaxReadRequestUnits": "500"}
+
+
+@pytest.mark.parametrize("minutes", ["1", "5", "59"])
+def test_tables_are_behind_when_a_publication_has_left_something(minutes: str) -> None:
+    """Longer than from one publication to the next, so that no landing object waits so long while
+    all is well; and with the default, with what the lander waits for, two minutes at most."""
+    alarm = project.resources("AWS::CloudWatch::Alarm")["SystemTablesFreshnessAlarm"]
+    threshold = float(_given(SystemTablesMinutes=minutes).resolve(alarm["Threshold"]))
+    lander = project.resources("AWS::Lambda::EventSourceMapping")["LanderEventSourceMapping"]
+    waits = lander["MaximumBatchingWindowInSeconds"]
+    assert 60 * int(minutes) < threshold <= int(minutes) * (120 - waits)
+    assert alarm["MetricName"] == publisher.AGE
+    assert alarm["TreatMissingData"] == "notBreaching"
 
 
 def test_a_budget_tells_somebody() -> None:

@@ -17,7 +17,10 @@ from lander import app as lander
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.removal import purging
 from mlcore.repos.workspaces import moving, workspaces
-from mlcore.system_tables import landing, location
+from mlcore.system_tables import backfill, landing, location
+from mlcore.system_tables.landing import Changed
+from operate import system_tables as operated
+from operate.modules import CannotRun
 from tests.contract.conftest import Store
 from tests.contract.delta_readers import by_our_sql, by_polars, by_the_extension
 from tests.contract.index_state import deliver
@@ -182,18 +185,72 @@ def test_a_random_history_is_published_once(store: Store, tables: Tables, kill: 
 
 
 def test_backfill_brings_what_no_stream_tells(store: Store, tables: Tables) -> None:
-    backfill = pytest.importorskip("mltables.backfill")
+    whole = pytest.importorskip("mltables.backfill")
     world = World(store, 7)
     world.purge = world.log
     for _ in range(60):
         world.step()
-    backfill.backfill()
+    whole.backfill()
     expected = world.expected()
     assert found(tables, expected[1]) == expected
-    again = backfill.backfill()
+    again = whole.backfill()
     assert again[1:] == (0, 0, 0)
     tables.follow()
     assert found(tables, expected[1]) == expected
+
+
+def test_what_is_landed_is_left_to_the_publisher(store: Store, tables: Tables) -> None:
+    """A backfill that is killed after each experiment, while a publisher works, writes nothing but
+    what is to be landed; and what the stream brings is published before."""
+    publisher = pytest.importorskip("mltables.publisher")
+    world = World(store, 11)
+    world.purge = world.log
+    for _ in range(60):
+        world.step()
+
+    def files() -> set[str]:
+        root = tables.folder / "files"
+        return {str(one.relative_to(root)) for one in root.rglob("*") if one.is_file()}
+
+    through: list[str] = []
+    ended = False
+    while not ended:
+        before = files()
+        attempt = backfill.land()
+        through.append(next(attempt))
+        ended = next(attempt, None) is None  # that one was landed, and is not in the journal
+        del attempt
+        assert {name.split("/")[0] for name in files() - before} <= {landing.FOLDER}
+        if len(through) % 2:
+            publisher.publish()
+    assert len(through) == len(set(through)) > 3
+    assert backfill.JOURNAL not in files()
+    landing.put(landing.name_of("stream", "1", "1"), landing.encode((), Changed((), ())))
+    assert [key.split("/")[1] for key, _ in landing.waiting(1)] == ["stream"]
+    publisher.publish()
+    expected = world.expected()
+    assert found(tables, expected[1]) == expected
+
+
+def test_who_lands_needs_no_engine_and_must_name_the_files(
+    store: Store,
+    tables: Tables,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    experiment = store.api.new_experiment("before")
+    run = store.api.new_run(experiment)
+    with monkeypatch.context() as without:
+        without.setattr(operated, "find_spec", lambda _: None)
+        assert operated.backfill(publishes=False) == 0
+        with pytest.raises(CannotRun, match="engine"):
+            operated.backfill()
+        without.delenv("ARTIFACT_FOLDER")
+        with pytest.raises(CannotRun, match="ARTIFACT_BUCKET"):
+            operated.backfill(publishes=False)
+    assert f"experiment {experiment}\n" in capsys.readouterr().out
+    pytest.importorskip("mltables.publisher").publish()
+    assert [row["run_id"] for row in tables.rows("runs_latest")] == [run]
 
 
 def test_no_statistics_hide_a_value(

@@ -71,9 +71,20 @@ if _metrics_wanted:
 
 def count(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
     """Writes a line with metrics of the deployment, by name, and what else it tells."""
+    _tell("count", "Count", values, fields)
+
+
+def seconds(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
+    """As :func:`count`, of metrics that are times."""
+    _tell("seconds", "Seconds", values, fields)
+
+
+def _tell(
+    message: str, unit: str, values: Mapping[str, float], fields: Mapping[str, object]
+) -> None:
     line: dict[str, object] = {"table": settings().table_name, **fields, **values}
-    told = [{"Name": name, "Unit": "Count"} for name in values]
-    _write("count", line, [{"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": told}])
+    told = [{"Name": name, "Unit": unit} for name in values]
+    _write(message, line, [{"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": told}])
 
 
 def log_request(

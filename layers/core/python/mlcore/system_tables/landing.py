@@ -17,6 +17,8 @@ from mlcore.system_tables.location import store
 from mlcore.system_tables.rows import PointRow
 
 FOLDER: Final = "landing"
+BACKFILL: Final = "backfill-"
+"""How shards begin that no stream has: they hold what is in the table already."""
 _SUFFIX: Final = ".ndjson.gz"
 _LEVEL: Final = 6
 
@@ -50,19 +52,48 @@ def put(name: str, content: bytes) -> None:
 
 
 def waiting(most_bytes: int) -> Iterator[tuple[str, int]]:
-    """Keys and sizes of objects that nobody has taken away, oldest of each shard first, until they
-    have so many bytes together (but always one)."""
+    """Keys and sizes of objects that nobody has taken away, oldest of each shard first, those of a
+    backfill last, until they have so many bytes together (but always one)."""
     total = 0
-    for shard in store().list(FOLDER):
-        if shard.size is not None:
-            continue
-        for entry in store().list(f"{FOLDER}/{shard.name}"):
-            if entry.size is None or not entry.name.endswith(_SUFFIX):
-                continue
-            total += entry.size
-            yield f"{FOLDER}/{shard.name}/{entry.name}", entry.size
+    for shard in _shards():
+        for key, size in _landed(shard):
+            total += size
+            yield key, size
             if total >= most_bytes:
                 return
+
+
+def age(now: float) -> float | None:
+    """For how many seconds the oldest that a stream brought has waited; None when none does.
+
+    One list, and for each shard that has any one more and one HEAD: what was landed first has the
+    first name of its shard.
+
+    Args:
+        now: seconds since 1970.
+    """
+    landed = []
+    for shard in _shards():
+        if shard.startswith(BACKFILL):
+            break
+        oldest = next(_landed(shard), None)
+        # What another publisher takes away meanwhile waits no more.
+        if oldest is not None and (found := store().open(oldest[0], 0)) is not None:
+            landed.append(found.modified)
+    return max(0.0, now - min(landed)) if landed else None
+
+
+def _shards() -> list[str]:
+    """Those of streams first: what is written now does not wait for a backfill."""
+    names = [entry.name for entry in store().list(FOLDER) if entry.size is None]
+    return sorted(names, key=lambda name: (name.startswith(BACKFILL), name))
+
+
+def _landed(shard: str) -> Iterator[tuple[str, int]]:
+    """Keys and sizes of a shard's objects, oldest first."""
+    for entry in store().list(f"{FOLDER}/{shard}"):
+        if entry.size is not None and entry.name.endswith(_SUFFIX):
+            yield f"{FOLDER}/{shard}/{entry.name}", entry.size
 
 
 def read(keys: Sequence[str]) -> Iterator[bytes]:

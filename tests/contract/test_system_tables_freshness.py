@@ -1,0 +1,55 @@
+"""The publisher tells how far behind it is, and says nothing while there is nothing to publish."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+
+from lander import app as lander
+from mlcore import observability
+from mlcore.environment import settings
+from publisher import app as publisher
+from tests.contract.conftest import Store
+from tests.contract.lake import Tables, tables
+
+__all__ = ["tables"]
+
+WAITED = 3_000
+
+
+def test_a_publication_tells_how_long_the_oldest_batch_has_waited(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[dict[str, Any]] = []
+    monkeypatch.setattr(observability, "_metrics_wanted", True)
+    monkeypatch.setattr(
+        observability._requests, "info", lambda _message, extra: lines.append(extra)
+    )
+    experiment = store.api.new_experiment("behind")
+    lander.handler({"Records": tables.stream.fresh()}, None)
+    for path in tables.folder.glob("files/landing/*/*"):
+        landed = time.time() - WAITED
+        os.utime(path, (landed, landed))
+    run = store.api.new_run(experiment)
+    lander.handler({"Records": tables.stream.fresh()}, None)
+    lines.clear()
+
+    assert publisher.handler({}, None)["runs"] == 1
+    assert [row["run_id"] for row in tables.rows("runs_latest")] == [run]
+    [line] = lines
+    assert line["table"] == settings().table_name
+    assert line["_aws"]["CloudWatchMetrics"] == [
+        {
+            "Namespace": "MLflowServerless",
+            "Dimensions": [["table"]],
+            "Metrics": [{"Name": "SystemTablesAge", "Unit": "Seconds"}],
+        }
+    ]
+    assert WAITED - 1 <= line["SystemTablesAge"] < WAITED + 600
+
+    assert publisher.handler({}, None) == {}
+    assert publisher.handler({"upkeep": True}, None)["runs"] == 0
+    assert lines == [line]

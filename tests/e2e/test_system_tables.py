@@ -1,0 +1,78 @@
+"""The sample queries over runs that MLflow's client logs, against what Python computes of the same
+values."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import statistics
+import urllib.request
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.engines import ROOT
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+QUERIES = ROOT / "examples/system_tables"
+START = 1_700_000_000_000
+END = START + 187 * 60_000 + 59_000
+OTHERS = ("FINISHED",) * 19 + ("FAILED",) * 14 + ("KILLED",) * 6
+"""So many that the experiment is among the twenty with the most runs, whatever else is there."""
+
+
+def _asked(url: str, name: str, **parameters: str) -> list[list[Any]]:
+    sql = (QUERIES / f"{name}.sql").read_text(encoding="utf-8")
+    request = urllib.request.Request(
+        f"{url}/api/3.0/mlflow-serverless/sql",
+        json.dumps({"sql": sql, "parameters": parameters, "fresh": True}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=120) as response:
+        rows: list[list[Any]] = json.load(response)["rows"]
+        return rows
+
+
+def test_sample_queries_over_what_the_client_logs(tracking_uri: str) -> None:
+    mlflow = importlib.import_module("mlflow")  # after the fixture has set its environment
+    entities = importlib.import_module("mlflow.entities")
+    client = mlflow.MlflowClient(tracking_uri)
+    name = f"sampled {uuid4().hex}"
+    experiment = client.create_experiment(name)
+    run = client.create_run(experiment, start_time=START, run_name="sample").info.run_id
+    waves = {
+        key: [math.sin(step * scale) * 9 for step in range(60)]
+        for key, scale in (("loss", 0.37), ("acc/val", 1.7), ("lr", 0.011))
+    }
+    for step, value in enumerate(waves["loss"]):
+        client.log_metric(run, "loss", value, timestamp=START + step, step=step)
+    points = [
+        entities.Metric(key, value, START + step, step)
+        for key in ("acc/val", "lr")
+        for step, value in enumerate(waves[key])
+    ]
+    client.log_batch(run, metrics=points)
+    client.log_batch(run, metrics=points[:7])  # sent twice
+    client.set_terminated(run, "FINISHED", END)
+    for status in OTHERS:
+        other = client.create_run(experiment, start_time=START).info.run_id
+        client.set_terminated(other, status, END)
+
+    here = {"experiment_id": experiment, "run_id": run}
+    found = ["2023-11-14", "FINISHED", 187]
+    assert _asked(tracking_uri, "run_information", **here) == [["sample", *found]]
+    about = _asked(tracking_uri, "experiment_and_run_information", **here)
+    assert about == [["sample", name, *found]]
+    expected = []
+    for key, values in waves.items():
+        quarters = statistics.quantiles(values, n=4, method="inclusive")
+        told = (statistics.mean(values), max(values), min(values), *quarters)
+        expected.append([key, len(values), *(pytest.approx(one, abs=0.0501) for one in told)])
+    rows = _asked(tracking_uri, "metric_statistics", run_id=run)
+    assert sorted(rows) == sorted(expected, key=lambda row: str(row[0]))
+    assert all(round(one, 1) == one for row in rows for one in row[2:])
+    reliable = {row[0]: row[1:] for row in _asked(tracking_uri, "low_reliability")}
+    assert reliable[experiment] == [pytest.approx(20 / 40), 40]

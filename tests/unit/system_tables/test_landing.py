@@ -1,0 +1,82 @@
+"""For how long landing objects have waited."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mlcore.system_tables import landing, location
+from mlcore.system_tables.landing import Changed
+
+NOW = 1_700_000_000
+NOTHING = landing.encode((), Changed((), ()))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv(location.FOLDER, str(tmp_path))
+    location.store.cache_clear()
+    yield tmp_path / "files" / landing.FOLDER
+    location.store.cache_clear()
+
+
+def _land(folder: Path, shard: str, number: int, age: int) -> str:
+    landing.put(landing.name_of(shard, str(number), str(number)), NOTHING)
+    [path] = folder.glob(f"{shard}/{str(number).zfill(40)}-*")
+    os.utime(path, (NOW - age, NOW - age))
+    return str(path.relative_to(folder.parent))
+
+
+def test_the_oldest_object_of_any_shard_tells_the_age(folder: Path) -> None:
+    """While they come and go, as shards begin, end and are consumed."""
+    rng = random.Random(5)
+    waiting: dict[str, dict[str, int]] = {}
+    number, clock = 0, 100_000
+    for _ in range(150):
+        clock -= rng.randrange(60)
+        shard = f"shard-{rng.randrange(4)}"
+        if rng.random() < 0.6:
+            number += 1
+            key = _land(folder, shard, number, clock)
+            waiting.setdefault(shard, {})[key] = clock
+        else:
+            for key in list(waiting.get(shard, ()))[: rng.randrange(1, 5)]:
+                landing.remove([key])
+                del waiting[shard][key]
+        ages = [age for one in waiting.values() for age in one.values()]
+        assert landing.age(NOW) == (max(ages) if ages else None)
+        assert {key for key, _ in landing.waiting(1 << 40)} == {
+            key for one in waiting.values() for key in one
+        }
+    assert number > 50
+
+
+def test_what_is_no_landing_object_has_no_age(folder: Path) -> None:
+    assert landing.age(NOW) is None
+    location.store().put(f"{landing.FOLDER}/backfill.json", b"[]")
+    location.store().put(f"{landing.FOLDER}/shard/notes.txt", b"")
+    assert landing.age(NOW) is None
+    _land(folder, f"{landing.BACKFILL}7", 1, 900)  # what was there before is not late
+    assert landing.age(NOW) is None
+    _land(folder, "shard", 1, -5)  # whose clock is ahead of ours
+    assert landing.age(NOW) == 0
+
+
+def test_what_is_taken_away_meanwhile_waits_no_more(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = _land(folder, "a", 1, 500)
+    _land(folder, "b", 1, 20)
+    store = location.store()
+    real = store.open
+
+    def taken(key: str, most: int) -> object:
+        landing.remove([gone])
+        return real(key, most)
+
+    monkeypatch.setattr(store, "open", taken)
+    assert landing.age(NOW) == 20
