@@ -3,6 +3,8 @@ themselves."""
 
 from __future__ import annotations
 
+from uuid import NAMESPACE_OID, uuid5
+
 from evaluation import judges
 from mlcore import errors
 from mlcore.db.table import table
@@ -102,7 +104,9 @@ def _version(told: Json, target: Experiment) -> ScorerVersion:
         experiment_id=target.experiment_id,
         name=told["scorer_name"],
         version=int(told["scorer_version"]),
-        scorer_id=told["scorer_id"],
+        # Old servers do not tell it.
+        scorer_id=told.get("scorer_id")
+        or str(uuid5(NAMESPACE_OID, identity(target, told["scorer_name"]))),
         serialized_scorer=told["serialized_scorer"],
         creation_time=int(told["creation_time"]),
     )
