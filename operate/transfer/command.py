@@ -17,12 +17,18 @@ from botocore.exceptions import BotoCoreError
 
 from mlcore import errors
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE
 from operate.transfer import (
     accounts,
+    datasets,
     files,
+    issues,
+    label_schemas,
     models,
     registry,
+    review_queues,
     runs,
+    scorers,
     surplus,
     traces,
     webhooks,
@@ -115,11 +121,20 @@ class Transfer:
         source, parts = Source(server, self._experiments.target_of), self.wish.parts
         found = source.experiments(list(self.wish.experiments))
         self._named.update(experiment.name for experiment in found)
+        evaluated = datasets.listed(server) if "evaluation" in parts else None
         for experiment in found:
             self._experiment(source, experiment)
+            if evaluated is not None and experiment.lifecycle_stage == ACTIVE:
+                self._evaluation(source, experiment)
         if self.wish.experiments:
             return
         space = server.workspace
+        if evaluated is not None:
+            # They name experiments, whose ids in the table are known by now.
+            target_of = self._experiments.target_of
+            self.each("datasets", [datasets.item(server, one, target_of) for one in evaluated])
+            named = [one["dataset_id"] for one in evaluated]
+            self._surplus("evaluation dataset", named, surplus.dataset_ids(space))
         ids = [self._experiments.target_of(one.experiment_id) for one in found]
         self._surplus("experiment", ids, surplus.experiment_ids(space))
         if "models" in parts:
@@ -156,6 +171,32 @@ class Transfer:
             self.each(f"traces of {name}", [traces.item(source, one) for one in found])
             self._surplus("trace", (one.trace_id for one in found), surplus.trace_ids(target_id))
             self._files(source, name, map(traces.location, found))
+
+    def _evaluation(self, source: Source, experiment: Experiment) -> None:
+        """What an active experiment is judged with; of a deleted one no server tells it."""
+        name, source_id = experiment.name, experiment.experiment_id
+        target = experiment._replace(experiment_id=self._experiments.target_of(source_id))
+        judges = scorers.names(source, source_id)
+        self.each(
+            f"scorers of {name}", [scorers.item(source, source_id, one, target) for one in judges]
+        )
+        self._surplus(
+            "scorer",
+            [scorers.identity(target, one) for one in judges],
+            (scorers.identity(target, one) for one in surplus.scorer_names(target)),
+        )
+        asked = label_schemas.listed(source, source_id, target)
+        self.each(f"label schemas of {name}", [label_schemas.item(one, target) for one in asked])
+        schema_ids = {one.told["schema_id"]: one.schema_id for one in asked}
+        there = surplus.label_schema_ids(target)
+        self._surplus("label schema", schema_ids.values(), there)
+        queues = review_queues.listed(source, source_id, target, schema_ids)
+        self.each(f"review queues of {name}", queues)
+        there = surplus.review_queue_ids(target)
+        self._surplus("review queue", [one.identity for one in queues], there)
+        found = issues.listed(source, source_id, target)
+        self.each(f"issues of {name}", found)
+        self._surplus("issue", [one.name for one in found], surplus.issue_ids(target))
 
     def _surplus(self, kind: str, names: Iterable[str], there: Iterable[str]) -> None:
         """Notes, when comparing, what the table has alone."""
@@ -240,6 +281,8 @@ class Transfer:
             print(f"and {len(self._own) - SHOWN} more only in the target", file=sys.stderr)
         if self._webhooks and self.wish.write:
             print("webhooks have no secret and are disabled: set both anew", file=sys.stderr)
+        if self._progress.written["scorer"]:
+            print("no scorer judges new traces by itself: switch each on anew", file=sys.stderr)
         if self._users and self.wish.write:
             print("users have no password: set each anew", file=sys.stderr)
 

@@ -16,6 +16,7 @@ from mlcore.repos.runs import history
 from operate.transfer.rest import Json, Server, SourceFailed
 
 API: Final = "api/2.0/mlflow"
+API_3: Final = "api/3.0/mlflow"
 _ROUTE: Final = "/api/2.0/mlflow-artifacts/artifacts/"
 POINTS: Final = 25_000
 """Of a page of history; what MLflow's server allows."""
@@ -41,6 +42,15 @@ def moved(location: str) -> str:
 
 def texts(pairs: list[Json] | None) -> dict[str, str]:
     return {pair["key"]: pair.get("value", "") for pair in pairs or ()}
+
+
+def known(entries: Iterator[Json]) -> Iterator[Json]:
+    """The entries; none of a server that has no such route."""
+    try:
+        yield from entries
+    except SourceFailed as failed:
+        if not failed.unknown:
+            raise
 
 
 class Source:

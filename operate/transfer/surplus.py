@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from mlcore.db import keys
 from mlcore.db.table import key_in, table
+from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.models.base import KEY
+from mlcore.repos.evaluation import datasets, issues, label_schemas, review_queues, scorers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.registry import registered_models
 
@@ -37,6 +39,31 @@ def registered_model_names(workspace: str) -> Iterator[str]:
     places = [place for _, place in registered_models.listed(workspace)]
     for stored in registered_models.find_many(places, workspace):
         yield stored.model.name
+
+
+def dataset_ids(workspace: str) -> Iterator[str]:
+    for dataset in datasets.of_workspace(workspace):
+        yield dataset.dataset_id
+
+
+def scorer_names(experiment: Experiment) -> Iterator[str]:
+    for version in scorers.latest_of_experiment(experiment):
+        yield version.name
+
+
+def label_schema_ids(experiment: Experiment) -> Iterator[str]:
+    for schema in label_schemas.of_experiment(experiment):
+        yield schema.schema_id
+
+
+def review_queue_ids(experiment: Experiment) -> Iterator[str]:
+    for queue in review_queues.of_experiment(experiment):
+        yield queue.queue_id
+
+
+def issue_ids(experiment: Experiment) -> Iterator[str]:
+    for issue in issues.of_experiment(experiment):
+        yield issue.issue_id
 
 
 def _of(experiment_id: str, index: str, prefix: str, attribute: str) -> Iterator[str]:

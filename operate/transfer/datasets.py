@@ -1,0 +1,163 @@
+"""Evaluation datasets with their records, from the server to the table. Datasets keep their ids;
+records have those of the table, which follow from their inputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from mlcore import errors
+from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
+from mlcore.limits.evaluation.datasets import record_id
+from mlcore.repos.evaluation import datasets as evaluation_datasets
+from mlcore.repos.evaluation import records as evaluation_records
+from mlcore.settle import settle
+from operate.transfer.item import Content, Item
+from operate.transfer.rest import Json, Server, SourceFailed
+from operate.transfer.source import API_3
+
+_IN_FILES: Final = "FEATURE_DISABLED"
+_PAGE: Final = 100
+_RECORDS: Final = 1000
+_IDENTITY: Final = ("dataset_record_id", "dataset_id", "created_time")
+"""Of a record what is no content."""
+_ALWAYS: Final[Json] = {"inputs": {}, "tags": {}}
+"""What every record of the table has."""
+
+
+def listed(server: Server) -> list[Json] | None:
+    """Without records. None of a server that evaluates nothing: one before 3.4, or one that keeps
+    its data in files."""
+    try:
+        return list(server.pages("POST", f"{API_3}/datasets/search", "datasets", max_results=_PAGE))
+    except SourceFailed as failed:
+        if failed.unknown or failed.code == _IN_FILES:
+            return None
+        raise
+
+
+def item(server: Server, told: Json, target_of: Callable[[str], str]) -> Item:
+    """
+    Args:
+        target_of: the product's id of an experiment of the server.
+    """
+    dataset_id, workspace = told["dataset_id"], server.workspace
+    asked: list[Content] = []
+
+    def outline() -> Content:
+        if not asked:
+            experiment_ids = server.get(f"{API_3}/datasets/{dataset_id}/experiment-ids")
+            mapped = map(target_of, experiment_ids.get("experiment_ids", ()))
+            asked.append(_content(_dataset(told, workspace, tuple(sorted(set(mapped))))))
+        return asked[0]
+
+    def want() -> Content:
+        return {**outline(), "records": _told_records(server, dataset_id)}
+
+    def have() -> Content | None:
+        found = evaluation_datasets.find(workspace, dataset_id)
+        if found is None:
+            return None
+        kept = evaluation_records.in_order(found, None, _RECORDS)
+        return {**_content(found), "records": {one.record_id: _plain(one) for one in kept}}
+
+    def write(want: Content, found: Content | None) -> None:
+        """The records first: a dataset that is there is whole."""
+        dataset = _dataset(told, workspace, tuple(want["experiment_ids"]))
+        _write_records(dataset, want["records"], (found or {}).get("records", {}))
+        if found is None:
+            evaluation_datasets.create(dataset)
+        else:
+            settle("dataset", lambda: _replace(dataset))
+
+    return Item(
+        "evaluation dataset",
+        dataset_id,
+        want,
+        have,
+        write,
+        outline=outline,
+        there=lambda: evaluation_datasets.find(workspace, dataset_id) is not None,
+    )
+
+
+def _dataset(told: Json, workspace: str, experiment_ids: tuple[str, ...]) -> EvaluationDataset:
+    tags: Json = json.loads(told.get("tags") or "{}")
+    return EvaluationDataset(
+        dataset_id=told["dataset_id"],
+        workspace=workspace,
+        name=told["name"],
+        digest=told.get("digest", ""),
+        tags={key: str(value) for key, value in tags.items() if value is not None},
+        schema=told.get("schema"),
+        profile=told.get("profile"),
+        created_time=int(told["created_time"]),
+        last_update_time=int(told["last_update_time"]),
+        created_by=told.get("created_by"),
+        last_updated_by=told.get("last_updated_by"),
+        experiment_ids=experiment_ids,
+    )
+
+
+def _content(dataset: EvaluationDataset) -> Content:
+    fields: dict[str, Any] = dataset._asdict()
+    del fields["dataset_id"], fields["workspace"], fields["version"]
+    return {**fields, "experiment_ids": sorted(dataset.experiment_ids)}
+
+
+def _told_records(server: Server, dataset_id: str) -> dict[str, Any]:
+    """By the table's id, in the server's order. A page is the text of a list."""
+    found: dict[str, Any] = {}
+    token = None
+    while True:
+        page = server.get(
+            f"{API_3}/datasets/{dataset_id}/records",
+            max_results=_RECORDS,
+            **({"page_token": token} if token else {}),
+        )
+        for record in json.loads(page.get("records") or "[]"):
+            content = {
+                name: value
+                for name, value in record.items()
+                if name not in _IDENTITY and value is not None
+            }
+            found[record_id(dataset_id, record)] = {
+                "created_time": int(record["created_time"]),
+                "content": {**_ALWAYS, **content},
+            }
+        token = page.get("next_page_token")
+        if not token:
+            return found
+
+
+def _plain(record: EvaluationRecord) -> Json:
+    return {"created_time": record.created_time, "content": record.content}
+
+
+def _write_records(dataset: EvaluationDataset, want: Json, found: Json) -> None:
+    """Raises ResourceConflict: somebody changes them at the target."""
+    differing = {name: number for number, name in enumerate(want) if found.get(name) != want[name]}
+    there = evaluation_records.find_many(dataset, list(differing))
+    conflicts = evaluation_records.write(
+        [
+            EvaluationRecord(
+                name,
+                dataset.dataset_id,
+                want[name]["created_time"],
+                number,
+                want[name]["content"],
+                version=there[name].version if name in there else 0,
+            )
+            for name, number in differing.items()
+        ]
+    )
+    if conflicts:
+        raise errors.ResourceConflict("Somebody changed its records at the target: import again.")
+
+
+def _replace(dataset: EvaluationDataset) -> None:
+    current = evaluation_datasets.find(dataset.workspace, dataset.dataset_id)
+    if current is None:
+        raise errors.ResourceConflict("Somebody deleted it at the target meanwhile: import again.")
+    evaluation_datasets.replace(dataset._replace(version=current.version))
