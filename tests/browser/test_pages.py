@@ -18,8 +18,10 @@ pytestmark = [
 
 
 def test_home_and_experiments(visitor: Visitor, data: Data) -> None:
+    # The home page shows the newest.
+    data.ask(post("experiments/create", {"name": "the newest of all"}))
     visitor.open("/")
-    visitor.looks("home", "diabetes")
+    visitor.looks("home", "the newest of all")
     visitor.open("/experiments")
     visitor.looks("experiments", "diabetes", "Default")
 

@@ -6,6 +6,7 @@ workspace that heard the same calls and never met the second: there the other's 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -134,8 +135,6 @@ def _play(views: tuple[View, View, View], hook_url: str, seed: str, *, accounts:
         world.tell("a", callers["a"].call(route))
     never = {f"{route.method} {route.path}" for route in listed} - set(world.succeeded)
     assert len(never) < len(listed) / 3, sorted(never)
-    for view in views:
-        view.close()
 
 
 @pytest.mark.parametrize("second", ["bravo", "default"])
@@ -151,7 +150,10 @@ def test_nothing_of_one_workspace_shows_in_another(
         View(server.url, "a", names[1], names[2]),
         View(server.url, "b", names[2], names[0]),
     )
-    _play(views, receiver.url(""), second, accounts=False)
+    with contextlib.ExitStack() as opened:
+        for view in views:
+            opened.callback(view.close)
+        _play(views, receiver.url(""), second, accounts=False)
     for delivery in receiver.settled():
         other = "b" if delivery.path.endswith(MARKERS["a"]) else "a"
         assert MARKERS[other] not in delivery.text, delivery
@@ -170,4 +172,7 @@ def test_nor_to_those_who_log_in(tmp_path: Path, receiver: Receiver) -> None:
             View(server.url, "a", names[1], names[2], logins[names[1]]),
             View(server.url, "b", names[2], names[0], logins[names[2]]),
         )
-        _play(views, receiver.url(""), "accounts", accounts=True)
+        with contextlib.ExitStack() as opened:
+            for view in views:
+                opened.callback(view.close)
+            _play(views, receiver.url(""), "accounts", accounts=True)
