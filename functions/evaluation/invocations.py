@@ -69,10 +69,10 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
 
 def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str, Any]:
     """A run that is there at once, and one job that fills it."""
-    trace_ids = list(dict.fromkeys(message.trace_ids))
-    texts: list[Any] = list(message.serialized_scorers)
+    trace_ids = list(dict.fromkeys(_listed(message.trace_ids)))
+    texts = _listed(message.serialized_scorers)
     told = message.scorer_versions
-    versions: list[Any] = [None] * len(texts) if told is None else list(told)
+    versions = [None] * len(texts) if told is None else _listed(told)
     _check_some(trace_ids)
     if not texts:
         raise errors.InvalidParameterValue("Please select at least one judge.")
@@ -149,6 +149,11 @@ def _check_some(trace_ids: Sequence[str]) -> None:
         raise errors.InvalidParameterValue(
             f"At most {MOST_TRACES} traces can be judged at once, got {len(trace_ids)}."
         )
+
+
+def _listed(value: Any) -> list[Any]:
+    """A copy. The check of lists lets nothings of other types pass, as MLflow's does."""
+    return list(value) if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str:
