@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from evaluation import job_messages as m
-from evaluation import jobs, judges, parents
+from evaluation import judges, parents
 from mlcore import errors, ids
-from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, Job
+from mlcore.entities.evaluation.jobs import (
+    INVOKE_EVALUATION,
+    INVOKE_SCORER,
+    Job,
+    batches,
+)
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import Run
 from mlcore.entities.stages import ACTIVE
@@ -16,15 +21,13 @@ from mlcore.http import Request
 from mlcore.limits.evaluation.judges import judge
 from mlcore.limits.evaluation.scorers import check_payload
 from mlcore.limits.locations import below
-from mlcore.repos.evaluation import scorers
+from mlcore.repos.evaluation import jobs, scorers
 from mlcore.repos.runs import creations
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import SESSION, StoredTrace
 from mlcore.run_names import generate
 from mlcore.search.fields import RUN_NAME_TAG
 
-TRACES_AT_ONCE: Final = 100
-"""That one job judges."""
 MOST_TRACES: Final = 2_000
 RUN_TYPE_TAG: Final = "mlflow.runType"
 RUN_TYPE: Final = "genai_evaluate"
@@ -42,13 +45,9 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
         data = check_payload(text)
     of_sessions = judge(data).of_sessions
     found = _traces(trace_ids, experiment, request)
-    if of_sessions:
-        batches = _sessions(found)
-    else:
-        starts = range(0, len(trace_ids), TRACES_AT_ONCE)
-        batches = [trace_ids[at : at + TRACES_AT_ONCE] for at in starts]
     asked = [
-        jobs.asked_for(
+        jobs.new(
+            request.workspace,
             INVOKE_SCORER,
             {
                 "experiment_id": experiment.experiment_id,
@@ -56,12 +55,12 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
                 "scorer_version": version,
                 "trace_ids": batch,
                 "log_assessments": bool(message.log_assessments),
-                "username": jobs.username(request),
+                "username": request.username(),
             },
             len(batch),
-            request,
+            request.username(),
         )
-        for batch in batches
+        for batch in (_sessions(found) if of_sessions else batches(trace_ids))
     ]
     jobs.submit(asked)
     return {"jobs": [{"job_id": one.job_id, "trace_ids": one.params["trace_ids"]} for one in asked]}
@@ -100,9 +99,10 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         "scorer_versions": versions,
         "experiment_id": experiment.experiment_id,
         "run_id": run_id,
-        "username": jobs.username(request),
+        "username": request.username(),
     }
-    job = jobs.asked_for(INVOKE_EVALUATION, params, len(trace_ids), request)
+    username = request.username()
+    job = jobs.new(request.workspace, INVOKE_EVALUATION, params, len(trace_ids), username)
     creations.create(_run(run_id, job, experiment), experiment)
     jobs.submit([job])
     return {"job_id": job.job_id, "run_id": run_id}

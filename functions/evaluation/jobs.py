@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from evaluation import job_messages as m
-from mlcore import errors, ids, job_queue
-from mlcore.entities.evaluation.jobs import CANCELED, FINAL, PENDING, Job, as_of
+from mlcore import errors, ids
+from mlcore.entities.evaluation.jobs import CANCELED, FINAL, Job, as_of
 from mlcore.http import Request
-from mlcore.job_queue import JobMessage
 from mlcore.repos.evaluation import jobs
 from mlcore.responses.evaluation import jobs as responses
 
 _MOST_FOUND: Final = 1000
-
-
-def submit(asked: Sequence[Job]) -> None:
-    """Keeps jobs and lets them be done. Raises TemporarilyUnavailable: some may not be."""
-    for job in asked:
-        jobs.create(job)
-        job_queue.send(JobMessage(job.workspace, job.job_id))
-
-
-def asked_for(name: str, params: dict[str, Any], total: int, request: Request) -> Job:
-    """A job that is new."""
-    now = ids.now_ms()
-    return Job(
-        job_id=jobs.new_id(),
-        workspace=request.workspace,
-        name=name,
-        params=params,
-        status=PENDING,
-        creation_time=now,
-        last_update_time=now,
-        creator=username(request),
-        total=total,
-    )
-
-
-def username(request: Request) -> str | None:
-    return None if request.access is None else request.access.username
 
 
 def get_job(message: m.GetJob, request: Request) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
         _check_no_user(name, request)
     experiment = parents.not_deleted(message.experiment_id, request)
     _check_schemas(experiment, message.experiment_id, schema_ids)
-    owner = None if request.access is None else request.access.username
+    owner = request.username()
     queue = _new_queue(experiment, name, message.queue_type, users, schema_ids, owner)
     try:
         review_queues.create(queue)

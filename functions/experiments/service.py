@@ -36,7 +36,7 @@ def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str
         raise errors.InvalidParameterValue(
             "artifact_location cannot be specified when workspaces are enabled"
         )
-    caller = "" if request.access is None else request.access.username
+    caller = request.username() or ""
     attempt = attempts.Attempt(
         request.workspace, caller, message.name, message.artifact_location, tuple(tags)
     )

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from gateway import messages as m
 from gateway.pages import page
-from gateway.parts import caller, missing, settled, there
 from gateway.parts import endpoint as endpoint_there
+from gateway.parts import missing, settled, there
 from mlcore import errors, ids
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.gateway import Configuration, Endpoint, Guardrail, GuardrailUse
@@ -30,7 +30,7 @@ def create_guardrail(message: m.CreateGatewayGuardrail, request: Request) -> dic
         if not value or value.endswith("UNSPECIFIED"):
             raise errors.InvalidParameterValue(f"Invalid {name}: 0")
     scorer = _scorer(message.scorer_id, message.scorer_version, request)
-    now, creator = ids.now_ms(), caller(request)
+    now, creator = ids.now_ms(), request.username()
     made = Guardrail(
         guardrail_id=f"gr-{uuid4().hex}",
         name=message.name,
@@ -84,7 +84,7 @@ def list_guardrails(message: m.ListGatewayGuardrails, request: Request) -> dict[
 
 def add_to_endpoint(message: m.AddGuardrailToEndpoint, request: Request) -> dict[str, Any]:
     order = message.execution_order if message.has("execution_order") else None
-    made = GuardrailUse(message.guardrail_id, order, ids.now_ms(), caller(request))
+    made = GuardrailUse(message.guardrail_id, order, ids.now_ms(), request.username())
 
     def change(known: Configuration) -> dict[str, Any]:
         endpoint = endpoint_there(known, message.endpoint_id, "Endpoint")

@@ -15,11 +15,6 @@ from mlcore.settle import settle
 T = TypeVar("T")
 
 
-def caller(request: Request) -> str | None:
-    """Who asks; None where nobody needs to log in."""
-    return None if request.access is None else str(request.access.username)
-
-
 def there(parts: Mapping[str, T], part_id: str, noun: str, field: str) -> T:
     """A part by its id. Raises ResourceDoesNotExist."""
     part = parts.get(part_id)

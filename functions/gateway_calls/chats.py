@@ -22,13 +22,8 @@ def completions(request: Request) -> Response:
 
 def completed(request: Request, endpoint_name: str, body: Json) -> Response:
     """A chat's completion, or the stream of its chunks, as the body wants it."""
-    call = begun(request.workspace, endpoint_name, caller_of(request))
+    call = begun(request.workspace, endpoint_name, request.username())
     asked = chats.checked(body)
     if asked.get("stream"):
         return answers.streamed(chats.chunks(call, asked))
     return answers.whole(chats.completion(call, asked))
-
-
-def caller_of(request: Request) -> str | None:
-    """Who asks; None where nobody needs to log in."""
-    return None if request.access is None else str(request.access.username)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gateway_calls import answers
 from gateway_calls.bodies import body_of, named_endpoint
-from gateway_calls.chats import caller_of
 from mlcore.gateway import passing
 from mlcore.gateway.invocation import begun
 from mlcore.http import Request
@@ -16,7 +15,7 @@ def pass_on(action: str, request: Request) -> Response:
     """The endpoint is what ``model`` names, of Gemini the path."""
     body = body_of(request)
     endpoint_name = named_endpoint(request, body)
-    call = begun(request.workspace, endpoint_name, caller_of(request))
+    call = begun(request.workspace, endpoint_name, request.username())
     streams = action == GEMINI_STREAM_GENERATE_CONTENT or (
         bool(body.get("stream")) and action != OPENAI_EMBEDDINGS
     )

@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from judge_runner import scoring
-from mlcore import errors, ids, job_queue
-from mlcore.entities.evaluation.jobs import PENDING, Job
+from mlcore import errors, ids
+from mlcore.entities.evaluation.jobs import Job, batches
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.evaluation.online_scorers import OnlineScorer, Progress
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
-from mlcore.job_queue import JobMessage
 from mlcore.limits.evaluation.judges import judge
 from mlcore.limits.evaluation.scorers import asking, endpoint_asked
 from mlcore.observability import logger
@@ -98,9 +97,7 @@ def look(experiment: Experiment, configs: Sequence[OnlineScorer]) -> None:
     able = [one for config in configs if (one := _scorer(experiment, config)) is not None]
     asked = _of_traces(experiment, [one for one in able if not one.judge.of_sessions], found, until)
     asked += _of_sessions(experiment, [one for one in able if one.judge.of_sessions], found, until)
-    for job in asked:
-        jobs.create(job)
-        job_queue.send(JobMessage(workspace, job.job_id))
+    jobs.submit(asked)
     reached = Progress(found[-1].request_time, found[-1].trace_id, known.version)
     try:
         online_scorers.reach(workspace, experiment.experiment_id, reached)
@@ -145,7 +142,7 @@ def _of_traces(
     return [
         _job(experiment, one, batch, one.config.scorer_id)
         for one in able
-        for batch in _batches(chosen.get(one.config.name, []))
+        for batch in batches(chosen.get(one.config.name, []))
     ]
 
 
@@ -212,12 +209,7 @@ def _scorer(experiment: Experiment, config: OnlineScorer) -> _Scorer | None:
         return None
 
 
-def _batches(trace_ids: Sequence[str]) -> list[list[str]]:
-    return [list(trace_ids[at : at + 100]) for at in range(0, len(trace_ids), 100)]
-
-
 def _job(experiment: Experiment, one: _Scorer, trace_ids: list[str], task: str) -> Job:
-    now = ids.now_ms()
     params: dict[str, Any] = {
         "experiment_id": experiment.experiment_id,
         "serialized_scorer": one.serialized,
@@ -227,13 +219,4 @@ def _job(experiment: Experiment, one: _Scorer, trace_ids: list[str], task: str) 
         "username": None,
         "task": f"online:{task}",
     }
-    return Job(
-        job_id=jobs.new_id(),
-        workspace=experiment.workspace,
-        name=JOB_NAME,
-        params=params,
-        status=PENDING,
-        creation_time=now,
-        last_update_time=now,
-        total=len(trace_ids),
-    )
+    return jobs.new(experiment.workspace, JOB_NAME, params, len(trace_ids))

@@ -34,8 +34,7 @@ class Call(NamedTuple):
     @property
     def username(self) -> str | None:
         """The caller; None where nobody needs to log in."""
-        access = self.request.access
-        return None if access is None else str(access.username)
+        return self.request.username()
 
     def arguments(self) -> dict[str, str]:
         """The query, without what is empty. Raises InvalidParameterValue."""

@@ -23,7 +23,7 @@ def create_mcp_access_endpoint(
     transport = limits.check_transport(message.transport_type)
     limits.check_target(message.server_version, message.server_alias)
     limits.check_endpoint_url(message.url)
-    now, username = ids.now_ms(), servers.caller(request)
+    now, username = ids.now_ms(), request.username()
     made = AccessEndpoint(
         endpoint_id=f"ae-{uuid4().hex}",
         server_name=message.name,
@@ -80,7 +80,7 @@ def update_mcp_access_endpoint(
         endpoint = endpoint._replace(
             url=message.url if message.has("url") else endpoint.url,
             transport_type=endpoint.transport_type if transport is None else transport,
-            last_updated_by=servers.caller(request),
+            last_updated_by=request.username(),
             last_updated_at=ids.now_ms(),
         )
         endpoints = {**server.endpoints, endpoint.endpoint_id: endpoint}

@@ -57,7 +57,7 @@ def update_mcp_server(message: m.UpdateMCPServer, request: Request) -> dict[str,
 
     def change(server: MCPServer) -> MCPServer:
         return server._replace(
-            **changes, last_updated_by=caller(request), last_updated_at=ids.now_ms()
+            **changes, last_updated_by=request.username(), last_updated_at=ids.now_ms()
         )
 
     (answer,) = shown([changed(message.name, request, change)])
@@ -135,7 +135,7 @@ def delete_mcp_server_alias(message: m.DeleteMCPServerAlias, request: Request) -
 
 def new(name: str, request: Request) -> MCPServer:
     """A server that is not there yet."""
-    now, username = ids.now_ms(), caller(request)
+    now, username = ids.now_ms(), request.username()
     return MCPServer(
         workspace=request.workspace,
         name=name,
@@ -151,11 +151,6 @@ def new(name: str, request: Request) -> MCPServer:
         created_at=now,
         last_updated_at=now,
     )
-
-
-def caller(request: Request) -> str | None:
-    """Who asks; None where nobody needs to log in."""
-    return None if request.access is None else str(request.access.username)
 
 
 def without(entries: dict[str, str], key: str) -> dict[str, str]:

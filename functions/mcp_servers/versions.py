@@ -53,7 +53,7 @@ def create_mcp_server_version(
             raise errors.ResourceAlreadyExists(
                 f"MCP server version '{message.name}' version '{number}' already exists"
             )
-        now, username = ids.now_ms(), servers.caller(request)
+        now, username = ids.now_ms(), request.username()
         made = MCPServerVersion(
             workspace=request.workspace,
             name=message.name,
@@ -120,7 +120,7 @@ def update_mcp_server_version(
         if following is not None:
             limits.check_transition(version.status, following)
         version = version._replace(
-            **changes, last_updated_by=servers.caller(request), last_updated_at=ids.now_ms()
+            **changes, last_updated_by=request.username(), last_updated_at=ids.now_ms()
         )
         if following is None:
             mcp_servers.write_version(version)

@@ -50,6 +50,10 @@ class Request(NamedTuple):
             raise errors.EndpointNotFound(f"No endpoint has the path {self.path}.")
         return self.access
 
+    def username(self) -> str | None:
+        """Who calls; None where nobody needs to log in."""
+        return None if self.access is None else str(self.access.username)
+
     def may_read(self, resource_type: str) -> Reader:
         """Which resources of a type the caller sees in a list."""
         reader: Reader = everything if self.access is None else self.access.lists(resource_type)

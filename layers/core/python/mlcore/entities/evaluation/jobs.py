@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 PENDING: Final = "PENDING"
@@ -19,6 +20,10 @@ INVOKE_EVALUATION: Final = "invoke_genai_evaluate"
 
 MOST_SECONDS: Final = 3600
 """A job that has not ended so long after it was asked for has failed for its lack of time."""
+
+
+TRACES_AT_ONCE: Final = 100
+"""That one job judges."""
 
 
 class Job(NamedTuple):
@@ -48,6 +53,12 @@ class Job(NamedTuple):
     """Until when whoever took it up works on it; who has not said so again by then is gone."""
     version: int = 0
     """Of the item that it was read from; 0: it is new."""
+
+
+def batches(trace_ids: Sequence[str]) -> list[list[str]]:
+    """The traces of each job."""
+    starts = range(0, len(trace_ids), TRACES_AT_ONCE)
+    return [list(trace_ids[at : at + TRACES_AT_ONCE]) for at in starts]
 
 
 def deadline(job: Job) -> int:

@@ -6,18 +6,19 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from ulid import ULID
 
-from mlcore import errors
+from mlcore import errors, job_queue
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.entities.evaluation.jobs import FAILED, Job
+from mlcore.entities.evaluation.jobs import FAILED, PENDING, Job
 from mlcore.ids import now_ms
+from mlcore.job_queue import JobMessage
 from mlcore.models.evaluation import Job as JobItem
 from mlcore.settle import Conflict, settle
 
@@ -29,6 +30,36 @@ _ITEM_BYTES: Final = 390_000
 def new_id() -> str:
     """A UUID, as MLflow's jobs have, that goes by time."""
     return str(ULID().to_uuid())
+
+
+def new(
+    workspace: str, name: str, params: dict[str, Any], total: int, creator: str | None = None
+) -> Job:
+    """A job that nobody has begun; not kept yet."""
+    now = now_ms()
+    return Job(
+        job_id=new_id(),
+        workspace=workspace,
+        name=name,
+        params=params,
+        status=PENDING,
+        creation_time=now,
+        last_update_time=now,
+        creator=creator,
+        total=total,
+    )
+
+
+def submit(asked: Iterable[Job]) -> None:
+    """Keeps new jobs and lets them be done.
+
+    Raises:
+        InvalidParameterValue: the params of one are too large.
+        TemporarilyUnavailable: some may not be done.
+    """
+    for job in asked:
+        create(job)
+        job_queue.send(JobMessage(job.workspace, job.job_id))
 
 
 def create(job: Job) -> None:
