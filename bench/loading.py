@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from bench.client import Client
 from bench.search_rows import SEARCHES, Row, rows
+from bench.workload import side_by_side
 from tests.engines import memory_folder
 from tests.servers import start_product, stopped
 
@@ -96,23 +97,13 @@ def load(url: str, experiment: str, made: Sequence[Row], callers: int) -> dict[s
     taken: dict[str, list[float]] = {"create": [], "log-batch": [], "update": []}
     waiting = iter(made)
     turn = threading.Lock()
-    failures: list[Exception] = []
 
     def work() -> None:
-        try:
-            with Client(url) as client:
-                for row in _shared(waiting, turn):
-                    _load(client, experiment, row, taken)
-        except Exception as failure:
-            failures.append(failure)
+        with Client(url) as client:
+            for row in _shared(waiting, turn):
+                _load(client, experiment, row, taken)
 
-    threads = [threading.Thread(target=work) for _ in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
+    side_by_side(work, callers)
     return taken
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
@@ -171,30 +171,28 @@ class Workload:
 def writers(url: str, experiment: str, seconds: float) -> list[float]:
     """Eight callers log batches of ten metrics, each to a run of its own; how long each took."""
     taken: list[float] = []
-    failures: list[Exception] = []
     until = time.perf_counter() + seconds
 
     def write() -> None:
-        try:
-            with Client(url) as client:
-                run = client.post("runs/create", {"experiment_id": experiment})["run"]["info"]
-                for number in count():
-                    if time.perf_counter() > until:
-                        return
-                    points = [_point(f"m{key}", number) for key in range(10)]
-                    client.post("runs/log-batch", {"run_id": run["run_id"], "metrics": points})
-                    taken.append(client.seconds)
-        except Exception as failure:
-            failures.append(failure)
+        with Client(url) as client:
+            run = client.post("runs/create", {"experiment_id": experiment})["run"]["info"]
+            for number in count():
+                if time.perf_counter() > until:
+                    return
+                points = [_point(f"m{key}", number) for key in range(10)]
+                client.post("runs/log-batch", {"run_id": run["run_id"], "metrics": points})
+                taken.append(client.seconds)
 
-    threads = [threading.Thread(target=write) for _ in range(WRITERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
+    side_by_side(write, WRITERS)
     return taken
+
+
+def side_by_side(work: Callable[[], None], threads: int) -> None:
+    """In so many threads. Raises what one of them has raised, when all have ended."""
+    with ThreadPoolExecutor(threads) as pool:
+        calls = [pool.submit(work) for _ in range(threads)]
+    for call in calls:
+        call.result()
 
 
 def _point(key: str, step: int) -> dict[str, Any]:
