@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from judge_runner import scoring
@@ -19,6 +19,7 @@ from mlcore.entities.evaluation.jobs import Job, batches
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.evaluation.online_scorers import OnlineScorer, Progress
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.gateway import Endpoint
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
 from mlcore.limits.evaluation.judges import judge
@@ -94,7 +95,8 @@ def look(experiment: Experiment, configs: Sequence[OnlineScorer]) -> None:
         return
     end = found[-1] if len(found) == MOST_TRACES else None
     until = _Window(first, last if end is None else end.request_time)
-    able = [one for config in configs if (one := _scorer(experiment, config)) is not None]
+    endpoints = configuration.read(workspace).endpoints
+    able = [one for config in configs if (one := _scorer(experiment, config, endpoints))]
     asked = _of_traces(experiment, [one for one in able if not one.judge.of_sessions], found, until)
     asked += _of_sessions(experiment, [one for one in able if one.judge.of_sessions], found, until)
     jobs.submit(asked)
@@ -129,14 +131,16 @@ def _of_traces(
     """Scorers with the same filter are sampled together."""
     chosen: dict[str, list[str]] = {}
     for text in dict.fromkeys(one.config.filter_string or "" for one in able):
-        matching = {trace.trace_id for trace in _traces(experiment, window, text, 2 * MOST_TRACES)}
+        # Without a filter they are those that were found.
+        matching = _traces(experiment, window, text, 2 * MOST_TRACES) if text else found
+        matching_ids = {trace.trace_id for trace in matching}
         rated = [
             (one.config.name, one.config.sample_rate)
             for one in able
             if (one.config.filter_string or "") == text
         ]
         for trace in found:
-            if trace.trace_id in matching:
+            if trace.trace_id in matching_ids:
                 for name in sampled(trace.trace_id, rated):
                     chosen.setdefault(name, []).append(trace.trace_id)
     return [
@@ -190,15 +194,16 @@ def _traces(experiment: Experiment, window: _Window, text: str, most: int) -> li
     return sorted((trace for _, trace in rows), key=lambda one: (one.request_time, one.trace_id))
 
 
-def _scorer(experiment: Experiment, config: OnlineScorer) -> _Scorer | None:
+def _scorer(
+    experiment: Experiment, config: OnlineScorer, endpoints: Mapping[str, Endpoint]
+) -> _Scorer | None:
     """The latest version, as it asks the gateway; None for one that is gone or can judge no
     more."""
     latest = scorers.latest(experiment, config.name)
     if latest is None:
         return None
     data = json.loads(latest.serialized_scorer)
-    endpoint_id = endpoint_asked(data)
-    endpoint = configuration.read(experiment.workspace).endpoints.get(endpoint_id or "")
+    endpoint = endpoints.get(endpoint_asked(data) or "")
     if endpoint is None:
         return None
     named = asking(data, endpoint.name)
