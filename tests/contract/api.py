@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -36,6 +36,33 @@ class Answer(NamedTuple):
         return str(self.body.get("error_code", ""))
 
 
+JSON: Mapping[str, str] = {"content-type": "application/json", "host": "localhost"}
+
+
+def called(
+    handler: Callable[[dict[str, Any], Any], dict[str, Any]],
+    method: str,
+    path: str,
+    body: Any = None,
+    headers: Mapping[str, str] = JSON,
+    **query: Any,
+) -> Answer:
+    """What a function answers; of a GET there is no body."""
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": urlencode(query, doseq=True),
+        "headers": headers,
+        "requestContext": {"http": {"method": method}, "requestId": "test"},
+        "isBase64Encoded": False,
+    }
+    if method != "GET":
+        event["body"] = json.dumps(body or {})
+    answered = handler(event, None)
+    text = answered["body"]
+    return Answer(answered["statusCode"], json.loads(text), len(text.encode()))
+
+
 class Failed(AssertionError):
     """A call that had to succeed did not."""
 
@@ -47,28 +74,17 @@ class Api:
     """
 
     def __init__(self, workspace: str = "") -> None:
-        self._headers = {"content-type": "application/json", "host": "localhost"}
+        self._headers = dict(JSON)
         if workspace:
             self._headers["x-mlflow-workspace"] = workspace
 
     def ask(self, method: str, path: str, **fields: Any) -> Answer:
         api = "ajax-api" if path in _OF_THE_UI else "api"
-        event: dict[str, Any] = {
-            "version": "2.0",
-            "rawPath": f"/{api}/2.0/mlflow/{path}",
-            "rawQueryString": "",
-            "headers": self._headers,
-            "requestContext": {"http": {"method": method}, "requestId": "test"},
-            "isBase64Encoded": False,
-        }
-        if method == "GET":
-            event["rawQueryString"] = urlencode(fields, doseq=True)
-        else:
-            event["body"] = json.dumps(fields)
         handler = _DOMAINS.get(path.partition("/")[0], runs.app.handler)
-        answered = handler(event, None)
-        text = answered["body"]
-        return Answer(answered["statusCode"], json.loads(text), len(text.encode()))
+        place = f"/{api}/2.0/mlflow/{path}"
+        if method == "GET":
+            return called(handler, method, place, None, self._headers, **fields)
+        return called(handler, method, place, fields, self._headers)
 
     def post(self, path: str, **fields: Any) -> dict[str, Any]:
         return self._succeed(path, self.ask("POST", path, **fields))

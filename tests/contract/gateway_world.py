@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 import gateway.app
+from tests.contract.api import called
 
 Json = dict[str, Any]
 
@@ -23,18 +23,9 @@ def allow_local(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def configure(path: str, fields: Json) -> Json:
     """What ``POST /api/3.0/mlflow/gateway/<path>`` makes."""
-    event = {
-        "version": "2.0",
-        "rawPath": f"/api/3.0/mlflow/gateway/{path}",
-        "rawQueryString": "",
-        "headers": {"content-type": "application/json", "host": "localhost"},
-        "requestContext": {"http": {"method": "POST"}, "requestId": "test"},
-        "isBase64Encoded": False,
-        "body": json.dumps(fields),
-    }
-    answer = gateway.app.handler(event, None)
-    assert answer["statusCode"] == 200, answer["body"]
-    (made,) = json.loads(answer["body"]).values()
+    answer = called(gateway.app.handler, "POST", f"/api/3.0/mlflow/gateway/{path}", fields)
+    assert answer.status == 200, answer
+    (made,) = answer.body.values()
     return dict(made)
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import pytest
 
@@ -15,7 +14,7 @@ import judge_runner.app
 from mlcore import queues
 from mlcore.errors import TemporarilyUnavailable
 from tests.contract import trace_calls
-from tests.contract.api import Answer, Api
+from tests.contract.api import Answer, Api, called
 
 Json = dict[str, Any]
 TRACE = "0000000000000000000000000000a{:03x}"
@@ -147,19 +146,7 @@ class World:
 
 def ask(method: str, path: str, body: Any = None, **query: Any) -> Answer:
     """``path`` is below ``/ajax-api/3.0``."""
-    event: Json = {
-        "version": "2.0",
-        "rawPath": f"/ajax-api/3.0/{path}",
-        "rawQueryString": urlencode(query, doseq=True),
-        "headers": {"content-type": "application/json", "host": "localhost"},
-        "requestContext": {"http": {"method": method}, "requestId": "test"},
-        "isBase64Encoded": False,
-    }
-    if method != "GET":
-        event["body"] = json.dumps(body or {})
-    answered = evaluation.app.handler(event, None)
-    text = answered["body"]
-    return Answer(answered["statusCode"], json.loads(text), len(text.encode()))
+    return called(evaluation.app.handler, method, f"/ajax-api/3.0/{path}", body, **query)
 
 
 def judge(instructions: str, name: str = "quality", **held: Any) -> Json:

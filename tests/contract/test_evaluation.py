@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlencode
 
 import botocore.endpoint
 import pytest
@@ -16,7 +15,7 @@ import evaluation.app
 from mlcore.db import capacity
 from mlcore.db import table as table_module
 from tests.contract import trace_calls
-from tests.contract.api import Answer, Api
+from tests.contract.api import Answer, Api, called
 from tests.contract.conftest import Store
 from tests.contract.test_concurrency import at_once
 from tests.doubles.faulty import Fault
@@ -28,19 +27,7 @@ YES_NO = {"pass_fail": {"positive_label": "yes", "negative_label": "no"}}
 
 
 def ask(method: str, path: str, body: Any = None, **query: Any) -> Answer:
-    event: Fields = {
-        "version": "2.0",
-        "rawPath": f"/api/3.0/mlflow/{path}",
-        "rawQueryString": urlencode(query, doseq=True),
-        "headers": {"content-type": "application/json", "host": "localhost"},
-        "requestContext": {"http": {"method": method}, "requestId": "test"},
-        "isBase64Encoded": False,
-    }
-    if method != "GET":
-        event["body"] = json.dumps(body or {})
-    answered = evaluation.app.handler(event, None)
-    text = answered["body"]
-    return Answer(answered["statusCode"], json.loads(text), len(text.encode()))
+    return called(evaluation.app.handler, method, f"/api/3.0/mlflow/{path}", body, **query)
 
 
 def sent(method: str, path: str, body: Any = None, **query: Any) -> Any:

@@ -17,6 +17,7 @@ from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import budgets, chats
 from mlcore.repos.gateway import budgets as policies
 from mlcore.repos.gateway import spending
+from tests.contract.api import called
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import allow_local, configure, endpoint, model
 from tests.contract.sealing import seal_here
@@ -57,15 +58,8 @@ def budget(scope: str, dollars: float, action: str = "REJECT", target: str = "")
 
 def spent() -> dict[str, float]:
     """US dollars by the id of a budget, as the API tells them."""
-    event = {
-        "version": "2.0",
-        "rawPath": "/api/3.0/mlflow/gateway/budgets/windows",
-        "rawQueryString": "",
-        "headers": {"host": "localhost"},
-        "requestContext": {"http": {"method": "GET"}, "requestId": "test"},
-        "isBase64Encoded": False,
-    }
-    answer = json.loads(gateway.app.handler(event, None)["body"])
+    place = "/api/3.0/mlflow/gateway/budgets/windows"
+    answer = called(gateway.app.handler, "GET", place).body
     return {one["budget_policy_id"]: one["current_spend"] for one in answer["windows"]}
 
 

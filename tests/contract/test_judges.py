@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-import evaluation.app
 import judge_runner.app
 from mlcore import errors
 from mlcore.gateway import chats
 from tests.contract import gateway_world, trace_calls
 from tests.contract.conftest import Store
-from tests.contract.judges_world import World, assessments, builtin, judge
+from tests.contract.judges_world import World, ask, assessments, builtin, judge
 from tests.contract.sealing import seal_here
 from tests.doubles import providers
 
@@ -239,21 +238,12 @@ def test_a_registered_judge_asks_an_endpoint_by_its_name(
     with providers.serving(answer) as provider:
         model = gateway_world.model("m", "openai", f"{provider.url}/v1")
         gateway_world.endpoint("e", [model])
-        event = {
-            "version": "2.0",
-            "rawPath": "/api/3.0/mlflow/scorers/register",
-            "headers": {"content-type": "application/json", "host": "localhost"},
-            "requestContext": {"http": {"method": "POST"}, "requestId": "test"},
-            "isBase64Encoded": False,
-            "body": json.dumps(
-                {
-                    "experiment_id": world.experiment,
-                    "name": "quality",
-                    "serialized_scorer": json.dumps(judge(BOTH)),
-                }
-            ),
+        registered = {
+            "experiment_id": world.experiment,
+            "name": "quality",
+            "serialized_scorer": json.dumps(judge(BOTH)),
         }
-        assert evaluation.app.handler(event, None)["statusCode"] == 200
+        assert ask("POST", "mlflow/scorers/register", registered).status == 200
         traces = [world.trace("q", "a") for _ in range(3)]
         job = world.done(judge(BOTH), traces, scorer_name="quality", scorer_version=1)
         assert job["status"] == "SUCCEEDED", job
