@@ -4,8 +4,13 @@ import ast
 import re
 from pathlib import Path
 
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from mlcore.db import keys
-from mlcore.db.keys.pattern import Pattern
+from mlcore.db.keys.pattern import LAST, SORT_KEY_BYTES, Pattern, sort_keys_with
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 ROOT = Path(__file__).parents[4]
 ALL = {**keys.PATTERNS, **keys.INDEXES}
@@ -52,3 +57,16 @@ def test_nobody_else_spells_a_key() -> None:
                 and id(node) not in docstrings
             ):
                 assert not spelled.match(node.value), f"{path}:{node.lineno} spells a key"
+
+
+@given(TEXTS.filter(bool), TEXTS, TEXTS)
+@example("R#1#", LAST * 3, "R#2")
+def test_the_sort_keys_with_a_prefix_are_those_that_begin_with_it(
+    prefix: str, rest: str, other: str
+) -> None:
+    low, high = sort_keys_with(prefix)
+
+    assert len(high.encode()) <= SORT_KEY_BYTES
+    for key in (prefix + rest, other):
+        between = low.encode() <= key.encode() <= high.encode()
+        assert between == key.startswith(prefix)

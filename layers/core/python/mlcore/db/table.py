@@ -25,7 +25,7 @@ from mlcore.db import capacity, deadline, failures
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.client import client
 from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.keys import Key
+from mlcore.db.keys import Key, sort_keys_with
 from mlcore.environment import settings
 
 T = TypeVar("T")
@@ -158,10 +158,8 @@ class Table:
         values: Raw = {":p": {"S": pk}}
         condition = "#p=:p"
         if prefix:
-            names["#s"] = sort
-            values[":s"] = {"S": prefix}
-            condition += " AND begins_with(#s,:s)"
-        elif between:
+            between = sort_keys_with(prefix)
+        if between:
             names["#s"] = sort
             values[":s"], values[":t"] = {"S": between[0]}, {"S": between[1]}
             condition += " AND #s BETWEEN :s AND :t"
