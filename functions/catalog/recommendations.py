@@ -30,7 +30,7 @@ _FAST_MS: Final = 100.0
 
 class Setting(NamedTuple):
     target: int | None
-    """Requests a second."""
+    """Requests a second; None where no rate is aimed at."""
     rate: str
     latency: str
     hardware_count: str
@@ -38,10 +38,10 @@ class Setting(NamedTuple):
 
 
 def setting_of(call: Call) -> Setting:
-    """Raises InvalidParameterValue."""
+    """A rate of 0 is none. Raises InvalidParameterValue."""
     arguments = call.arguments()
     return Setting(
-        call.number("targetRPS", 1, 2**31 - 1),
+        call.number("targetRPS", 0, 2**31 - 1) or None,
         arguments.get("rpsProperty", "requests_per_second"),
         arguments.get("latencyProperty", "ttft_p90"),
         arguments.get("hardwareCountProperty", "hardware_count"),
