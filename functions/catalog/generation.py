@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from mlcore.catalog import columns
+from mlcore.catalog import candidates, columns
+from mlcore.catalog.candidates import Candidates
 from mlcore.catalog.columns import EMPTY, OWN, Column, Columns
 from mlcore.catalog.entry import Entry, of_stored, source_key
 from mlcore.memory import Latest, Memory
@@ -27,6 +28,7 @@ _MOST_ANSWERS: Final = 20
 MODELS: Final = "models"
 SERVERS: Final = "servers"
 OPTIONS: Final = "options"
+CANDIDATES: Final = "candidates"
 
 _NO_MODELS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("sources", "source", "id", "name", "weight", "part", "parts"), ()),
@@ -100,6 +102,10 @@ class Generation:
         found = iter(self._read([place for places in wanted.values() for place in places]))
         for name, places in wanted.items():
             self._parts[name] = [next(found) for _ in places]
+
+    def has(self, name: str) -> bool:
+        """Whether its loader wrote a part; earlier versions wrote fewer."""
+        return name in self._directory
 
     def _places(self, name: str) -> list[Place]:
         listed = self._directory.get(name, ())
@@ -177,6 +183,11 @@ class Generation:
                 at for at in range(len(begins) - 1) for _ in range(begins[at], begins[at + 1])
             ],
         )
+
+    @property
+    def candidates(self) -> Candidates:
+        """The artifacts that recommendations weigh, by the usual properties."""
+        return candidates.of_stored(self._part(CANDIDATES, None))
 
     def options(self) -> list[Mapping[str, Any]]:
         """By source and kind, what filters can be about."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from catalog_loader.reading import Read
-from mlcore.catalog import columns, options
+from mlcore.catalog import candidates, columns, options
 from mlcore.catalog.columns import Gathering
 from mlcore.catalog.entry import ASSET_TYPES, MODEL, Entry, stored
 from mlcore.repos.catalog import Current, Place, Store, parts, unpacked
@@ -18,7 +18,7 @@ _PART_BYTES: Final = 48_000
 """Of JSON, from which on a part with models is full: about a dozen of them, a page that is in no
 order of theirs reads one for each of its models."""
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Changes with what this module writes, so that what an earlier version wrote is written anew."""
 
 
@@ -28,8 +28,11 @@ def fill(store: Store, reads: Sequence[Read]) -> dict[str, Any]:
     models = [entry for entry in entries if entry.kind == MODEL]
     servers = [entry for entry in entries if entry.kind != MODEL]
     gathering = Gathering()
-    for model in models:
+    weighed = candidates.Gathering()
+    for at, model in enumerate(models):
         gathering.add(model)
+        if measured := candidates.of_model(model, candidates.Names()):
+            weighed.add(at, measured)
     weights: list[int] = []
     numbers: list[int] = []
     places = list(_stored(store, models, weights, numbers))
@@ -57,6 +60,7 @@ def fill(store: Store, reads: Sequence[Read]) -> dict[str, Any]:
         "servers": server_places,
         "options": store(json.dumps(chosen, separators=(",", ":"))),
         "attributes": attributes,
+        "candidates": store(candidates.stored(weighed.candidates())),
         "properties": [store(text) for text in gathering.buckets()],
     }
 
