@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Final, TypeVar
 
 from mlcore.catalog import candidates, columns
@@ -196,12 +197,18 @@ class Generation:
 
     # -------------------------------------------------------------- entries
 
-    def model(self, workspace: str, source_id: str, name: str) -> Entry | None:
-        """None if the workspace sees none of the name."""
+    def model(
+        self, workspace: str, source_id: str, name: str, *, whole: bool = False
+    ) -> Entry | None:
+        """None if the workspace sees none of the name.
+
+        Args:
+            whole: with its artifacts.
+        """
         for one in self.sources(workspace, "models"):
             if one["id"] == source_id:
                 at = self._place(source_key(one["workspace"], source_id), name)
-                return None if at is None else self.entries([at])[0]
+                return None if at is None else self.entries([at], whole=whole)[0]
         return None
 
     def _place(self, key: str, name: str) -> int | None:
@@ -214,23 +221,33 @@ class Generation:
             at += 1
         return None
 
-    def entries(self, places: Sequence[int]) -> list[Entry]:
-        """The models at some places. One round trip where this process does not hold them."""
+    def entries(self, places: Sequence[int], *, whole: bool = False) -> list[Entry]:
+        """The models at some places. One round trip where this process does not hold them.
+
+        Args:
+            whole: with their artifacts.
+        """
         every = self.models
         part_of = every["part"]
         found: dict[int, dict[int, Entry]] = {}
         missing = []
         for number in dict.fromkeys(part_of[at] for at in places):
-            held = _entries.get((self.id, number))
+            held = _entries.get((self.id, number, whole))
             if held is None:
                 missing.append(number)
             else:
                 found[number] = held
-        parts = self._read([tuple(every["parts"][number]) for number in missing])
-        for number, part in zip(missing, parts, strict=True):
-            entries = [of_stored(data) for data in part]
+        wanted = [every["parts"][number] for number in missing]
+        # Earlier versions stored artifacts with their models.
+        apart = every.get("artifactParts") if whole else None
+        if apart:
+            wanted += [apart[number] for number in missing]
+        parts = self._read([tuple(place) for place in wanted])
+        for at, number in enumerate(missing):
+            artifacts = parts[len(missing) + at] if apart else None
+            entries = map(of_stored, parts[at], artifacts or repeat(()))
             found[number] = {entry.id: entry for entry in entries}
-            _entries.put((self.id, number), found[number])
+            _entries.put((self.id, number, whole), found[number])
         ids = every["id"]
         return [found[part_of[at]][ids[at]] for at in places]
 
@@ -256,7 +273,7 @@ class Generation:
 
 _current: Latest[str, Generation] = Latest("catalog")
 _earlier: Latest[str, Generation] = Latest("catalog that was replaced")
-_entries: Memory[tuple[str, int], dict[int, Entry]] = Memory(
+_entries: Memory[tuple[str, int, bool], dict[int, Entry]] = Memory(
     "models of the catalog", weigh=lambda part: sum(_weight(entry) for entry in part.values())
 )
 

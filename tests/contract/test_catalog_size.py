@@ -20,7 +20,7 @@ from catalog.recommendations import Setting
 from catalog_loader import parts
 from mlcore.catalog import filters
 from mlcore.catalog.candidates import Names
-from mlcore.catalog.entry import MODEL, Entry, of_stored
+from mlcore.catalog.entry import MODEL, Entry
 from mlcore.db import capacity
 from mlcore.memory import forget
 from mlcore.repos import catalog
@@ -69,7 +69,7 @@ def full(shared_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Any:
         source = "catalogs: [{id: a, type: yaml, properties: {yamlCatalogPath: m.yaml}}]"
         api.write(sources=source, m=_text(MODELS))
         assert api.load()["models"] == MODELS
-        api.entries = [of_stored(data) for data in parts.entries_of(catalog.current())]
+        api.entries = list(parts.entries_of(catalog.current()))
         yield api
 
 
