@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
+from operator import sub
 from typing import Any, Final, TypeVar
 
 from mlcore.catalog import candidates, columns
@@ -180,9 +181,7 @@ class Generation:
         begins = self.models["artifacts"]
         return self.remembered(
             ("owners",),
-            lambda: [
-                at for at in range(len(begins) - 1) for _ in range(begins[at], begins[at + 1])
-            ],
+            lambda: [*chain.from_iterable(map(repeat, range(len(begins)), map(sub, begins[1:], begins)))],
         )
 
     @property

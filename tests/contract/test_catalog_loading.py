@@ -5,6 +5,7 @@ comes into the registry."""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 from mlcore.db import keys
 from mlcore.db.table import Table
+from mlcore.memory import forget
 from mlcore.repos import catalog
 from tests.contract.catalog_api import FILES, CatalogApi
 from tests.contract.conftest import Store, enable_workspaces
@@ -96,6 +98,56 @@ def test_a_broken_source_keeps_its_models(filled: CatalogApi) -> None:
     assert filled.get("models")["items"] == before
     filled.write(sources=FILES["sources.yaml"], lab=FILES["lab.yaml"])
     assert filled.load()["errors"] == 0
+
+
+def test_what_an_earlier_loader_wrote_is_read(filled: CatalogApi) -> None:
+    """It stored artifacts with their models, and nothing that recommendations weigh."""
+
+    def asked() -> list[Any]:
+        queries = ({}, {"orderBy": "RECOMMENDED"}, {"recommendations": "true", "targetRPS": 9})
+        return [
+            *(filled.get("models", **query)["items"] for query in queries),
+            filled.get(f"{ALPHA}/artifacts")["items"],
+            filled.get(f"{ALPHA}/artifacts/performance", recommendations="true")["items"],
+        ]
+
+    expected = asked()
+    assert expected[0] != expected[1]
+    now = catalog.current()
+
+    def earlier(store: catalog.Store) -> dict[str, Any]:
+        directory = catalog.unpacked(now.directory)
+
+        def read(place: list[int]) -> Any:
+            (found,) = catalog.parts(now.generation, [(place[0], place[1])]) or ()
+            return found
+
+        def copied(places: Any) -> Any:
+            if places and isinstance(places[0], int):
+                return store(json.dumps(read(places)))
+            return [copied(place) for place in places]
+
+        every = read(directory["models"])
+        pairs = zip(every["parts"], every.pop("artifactParts"), strict=True)
+        every["parts"] = [
+            store(json.dumps([{**m, "a": a} for m, a in zip(read(own), read(apart), strict=True)]))
+            for own, apart in pairs
+        ]
+        return {
+            "models": store(json.dumps(every)),
+            "servers": copied(directory["servers"]),
+            "options": copied(directory["options"]),
+            "attributes": {name: copied(one) for name, one in directory["attributes"].items()},
+            "properties": copied(directory["properties"]),
+        }
+
+    catalog.write(now, earlier, now.state)
+    forget()
+    assert asked() == expected
+    # And so is a source that keeps what it had.
+    filled.write(open="models: [")
+    assert filled.load()["errors"] == 1
+    assert asked() == expected
 
 
 @pytest.mark.parametrize("path", ["../x.yaml", "a/../../x.yaml", "/etc/passwd", "none.yaml"])
