@@ -181,7 +181,9 @@ class Generation:
         begins = self.models["artifacts"]
         return self.remembered(
             ("owners",),
-            lambda: [*chain.from_iterable(map(repeat, range(len(begins)), map(sub, begins[1:], begins)))],
+            lambda: [
+                *chain.from_iterable(map(repeat, range(len(begins)), map(sub, begins[1:], begins)))
+            ],
         )
 
     @property

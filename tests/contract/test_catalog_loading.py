@@ -20,7 +20,7 @@ from mlcore.db import keys
 from mlcore.db.table import Table
 from mlcore.memory import forget
 from mlcore.repos import catalog
-from tests.contract.catalog_api import FILES, CatalogApi
+from tests.contract.catalog_api import FILES, CatalogApi, performance
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.kubeflow_api import KubeflowApi
 
@@ -119,8 +119,9 @@ def test_what_an_earlier_loader_wrote_is_read(filled: CatalogApi) -> None:
         directory = catalog.unpacked(now.directory)
 
         def read(place: list[int]) -> Any:
-            (found,) = catalog.parts(now.generation, [(place[0], place[1])]) or ()
-            return found
+            found = catalog.parts(now.generation, [(place[0], place[1])])
+            assert found
+            return found[0]
 
         def copied(places: Any) -> Any:
             if places and isinstance(places[0], int):
@@ -237,10 +238,14 @@ def test_each_walk_is_one_generation(api: CatalogApi) -> None:
 def test_a_large_source_is_loaded_or_refused_as_a_whole(
     api: CatalogApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two MB of YAML; ``CATALOG_SOURCE=50000`` loads so many models, within the loader's memory."""
+    """Two MB of YAML; ``CATALOG_SOURCE=50000`` loads so many models with two artifacts each, within
+    the loader's memory, where the engine has a process of its own."""
     count = int(os.environ.get("CATALOG_SOURCE", "0"))
     source = "catalogs: [{id: a, type: yaml, properties: {yamlCatalogPath: m.yaml}}]"
-    many = "models:" + "".join(f"\n- {{name: m{at}, provider: p}}" for at in range(count))
+    artifacts = ", ".join(performance(latency, 2, "A10", 1) for latency in (50, 60))
+    many = "models:" + "".join(
+        f"\n- {{name: m{at}, provider: p, artifacts: [{artifacts}]}}" for at in range(count)
+    )
     api.write(sources=source, m=many if count else _models(680, "big"))
     assert api.load()["models"] == (count or 680)
     if count:

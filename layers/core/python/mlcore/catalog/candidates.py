@@ -40,7 +40,7 @@ class Measured(NamedTuple):
 
     hardware: str
     latency: float
-    count: float
+    amount: float
     """Of the hardware; 1 where it does not say."""
     rate: float
     """That one replica serves; 0 where it does not say."""
@@ -87,7 +87,7 @@ class Gathering:
 
     def candidates(self) -> Candidates:
         kept = self._kept
-        counts = [one.count for one in kept]
+        counts = [one.amount for one in kept]
         fixed = [_fixed(one) for one in kept]
         return Candidates(
             self._owners,
@@ -104,7 +104,7 @@ def _latency(one: Measured) -> float:
 
 
 def _fixed(one: Measured) -> float:
-    return one.count * one.replicas
+    return one.amount * one.replicas
 
 
 def _never_dearer(faster: Measured, one: Measured) -> bool:
@@ -113,8 +113,8 @@ def _never_dearer(faster: Measured, one: Measured) -> bool:
     if _fixed(faster) > _fixed(one):
         return False
     if not faster.rate:
-        return not one.rate or 0 <= _fixed(faster) <= one.count
-    return faster.rate >= one.rate > 0 and 0 <= faster.count <= one.count
+        return not one.rate or 0 <= _fixed(faster) <= one.amount
+    return faster.rate >= one.rate > 0 and 0 <= faster.amount <= one.amount
 
 
 def of_model(model: Entry, names: Names) -> list[Measured]:
@@ -208,8 +208,7 @@ def ordered(found: Candidates, target: int | None, models: int) -> list[int]:
         if latency < best[owner]:
             if size > 1:
                 latency = _fastest(latencies, costs, at, end)
-            if latency < best[owner]:
-                best[owner] = latency
+            best[owner] = min(best[owner], latency)
         at = end
     # Models are in the order of their names, and Python's order is stable.
     return sorted(range(models), key=best.__getitem__)
