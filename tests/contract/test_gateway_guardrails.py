@@ -15,7 +15,7 @@ from tests.contract.conftest import Store
 from tests.contract.gateway_world import allow_local, endpoint, guard, judge, model
 from tests.contract.sealing import seal_here
 from tests.contract.test_gateway_calls import events_of, post
-from tests.doubles.providers import Asked, Provider, Told, failing, openai, serving
+from tests.doubles.providers import Asked, Provider, Told, failing, openai, saying, serving
 
 Json = dict[str, Any]
 WORD = "forbidden"
@@ -60,9 +60,7 @@ def aside(asked: Asked) -> Told:
             said = {"result": "yes", "rationale": "It is fine."}
     else:
         said = json.loads(shown[shown.index("{") :].replace(WORD, "[REDACTED]"))
-    message = {"role": "assistant", "content": json.dumps(said)}
-    told = openai(asked).body
-    return Told(body={**told, "choices": [{**told["choices"][0], "message": message}]})
+    return saying(json.dumps(said))(asked)
 
 
 @pytest.fixture
@@ -160,13 +158,13 @@ def test_a_built_in_judge_and_one_that_says_true(world: World) -> None:
     status, _, text = post("chat/mlflow/invocations", {"messages": BAD})
     blocked = "Guardrail 'safe' blocked: There is a forbidden word."
     assert (status, json.loads(text)["detail"]) == (400, blocked)
-    world.aside.answer = lambda asked: Told(
-        body={"choices": [{"message": {"content": '{"result": true, "rationale": "so"}'}}]}
-    )
     asked = judge("true", "Is {{ inputs }} fine?", "judge", "boolean")
     guard(world.chat, asked, "BEFORE")
-    status, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
-    assert (status, json.loads(text)["detail"]) == (400, "Guardrail 'safe' blocked: so")
+    for result, status in (("true", 200), ("false", 400)):
+        world.aside.answer = saying(f'{{"result": {result}, "rationale": "so"}}')
+        found, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
+        assert found == status
+    assert json.loads(text)["detail"] == "Guardrail 'true' blocked: so"
 
 
 def test_a_judge_that_is_guarded_itself_is_asked_once(world: World) -> None:
@@ -205,8 +203,7 @@ def test_nothing_leaves_where_a_guardrail_cannot_be_applied(
 ) -> None:
     with serving(failing(500)) as broken:
         endpoint("away", [model("away", "openai", broken.url)])
-        numbers = Told(body={"choices": [{"message": {"content": '{"result": 3}'}}]})
-        with serving(lambda asked: numbers) as counting:
+        with serving(saying('{"result": 3}')) as counting:
             endpoint("number", [model("number", "openai", counting.url)])
             guard(world.chat, scorer, stage)
             found, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
@@ -220,15 +217,15 @@ def test_nothing_leaves_where_a_guardrail_cannot_be_applied(
         (None, "Sanitization requires an action_llm_url but none was configured."),
         (failing(503, "away"), "Sanitization request failed: away"),
         (
-            lambda asked: Told(body={"choices": [{"message": {"content": None}}]}),
+            saying(None),
             "Sanitization LLM response is missing 'choices[0].message.content'.",
         ),
         (
-            lambda asked: Told(body={"choices": [{"message": {"content": "no JSON"}}]}),
+            saying("no JSON"),
             "Sanitization LLM returned invalid JSON.",
         ),
         (
-            lambda asked: Told(body={"choices": [{"message": {"content": '{"a": 1}'}}]}),
+            saying('{"a": 1}'),
             "Sanitization LLM returned what cannot be used: Invalid chat payload: messages: a chat "
             "has a list of messages, one at least",
         ),

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import gateway.app
 import gateway_calls.app
 from gateway_calls.answers import MANNER
 from mlcore.environment import AUTHENTICATION
@@ -19,14 +18,13 @@ from mlcore.repos.gateway import configuration
 from mlcore.repos.traces import span_packs
 from mlcore.repos.users import users
 from tests.contract import trace_calls
-from tests.contract.api import called
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import KEY, allow_local, endpoint, guard, judge, model
 from tests.contract.logins import named
 from tests.contract.sealing import seal_here
 from tests.contract.test_gateway_budgets import PRICE, budget
 from tests.contract.test_gateway_calls import ask, events_of, post
-from tests.doubles.providers import Provider, Told, anthropic, failing, gemini, openai, serving
+from tests.doubles.providers import Provider, anthropic, failing, gemini, openai, saying, serving
 
 Json = dict[str, Any]
 SAID: list[Json] = [{"role": "user", "content": "hello there"}]
@@ -42,10 +40,7 @@ def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def tracked(name: str, *models: str) -> str:
     """The id of an endpoint's experiment."""
     made = endpoint(name, models[:1], models[1:], usage_tracking=True)
-    answer = called(
-        gateway.app.handler, "GET", f"/api/3.0/mlflow/gateway/endpoints/get?endpoint_id={made}"
-    )
-    return str(answer.body["endpoint"]["experiment_id"])
+    return str(configuration.read("default").endpoints[made].experiment_id)
 
 
 @pytest.fixture
@@ -121,12 +116,14 @@ def test_usage_is_counted_as_the_pages_count_it(experiment: str) -> None:
     (found,) = configuration.read("default").endpoints.values()
     asked = {
         "experiment_ids": [experiment],
-        "view_type": "TRACES",
         "aggregations": [{"aggregation_type": "SUM"}],
         "filters": [f'trace.metadata.`mlflow.gateway.endpointId` = "{found.endpoint_id}"'],
     }
-    for metric, expected in (("total_tokens", 3 * 18), ("total_cost", 3 * PRICE)):
-        query = {**asked, "metric_name": metric}
+    for view, metric, expected in (
+        ("TRACES", "total_tokens", 3 * 18),
+        ("SPANS", "total_cost", 3 * PRICE),
+    ):
+        query = {**asked, "view_type": view, "metric_name": metric}
         (point,) = trace_calls.tell("POST", "3.0/traces/metrics", query)["data_points"]
         assert point["values"]["SUM"] == pytest.approx(expected)
 
@@ -211,9 +208,8 @@ def test_failures_are_kept(provider: Provider) -> None:
 def test_guardrails_are_spans(experiment: str, provider: Provider) -> None:
     """Within the call; what the judge is asked is a call of its own endpoint."""
     said = {"result": "no", "rationale": "It is rude."}
-    answer = Told(body={"choices": [{"message": {"content": json.dumps(said)}}]})
     (found,) = configuration.read("default").endpoints.values()
-    with serving(lambda asked: answer) as aside:
+    with serving(saying(json.dumps(said))) as aside:
         own = tracked("judge", model("j", "openai", aside.url))
         guard(found.endpoint_id, judge("polite", "Is {{ inputs }} polite?", "judge"), "BEFORE")
         assert post("chat/mlflow/invocations", {"messages": SAID})[0] == 400
@@ -279,6 +275,8 @@ def test_long_calls_are_files_and_no_item_holds_a_key(
     )
     (info,) = infos(experiment)
     assert spans_of(info)[0]["attributes"]["mlflow.spanInputs"]["messages"][0]["content"] == text
-    kept = [path.read_bytes() for path in (tmp_path / "files").rglob("*") if path.is_file()]
+    kept = [
+        path.read_bytes() for path in (tmp_path / "files").rglob("traces/**/*") if path.is_file()
+    ]
     assert len(kept) == 1
     assert KEY not in str(store.items()) + str(spans_of(info))

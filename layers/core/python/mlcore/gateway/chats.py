@@ -88,8 +88,10 @@ def _guarded(call: Invocation, asked: Json) -> Json:
     if call.guards is None:
         return asked
     sent = call.guards.before(asked, call.guards.chat)
-    sent.pop("stream", None)
-    return {**sent, "stream": asked["stream"]} if "stream" in asked else sent
+    return {
+        **{name: value for name, value in sent.items() if name != "stream"},
+        **({"stream": asked["stream"]} if "stream" in asked else {}),
+    }
 
 
 def checked(chat: Mapping[str, Any]) -> Json:
