@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -237,16 +238,13 @@ def test_who_called_is_kept(experiment: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv(AUTHENTICATION, "basic")
     monkeypatch.setenv("DEFAULT_PERMISSION", "USE")
     users.create("ann", "", is_admin=False)
-    reads = []
-    read = configuration.read
-    monkeypatch.setattr(
-        configuration, "read", lambda workspace: reads.append(workspace) or read(workspace)
-    )
+    read = Mock(wraps=configuration.read)
+    monkeypatch.setattr(configuration, "read", read)
     handler = lambda_handler((), gateway_calls.app.PLAIN_ROUTES, MANNER)
     body = {"model": "chat", "messages": SAID}
     path = "mlflow/v1/chat/completions"
     assert ask("POST", path, body, handler=handler, caller=named("ann"))[0] == 200
-    assert len(reads) == 1
+    assert read.call_count == 1
     monkeypatch.setenv(AUTHENTICATION, "")
     (info,) = infos(experiment)
     assert info["trace_metadata"]["mlflow.auth.username"] == "ann"

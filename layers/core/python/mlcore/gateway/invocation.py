@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlcore.entities.gateway import BudgetPolicy, Configuration
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import budgets, call_traces, route
+from mlcore.gateway import budgets, route
 from mlcore.gateway.budgets import Payer
 from mlcore.gateway.recording import Caller, Recording, Span
 from mlcore.gateway.route import Route
@@ -84,7 +84,7 @@ class Invocation:
             about = {"endpoint_id": self.way.endpoint.endpoint_id}
             logger.exception("what a call cost was not counted", extra=about)
         if self.record.is_kept:
-            call_traces.write(self.record)
+            _keep(self.record)
 
     def _cost(self) -> float:
         """US dollars; each span that asked a model learns its own."""
@@ -143,4 +143,10 @@ def _keep_refused(record: Recording, error: GatewayCallFailed) -> None:
     """Keeps a call that was not made, as MLflow's gateway does."""
     with suppress(GatewayCallFailed), record.call(None, ""):
         raise error
+    _keep(record)
+
+
+def _keep(record: Recording) -> None:
+    from mlcore.gateway import call_traces  # noqa: PLC0415 -- 25 ms that no call waits for before
+
     call_traces.write(record)

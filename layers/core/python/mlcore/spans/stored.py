@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from mlcore.repos.traces.span_packs import Node
 from mlcore.spans.attributes import json_value
 from mlcore.spans.names import SPAN_COST, SPAN_MODEL, SPAN_PROVIDER, SPAN_TYPE, SPAN_USAGE
+
+if TYPE_CHECKING:
+    from mlcore.repos.traces.span_packs import Node
 
 _SHORT_STATUS: Final = {"STATUS_CODE_OK": "OK", "STATUS_CODE_ERROR": "ERROR"}
 MODEL_LENGTH: Final = 500
