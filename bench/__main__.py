@@ -19,6 +19,7 @@ from bench import costs, rounds
 from bench.chart import chart
 from bench.page import CHART, page
 from bench.peers import OURS, PEERS
+from bench.profile import stand_alone
 from bench.report import RESULTS, Figure, Results, Server, Work
 from bench.workload import SCALES
 from tests.engines import ROOT
@@ -95,6 +96,7 @@ def main() -> int:
     if options.from_results:
         write(Results.read(RESULTS), DOCS)
         return 0
+    stand_alone()
     began = time.monotonic()
     results = measured(names, options.scale, options.delay_ms)
     # Only the whole of it replaces what the documents tell.

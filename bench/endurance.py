@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
-import os
 import re
 import sys
 import time
@@ -22,13 +21,14 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from bench.processes import Process, processes, shown
+from bench.profile import stand_alone
 from local import environment
 from mlcore.http import PlainRoute
 from tests.contract.catalog_api import FILES
 from tests.contract.conftest import pointed
 from tests.contract.route_requests import REQUESTS
 from tests.contract.route_world import DOMAINS, Fields, World, routes_of
-from tests.engines import REGION, memory_folder
+from tests.engines import memory_folder
 from tests.servers import Server, start_product, stopped
 
 LOGIN: Final = "Basic " + b64encode(b"admin:password1234").decode()
@@ -97,10 +97,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=100_000, help="how many (%(default)s)")
     parser.add_argument("--every", type=int, default=10_000, help="calls (%(default)s)")
     options = parser.parse_args()
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        os.environ.setdefault(variable, "test")
-    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        os.environ.setdefault(variable, REGION)
+    stand_alone()
     with memory_folder() as folder:
         catalog = folder / "catalog"
         catalog.mkdir()

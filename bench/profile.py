@@ -136,6 +136,24 @@ class Round(NamedTuple):
     parts: dict[str, float]
 
 
+def stand_alone() -> None:
+    """What the product asks of its environment."""
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        os.environ.setdefault(variable, "test")
+    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        os.environ.setdefault(variable, REGION)
+
+
+@contextlib.contextmanager
+def in_silence() -> Iterator[None]:
+    """A request's line costs what it costs, but it would bury the figures."""
+    with Path(os.devnull).open("w") as nowhere:
+        for handler in logging.getLogger(logger.name).handlers:
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(nowhere)
+        yield
+
+
 def measured(calls: Iterator[None], times: int, engine: int) -> Round:
     parts = Parts()
     with parts.watched():
@@ -235,15 +253,8 @@ def main() -> int:
     unknown = [name for name in options.call if name not in CALLS]
     if unknown:
         parser.error(f"{unknown[0]} is none of {', '.join(CALLS)}")
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        os.environ.setdefault(variable, "test")
-    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        os.environ.setdefault(variable, REGION)
-    with Path(os.devnull).open("w") as nowhere:
-        # A request's line costs what it costs, but it would bury the figures.
-        for handler in logging.getLogger(logger.name).handlers:
-            if isinstance(handler, logging.StreamHandler):
-                handler.setStream(nowhere)
+    stand_alone()
+    with in_silence():
         found = [
             profile(name, options.times, server=options.server, lines=options.lines)
             for name in options.call or CALLS

@@ -163,7 +163,8 @@ def _rounds(
                 side.fail(name, error)
             side.rest()
     for side in sides:
-        side.figures.setdefault(name, report.figure(side.taken[name]))
+        if name not in side.figures:
+            side.figures[name] = report.figure(side.taken[name])
 
 
 def _load(sides: Sequence[Side], scale: Scale) -> None:
