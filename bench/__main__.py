@@ -17,9 +17,9 @@ from typing import Final
 
 from bench import costs, rounds
 from bench.chart import chart
+from bench.environment import stand_alone
 from bench.page import CHART, page
 from bench.peers import OURS, PEERS
-from bench.profile import stand_alone
 from bench.report import RESULTS, Figure, Results, Server, Work
 from bench.workload import SCALES
 from tests.engines import ROOT

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
+from bench.environment import stand_alone
 from bench.processes import Process, processes, shown
-from bench.profile import stand_alone
 from local import environment
 from mlcore.http import PlainRoute
 from tests.contract.catalog_api import FILES

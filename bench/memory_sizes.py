@@ -21,7 +21,8 @@ from typing import Final, NamedTuple
 
 from bench.bill import prices
 from bench.bill.usage import ROUND_TRIP_MS, WHOLE_MB, call_ms
-from bench.profile import CALLS, Handlers, fill, in_silence, stand_alone
+from bench.environment import stand_alone
+from bench.profile import CALLS, Handlers, fill, in_silence
 from bench.workload import Workload
 from mlcore.db import capacity
 from tests.contract.conftest import pointed

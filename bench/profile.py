@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from bench.client import Client
+from bench.environment import stand_alone
 from bench.workload import BATCH, HISTORY, Workload
 from mlcore.db import transport
 from mlcore.db.signature import Signer
@@ -33,7 +34,7 @@ from mlcore.http import request
 from mlcore.observability import logger
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
-from tests.engines import REGION, binary, create_table, memory_folder, running_dynoxide
+from tests.engines import binary, create_table, memory_folder, running_dynoxide
 from tests.servers import start_product, stopped
 
 RUNS: Final = 200
@@ -134,14 +135,6 @@ class Round(NamedTuple):
     engine: float
     """CPU of the engine's process."""
     parts: dict[str, float]
-
-
-def stand_alone() -> None:
-    """What the product asks of its environment."""
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        os.environ.setdefault(variable, "test")
-    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        os.environ.setdefault(variable, REGION)
 
 
 @contextlib.contextmanager
