@@ -113,7 +113,7 @@ def _load(client: Client, experiment: str, row: Row, taken: dict[str, list[float
     run_id = client.post("runs/create", {**body, "tags": tags})["run"]["info"]["run_id"]
     taken["create"].append(client.seconds * 1000)
     metrics = [
-        {"key": key, "value": value, "timestamp": row.position, "step": 1}
+        {"key": key, "value": value, "timestamp": row.position + 1, "step": 1}
         for key, value in row.metrics.items()
     ]
     params = [{"key": key, "value": value} for key, value in row.params.items()]

@@ -74,9 +74,9 @@ def _mlflow_go(folder: Path) -> Server:
     bin_folder = FOLDER / "mlflow-go/bin"
     # The wheel for Linux names its library as macOS does, and does not find it by that name.
     (packed,) = (FOLDER / "mlflow-go").glob("lib/*/site-packages/mlflow_go_backend/lib*.dylib")
-    suffix = ".dylib" if sys.platform == "darwin" else ".so"
-    link = folder / packed.with_suffix(suffix).name
-    link.symlink_to(packed)
+    library = packed if sys.platform == "darwin" else packed.with_suffix(".so")
+    (folder / library.name).symlink_to(packed)
+    (folder / packed.with_suffix(".h").name).symlink_to(packed.with_suffix(".h"))
     path = f"{bin_folder}:{environment().get('PATH', '')}"
     quiet = ["--go-opts", "log_level=WARNING,shutdown_timeout=3s"]
     more = {"PATH": path, "MLFLOW_GO_LIBRARY_PATH": str(folder)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import re
 import statistics
 import sys
 import time
@@ -57,8 +58,7 @@ class Side:
         self.failure = ""
 
     def fail(self, work: str, error: BaseException) -> None:
-        said = " ".join(str(error).split())[:160] or type(error).__name__
-        self.figures[work] = Figure(reason=said)
+        self.figures[work] = Figure(reason=_reason(error))
         # What is left in the connection belongs to the call that failed.
         if self.server and self.client:
             self.client.close()
@@ -102,7 +102,7 @@ def compared(peers: Sequence[Peer], scale: Scale) -> list[Side]:
                 ready(side.peer)
                 _start(side, stack, scale)
             except (OSError, RuntimeError, ValueError) as error:
-                side.failure = " ".join(str(error).split())[:160]
+                side.failure = _reason(error)
         running = [side for side in sides if not side.failure]
         _steps(running, scale)
         _load(running, scale)
@@ -251,6 +251,12 @@ def written(asked: tuple[str, str, float]) -> float:
             points = [point(f"m{key}", number) for key in range(WRITTEN)]
             client.post("runs/log-batch", {"run_id": run_id, "metrics": points})
     raise AssertionError
+
+
+def _reason(error: BaseException) -> str:
+    """The last line of what was said, without the fields of a query."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return re.sub(r"\?[^ :]*", "", lines[-1])[:120]
 
 
 def _say(what: str) -> None:
