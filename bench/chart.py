@@ -11,7 +11,7 @@ from bench.report import Results, Work
 COLORS: Final = ("#0b6bcb", "#e07b00", "#2e8b57", "#8a5fbf", "#b0413e")
 WIDTH: Final = 960
 LEFT: Final = 330
-RIGHT: Final = 30
+RIGHT: Final = 50
 TOP: Final = 74
 LINE: Final = 26
 

@@ -254,9 +254,9 @@ def written(asked: tuple[str, str, float]) -> float:
 
 
 def _reason(error: BaseException) -> str:
-    """The last line of what was said, without the fields of a query."""
+    """The last line of what was said, without the fields of a query and the body of an answer."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return re.sub(r"\?[^ :]*", "", lines[-1])[:120]
+    return re.sub(r"\?[^ :]*|(?<=: \d{3}) b['\"].*", "", lines[-1])[:120]
 
 
 def _say(what: str) -> None:
