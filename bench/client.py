@@ -10,7 +10,10 @@ from urllib.parse import urlsplit
 
 
 class Client:
-    """One caller of an MLflow server. ``seconds`` is how long the last call took."""
+    """One caller of an MLflow server. ``seconds`` is how long the last call took.
+
+    A path that begins with a slash is whole; others are below ``/api/2.0/mlflow/``.
+    """
 
     def __init__(self, url: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
@@ -20,6 +23,10 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """The next call opens the connection again."""
         self._connection.close()
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -30,9 +37,8 @@ class Client:
 
     def _call(self, method: str, path: str, data: str | None) -> dict[str, Any]:
         began = time.perf_counter()
-        self._connection.request(
-            method, f"/api/2.0/mlflow/{path}", data, {"Content-Type": "application/json"}
-        )
+        place = path if path.startswith("/") else f"/api/2.0/mlflow/{path}"
+        self._connection.request(method, place, data, {"Content-Type": "application/json"})
         reply = self._connection.getresponse()
         text = reply.read()
         self.seconds = time.perf_counter() - began

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import resource
 import sys
 import time
@@ -19,12 +18,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bench.client import Client
+from bench.environment import stand_alone
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
 from mlcore.repos.runs import history
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
-from tests.engines import REGION, create_table, memory_folder, running_dynoxide
+from tests.engines import create_table, memory_folder, running_dynoxide
 from tests.servers import start_product, stopped
 
 BEGIN = 1_700_000_000_000
@@ -38,10 +38,7 @@ def main() -> int:
     parser.add_argument("--together", default="1000", help="points of a request (1000)")
     parser.add_argument("--others", type=int, default=0, help="metrics beside it (0)")
     options = parser.parse_args()
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        os.environ.setdefault(variable, "test")
-    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        os.environ.setdefault(variable, REGION)
+    stand_alone()
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(running_dynoxide())
         name = create_table(engine.endpoint)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sqlite3
 import statistics
 import sys
@@ -19,9 +18,10 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from bench.client import Client
+from bench.processes import processes, shown
 from bench.search_rows import SEARCHES, Row, rows
 from bench.workload import side_by_side
 from tests.engines import memory_folder
@@ -31,20 +31,11 @@ CALLERS: Final = 4
 REPEATS: Final = 7
 LATER_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.2
-TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 ASKED: Final[dict[str, dict[str, Any]]] = {
     **{name: SEARCHES[name] for name in SEARCHES if name.split(",")[0] != "status"},
     "one param value, 1 matches": {"filter": "params.seed = '77'"},
 }
-
-
-class Process(NamedTuple):
-    """Seconds of CPU, and megabytes that are its own (its share of what is shared included)."""
-
-    name: str
-    seconds: float
-    megabytes: float
 
 
 def main() -> int:
@@ -59,7 +50,7 @@ def main() -> int:
             print(f"ready after {time.perf_counter() - began:.2f} s")
             time.sleep(1)
             idle = processes(runner.process.pid)
-            print("idle, MB:", _shown(idle, "megabytes"), flush=True)
+            print("idle, MB:", shown(idle, "megabytes"), flush=True)
             made = list(rows(options.runs))
             with Client(runner.url) as client:
                 experiment = client.post("experiments/create", {"name": "loaded"})["experiment_id"]
@@ -74,7 +65,7 @@ def main() -> int:
                     f"  {name}: p50 {_part(ordered, 0.5):.1f}, p95 {_part(ordered, 0.95):.1f}, "
                     f"p99 {_part(ordered, 0.99):.1f} ms"
                 )
-            print("CPU s:", _shown(processes(runner.process.pid), "seconds"), flush=True)
+            print("CPU s:", shown(processes(runner.process.pid), "seconds"), flush=True)
             with Client(runner.url) as client:
                 at_once = searched(client, experiment)
                 time.sleep(max(0.0, ended + LATER_SECONDS - time.perf_counter()))
@@ -82,8 +73,8 @@ def main() -> int:
                 wait_until_followed(folder / "data")
                 print(f"followed {time.perf_counter() - ended:.1f} s after the load")
                 in_the_end = searched(client, experiment)
-            print("CPU s:", _shown(processes(runner.process.pid), "seconds"))
-            print("MB:", _shown(processes(runner.process.pid), "megabytes"))
+            print("CPU s:", shown(processes(runner.process.pid), "seconds"))
+            print("MB:", shown(processes(runner.process.pid), "megabytes"))
     print("| search | at once, ms | 5 s later | when followed |\n|---|---|---|---|")
     for name in ASKED:
         answers = [one[name] for one in (at_once, later, in_the_end)]
@@ -122,7 +113,7 @@ def _load(client: Client, experiment: str, row: Row, taken: dict[str, list[float
     run_id = client.post("runs/create", {**body, "tags": tags})["run"]["info"]["run_id"]
     taken["create"].append(client.seconds * 1000)
     metrics = [
-        {"key": key, "value": value, "timestamp": row.position, "step": 1}
+        {"key": key, "value": value, "timestamp": row.position + 1, "step": 1}
         for key, value in row.metrics.items()
     ]
     params = [{"key": key, "value": value} for key, value in row.params.items()]
@@ -162,36 +153,6 @@ def wait_until_followed(folder: Path) -> None:
             if indexer and min(indexer) >= end:
                 return
         time.sleep(LOOK_SECONDS)
-
-
-def processes(leader: int) -> list[Process]:
-    """A process and its descendants."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            children.setdefault(int(stat.read_text().rpartition(")")[2].split()[1]), []).append(
-                int(stat.parent.name)
-            )
-    found, waiting = [], [leader]
-    while waiting:
-        pid = waiting.pop()
-        waiting += children.get(pid, ())
-        with contextlib.suppress(OSError):
-            command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-            times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-            memory = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            size = next(line for line in memory.splitlines() if line.startswith("Pss:")).split()[1]
-            name = next(
-                (part for part in command if part.startswith("local")), Path(command[0]).name
-            )
-            found.append(Process(name, sum(map(int, times)) / TICKS, int(size) / 1024))
-    return found
-
-
-def _shown(found: Sequence[Process], field: str) -> str:
-    each = [(one.name, getattr(one, field)) for one in found]
-    total = sum(value for _, value in each)
-    return ", ".join(f"{name} {value:.1f}" for name, value in each) + f"; in all {total:.1f}"
 
 
 def _part(ordered: Sequence[float], share: float) -> float:

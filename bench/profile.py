@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from bench.client import Client
+from bench.environment import stand_alone
 from bench.workload import BATCH, HISTORY, Workload
 from mlcore.db import transport
 from mlcore.db.signature import Signer
@@ -33,7 +34,7 @@ from mlcore.http import request
 from mlcore.observability import logger
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
-from tests.engines import REGION, binary, create_table, memory_folder, running_dynoxide
+from tests.engines import binary, create_table, memory_folder, running_dynoxide
 from tests.servers import start_product, stopped
 
 RUNS: Final = 200
@@ -136,6 +137,16 @@ class Round(NamedTuple):
     parts: dict[str, float]
 
 
+@contextlib.contextmanager
+def in_silence() -> Iterator[None]:
+    """A request's line costs what it costs, but it would bury the figures."""
+    with Path(os.devnull).open("w") as nowhere:
+        for handler in logging.getLogger(logger.name).handlers:
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(nowhere)
+        yield
+
+
 def measured(calls: Iterator[None], times: int, engine: int) -> Round:
     parts = Parts()
     with parts.watched():
@@ -235,15 +246,8 @@ def main() -> int:
     unknown = [name for name in options.call if name not in CALLS]
     if unknown:
         parser.error(f"{unknown[0]} is none of {', '.join(CALLS)}")
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        os.environ.setdefault(variable, "test")
-    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        os.environ.setdefault(variable, REGION)
-    with Path(os.devnull).open("w") as nowhere:
-        # A request's line costs what it costs, but it would bury the figures.
-        for handler in logging.getLogger(logger.name).handlers:
-            if isinstance(handler, logging.StreamHandler):
-                handler.setStream(nowhere)
+    stand_alone()
+    with in_silence():
         found = [
             profile(name, options.times, server=options.server, lines=options.lines)
             for name in options.call or CALLS

@@ -1,20 +1,29 @@
-"""Percentiles and the printed table; measures nothing."""
+"""Figures of calls, and the file of results that the page is made from; measures nothing."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests.doubles.counting import Measurement
 
+RESULTS: Final = Path(__file__).with_name("results.json")
 
-class Timing(NamedTuple):
-    """Milliseconds; ``rate`` is calls a second of all callers together."""
 
-    calls: int
-    p50: float
-    p95: float
-    rate: float
+class Figure(NamedTuple):
+    """Of one work at one server, in the unit of the work; or the ``reason`` why there is none.
+
+    ``p50`` stands alone where a work has one figure.
+    """
+
+    p50: float | None = None
+    p95: float | None = None
+    calls: int = 1
+    reason: str = ""
 
 
 class Cost(NamedTuple):
@@ -26,63 +35,86 @@ class Cost(NamedTuple):
     wcu: float
 
 
-class Row(NamedTuple):
+class Work(NamedTuple):
+    """``unit`` is ms, MB, or something a second, of which more is better."""
+
     name: str
-    ours: Timing
-    cost: Cost | None
-    stock: Timing | None
+    unit: str
+    figures: dict[str, Figure]
+    """By the server's name."""
+    cost: Cost | None = None
+    delayed: float | None = None
+    """p50 of ours in ms when each request to DynamoDB takes longer."""
 
-    def json(self) -> dict[str, Any]:
-        return {
-            "call": self.name,
-            **self.ours._asdict(),
-            "dynamodb": self.cost._asdict() if self.cost else None,
-            "stock": self.stock._asdict() if self.stock else None,
-        }
+    def ratio(self, peer: str, ours: str) -> float | None:
+        """How many times better ours is than a peer; below 1 it is worse."""
+        there, here = self.figures[peer].p50, self.figures[ours].p50
+        if not there or not here:
+            return None
+        return here / there if self.more else there / here
+
+    @property
+    def more(self) -> bool:
+        return self.unit.endswith("/s")
 
 
-def timing(seconds: list[float], callers: int = 1) -> Timing:
-    ordered = sorted(seconds)
-    return Timing(
+class Server(NamedTuple):
+    name: str
+    title: str
+    about: str
+    failure: str
+
+
+class Results(NamedTuple):
+    machine: Mapping[str, str]
+    scale: str
+    delay_ms: float
+    servers: list[Server]
+    works: list[Work]
+
+    def write(self, path: Path) -> None:
+        works = [
+            {
+                **work._asdict(),
+                "figures": {name: one._asdict() for name, one in work.figures.items()},
+                "cost": work.cost and work.cost._asdict(),
+            }
+            for work in self.works
+        ]
+        servers = [server._asdict() for server in self.servers]
+        made = {**self._asdict(), "machine": dict(self.machine), "servers": servers, "works": works}
+        path.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Results:
+        found: dict[str, Any] = json.loads(path.read_text())
+        works = [
+            Work(
+                **{
+                    **work,
+                    "figures": {name: Figure(**one) for name, one in work["figures"].items()},
+                    "cost": work["cost"] and Cost(**work["cost"]),
+                }
+            )
+            for work in found["works"]
+        ]
+        servers = [Server(**server) for server in found["servers"]]
+        return cls(**{**found, "servers": servers, "works": works})
+
+
+def figure(milliseconds: Sequence[float]) -> Figure:
+    ordered = sorted(milliseconds)
+    return Figure(
         calls=len(ordered),
-        p50=round(median(ordered) * 1000, 2),
-        p95=round(ordered[int(len(ordered) * 0.95)] * 1000, 2),
-        rate=round(len(ordered) * callers / sum(ordered), 1),
+        p50=round(median(ordered), 2),
+        p95=round(ordered[math.ceil(len(ordered) * 0.95) - 1], 2),
     )
 
 
-def cost(measured: list[Measurement]) -> Cost:
+def cost(measured: Sequence[Measurement]) -> Cost:
     return Cost(
         requests=median(one.requests.total() for one in measured),
         round_trips=median(one.round_trips for one in measured),
         rcu=median(one.read_units for one in measured),
         wcu=median(one.write_units for one in measured),
     )
-
-
-def table(rows: list[Row]) -> str:
-    titles = ["call", "n", "p50 ms", "p95 ms", "per s", "requests", "trips", "RCU", "WCU"]
-    with_stock = any(row.stock for row in rows)
-    if with_stock:
-        titles += ["stock p50", "stock p95"]
-    lines = [titles, *(_cells(row, with_stock) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
-    return "\n".join(
-        "  ".join(
-            [line[0].ljust(widths[0])]
-            + [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
-        )
-        for line in lines
-    )
-
-
-def _cells(row: Row, with_stock: bool) -> list[str]:
-    cells = [row.name, f"{row.ours.calls:,}", *_times(row.ours), f"{row.ours.rate:.0f}"]
-    cells += [f"{value:g}" for value in row.cost] if row.cost else [""] * 4
-    if with_stock:
-        cells += _times(row.stock) if row.stock else ["", ""]
-    return cells
-
-
-def _times(one: Timing) -> list[str]:
-    return [f"{one.p50:.1f}", f"{one.p95:.1f}"]

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import statistics
 import sys
 import time
 from itertools import pairwise
 
+from bench.environment import stand_alone
 from bench.search import load
 from bench.search_rows import SEARCHES, rows
 from mlcore.db import capacity
 from mlcore.observability import logger
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import pointed
-from tests.engines import REGION, create_table, running_dynoxide
+from tests.engines import create_table, running_dynoxide
 
 REPEATS = 9
 METRICS = 10
@@ -31,10 +31,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=2_000, help="ended runs (2000)")
     parser.add_argument("--running", default="0,10,100,300,1000", help="running ones, ascending")
     options = parser.parse_args()
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        os.environ.setdefault(variable, "test")
-    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        os.environ.setdefault(variable, REGION)
+    stand_alone()
     logger.setLevel("ERROR")
     print("| search | running runs | round trips | read units | ms |\n|---|---|---|---|---|")
     with contextlib.ExitStack() as stack:

@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import copy
 import json
-import os
 import statistics
 import sys
 import time
@@ -24,6 +23,7 @@ from typing import NamedTuple
 
 from bench import search_stock
 from bench.client import Client
+from bench.environment import stand_alone
 from bench.search_rows import SEARCHES, Row, rows
 from bench.search_stock import Stock
 from indexer import text_dictionary, text_items
@@ -38,7 +38,7 @@ from mlcore.repos.runs import points
 from mlcore.search.text_fields import Indexed
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
-from tests.engines import REGION, create_table, memory_folder, running_dynoxide
+from tests.engines import create_table, memory_folder, running_dynoxide
 from tests.servers import start_product, stopped
 
 WRITTEN_TOGETHER = 2_000
@@ -62,10 +62,7 @@ def main() -> int:
     parser.add_argument("--no-stock", action="store_true", help="without the stock server")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        os.environ.setdefault(variable, "test")
-    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        os.environ.setdefault(variable, REGION)
+    stand_alone()
     sizes = [int(size) for size in options.runs.split(",")]
     found: dict[int, list[Result]] = {}
     with contextlib.ExitStack() as stack:

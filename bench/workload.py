@@ -6,26 +6,40 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from typing import Any, NamedTuple, Protocol
-
-from bench.client import Client
+from typing import Any, Final, NamedTuple, Protocol
 
 SEARCHED = 100
 HISTORY = 10_000
 INTERVAL_RUNS = 10
 BATCH = 1_000
-WRITERS = 8
+
+
+class Scale(NamedTuple):
+    """How much is done. ``runs`` are made one by one, ``loaded`` as fast as they are taken."""
+
+    runs: int
+    calls: int
+    heavy: int
+    """Calls whose answers are large."""
+    loaded: int
+    rounds: int
+    """In each, every server has its turn."""
+    writing: float
+    """Seconds of the eight writers in a round of theirs."""
+    starts: int
+
+
+SCALES: Final = {
+    "full": Scale(200, 200, 30, 2_000, 10, 4.0, 3),
+    "small": Scale(100, 40, 8, 400, 4, 1.0, 1),
+}
 
 
 class Step(NamedTuple):
-    """A kind of call. ``calls`` makes one request each time it is advanced.
-
-    The step ends early after ``seconds``, so that a slow machine does not wait for minutes.
-    """
+    """A kind of call, made so many times. ``calls`` makes one request each time it is advanced."""
 
     name: str
     times: int
-    seconds: float
     calls: Callable[[], Iterator[None]]
 
 
@@ -50,27 +64,28 @@ class Workload:
         self.experiment = client.post("experiments/create", {"name": name})["experiment_id"]
         self.runs: list[str] = []
         self.spread = True
-        self._curve = 0
+        self._curve = self._traces = 0
         self._metrics, self._batches, self._large = count(), count(), count()
         self._tags, self._params, self._updates = count(), count(), count()
 
     def _run(self, number: int) -> str:
         return self.runs[-1 - number % len(self.runs) if self.spread else -1]
 
-    def steps(self, runs: int) -> list[Step]:
+    def steps(self, scale: Scale) -> list[Step]:
+        few, times = scale.heavy, scale.calls
         return [
-            Step("runs/create", runs, 25, self.create),
-            Step("log-metric", runs, 20, self.log_metric),
-            Step("set-tag", 300, 6, self.set_tag),
-            Step("log-parameter", 300, 6, self.log_param),
-            Step("runs/update", 300, 6, self.update),
-            Step("log-batch 20 metrics, 20 params, 5 tags", 200, 6, self.log_batch),
-            Step("log-batch 1,000 metrics", 20, 6, self.log_many),
-            Step("runs/get", 300, 6, self.get_run),
-            Step("runs/search newest 100", 30, 6, self.search_newest),
-            Step("runs/search top 100 by a metric", 30, 6, self.search_top),
-            Step("get-history 10,000 points", 20, 6, self.history),
-            Step("get-history-bulk-interval 10 runs", 20, 6, self.interval),
+            Step("runs/create", scale.runs, self.create),
+            Step("log-batch, 20 metrics, 20 params, 5 tags", times, self.log_batch),
+            Step("log-metric", times, self.log_metric),
+            Step("set-tag", times, self.set_tag),
+            Step("log-parameter", times, self.log_param),
+            Step("runs/update", times, self.update),
+            Step("log-batch, 1,000 metrics", INTERVAL_RUNS * HISTORY // BATCH, self.log_many),
+            Step("runs/get", times, self.get_run),
+            Step("history of 10,000 points", few, self.history),
+            Step("bulk-interval, 10 runs × 10,000 points", few, self.interval),
+            Step("a trace's begin", scale.runs, self.start_trace),
+            Step("traces/search, newest 100", few, self.search_traces),
         ]
 
     def create(self) -> Iterator[None]:
@@ -87,7 +102,7 @@ class Workload:
 
     def log_metric(self) -> Iterator[None]:
         for number in self._metrics:
-            body = {"run_id": self._run(number), **_point("loss", number)}
+            body = {"run_id": self._run(number), **point("loss", number)}
             self.client.post("runs/log-metric", body)
             yield
 
@@ -114,7 +129,7 @@ class Workload:
         for number in self._batches:
             body = {
                 "run_id": self._run(number),
-                "metrics": [_point(f"m{key}", number) for key in range(20)],
+                "metrics": [point(f"m{key}", number) for key in range(20)],
                 "params": [{"key": f"p{number}.{key}", "value": str(key)} for key in range(20)],
                 "tags": [{"key": f"t{key}", "value": str(number)} for key in range(5)],
             }
@@ -125,7 +140,7 @@ class Workload:
         """The first ten of these make the history that is read later."""
         for number in self._large:
             steps = range(number * BATCH, (number + 1) * BATCH)
-            points = [_point("curve", step) for step in steps]
+            points = [point("curve", step) for step in steps]
             run = self.runs[min(number * BATCH // HISTORY, len(self.runs) - 1)]
             self.client.post("runs/log-batch", {"run_id": run, "metrics": points})
             self._curve += BATCH if run == self.runs[0] else 0
@@ -139,11 +154,6 @@ class Workload:
     def search_newest(self) -> Iterator[None]:
         while True:
             self._search()
-            yield
-
-    def search_top(self) -> Iterator[None]:
-        while True:
-            self._search(order_by=["metrics.loss DESC"])
             yield
 
     def _search(self, **more: Any) -> None:
@@ -167,24 +177,35 @@ class Workload:
             assert found > min(self._curve, SEARCHED), found
             yield
 
+    def start_trace(self) -> Iterator[None]:
+        for number in count():
+            info = {
+                "trace_id": f"tr-{number:032x}",
+                "trace_location": self._of_experiment(),
+                "request_time": f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}Z",
+                "execution_duration": "1.5s",
+                "state": "OK",
+                "request_preview": "what is it?",
+                "response_preview": "it is that",
+                "trace_metadata": {"mlflow.trace.session": f"session {number % 10}"},
+                "tags": {f"tag {key}": str(number) for key in range(5)},
+            }
+            self.client.post("/api/3.0/mlflow/traces", {"trace": {"trace_info": info}})
+            self._traces += 1
+            yield
 
-def writers(url: str, experiment: str, seconds: float) -> list[float]:
-    """Eight callers log batches of ten metrics, each to a run of its own; how long each took."""
-    taken: list[float] = []
-    until = time.perf_counter() + seconds
+    def search_traces(self) -> Iterator[None]:
+        while True:
+            body = {"locations": [self._of_experiment()], "max_results": SEARCHED}
+            found = len(self.client.post("/api/3.0/mlflow/traces/search", body)["traces"])
+            assert found == min(SEARCHED, self._traces), found
+            yield
 
-    def write() -> None:
-        with Client(url) as client:
-            run = client.post("runs/create", {"experiment_id": experiment})["run"]["info"]
-            for number in count():
-                if time.perf_counter() > until:
-                    return
-                points = [_point(f"m{key}", number) for key in range(10)]
-                client.post("runs/log-batch", {"run_id": run["run_id"], "metrics": points})
-                taken.append(client.seconds)
-
-    side_by_side(write, WRITERS)
-    return taken
+    def _of_experiment(self) -> dict[str, Any]:
+        return {
+            "type": "MLFLOW_EXPERIMENT",
+            "mlflow_experiment": {"experiment_id": self.experiment},
+        }
 
 
 def side_by_side(work: Callable[[], None], threads: int) -> None:
@@ -195,6 +216,6 @@ def side_by_side(work: Callable[[], None], threads: int) -> None:
         call.result()
 
 
-def _point(key: str, step: int) -> dict[str, Any]:
+def point(key: str, step: int) -> dict[str, Any]:
     value = (step * 7919 % 10_007) / 10_007
     return {"key": key, "value": value, "timestamp": 1_700_000_000_000 + step, "step": step}

@@ -16,11 +16,14 @@ CAPACITY: Final = Path(__file__).with_name("capacity.json")
 ROUND_TRIP_MS: Final = 6.0
 """Of DynamoDB, from a function in the same region; the engine of the tests says nothing of it."""
 
+WHOLE_MB: Final = 1769
+"""Memory of a function that buys one vCPU; Lambda gives less in proportion."""
+
 COLD_SHARE: Final = 0.01
 """Calls for which a function starts."""
 
 COLD_MS: Final = 600.0
-"""Billed for a start."""
+"""Billed for a start, at most."""
 
 FILE_READS: Final = 2.0
 """Read units of a file's call, which asks for whose it is."""
@@ -67,20 +70,27 @@ def capacity() -> dict[str, dict[str, dict[str, float]]]:
     return measured
 
 
+def call_ms(cpu_ms: float, waiting_ms: float, memory_mb: float) -> float:
+    """How long calls take in a function of that memory, which does not shorten their waits."""
+    return cpu_ms / min(1.0, memory_mb / WHOLE_MB) + waiting_ms
+
+
 class _Sum:
     """Of calls of one kind of function."""
 
     def __init__(self) -> None:
-        self.calls = self.reads = self.writes = self.ms = 0.0
+        self.calls = self.reads = self.writes = self.cpu_ms = self.waiting_ms = 0.0
 
     def add(self, times: float, one: Mapping[str, float]) -> None:
         self.calls += times * one["calls"]
         self.reads += times * one["read_units"]
         self.writes += times * one["write_units"]
-        self.ms += times * (one["cpu_ms"] + one["round_trips"] * ROUND_TRIP_MS)
+        self.cpu_ms += times * one["cpu_ms"]
+        self.waiting_ms += times * one["round_trips"] * ROUND_TRIP_MS
 
     def functions(self, memory_gb: float) -> float:
-        seconds = (self.ms + self.calls * COLD_SHARE * COLD_MS) / 1000
+        spent = call_ms(self.cpu_ms, self.waiting_ms, memory_gb * 1024)
+        seconds = (spent + self.calls * COLD_SHARE * COLD_MS) / 1000
         return self.calls * prices.INVOCATION + seconds * memory_gb * prices.GB_SECOND
 
 

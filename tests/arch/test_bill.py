@@ -46,7 +46,8 @@ def _description(parameter: str) -> str:
 
 
 def test_descriptions_of_parameters_name_their_prices() -> None:
-    version = 1769 / 1024 * prices.SNAPSHOT_GB_SECOND * prices.SECONDS
+    memory = int(project.template()["Parameters"]["MemorySize"]["Default"]) / 1024
+    version = memory * prices.SNAPSHOT_GB_SECOND * prices.SECONDS
     functions = [
         name
         for name, properties in project.resources("AWS::Serverless::Function").items()
@@ -55,7 +56,7 @@ def test_descriptions_of_parameters_name_their_prices() -> None:
     assert functions == ["ExperimentsFunction", "RunsFunction", "AuthorizerFunction"]
     for dollars in (version, 3 * version, 6 * version):
         assert f"{dollars:.2f}" in _description("SnapStart")
-    start = 1769 / 1024 * prices.SNAPSHOT_GB_RESTORED
+    start = memory * prices.SNAPSHOT_GB_RESTORED
     assert f"each start from it costs ${start:.4f} more" in BOOK.read_text()
     unit = prices.SECONDS * 1000
     assert f"{unit * prices.READ_UNIT:,.0f} dollars" in _description("TableMaxReadUnits")
@@ -77,8 +78,8 @@ def test_a_bill_follows_what_is_done() -> None:
     assert [line.dollars for line in one[-2:]] == [line.dollars for line in ten[-2:]]
     quiet = TEAMS[0]._replace(runs=0, views=0, traces=0, table_gb=0, files_gb=0)
     assert sum(line.dollars for line in usage.bill(quiet)[:-2]) == 0
-    slower = {"MemorySize": "3538", "AccessLogs": "false", "Authentication": "none"}
-    changed = {line.what: line.dollars for line in usage.bill(TEAMS[0], slower)}
+    larger = {"MemorySize": "3538", "AccessLogs": "false", "Authentication": "none"}
+    changed = {line.what: line.dollars for line in usage.bill(TEAMS[0], larger)}
     before = {line.what: line.dollars for line in one}
     assert changed["Lambda: indexer"] > 1.5 * before["Lambda: indexer"]
     assert changed["CloudWatch: logs"] < before["CloudWatch: logs"]

@@ -1,0 +1,153 @@
+"""What calls take and cost at each memory size of their function: ``python -m bench.memory_sizes``.
+
+Lambda gives a function its share of a vCPU by its memory: 1,769 MiB buy one. Processor time is
+measured in this process, as Lambda calls the handlers, and stretched by that share; a wait for
+DynamoDB takes as long at any size, and is paid at each. ``--write`` renews the table of
+docs/operations.md and the figures that it is made from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench.bill import prices
+from bench.bill.usage import ROUND_TRIP_MS, WHOLE_MB, call_ms
+from bench.environment import stand_alone
+from bench.profile import CALLS, Handlers, fill, in_silence
+from bench.workload import Workload
+from mlcore.db import capacity
+from tests.contract.conftest import pointed
+from tests.engines import ROOT, create_table, running_dynoxide
+
+MEASURED: Final = Path(__file__).with_name("memory_sizes.json")
+BOOK: Final = ROOT / "docs/operations.md"
+SIZES: Final = (512, 1024, WHOLE_MB)
+ROUNDS: Final = 5
+TIMES: Final = 20
+FEW: Final = {"log-many", "newest", "history", "interval"}
+STARTS: Final = 5
+TITLES: Final = {
+    "create": "runs/create",
+    "log-batch": "log-batch, 20 metrics, 20 params, 5 tags",
+    "log-many": "log-batch, 1,000 metrics",
+    "get": "runs/get",
+    "newest": "search, newest 100",
+    "history": "history of 10,000 points",
+    "interval": "chart of ten runs, one with 10,000 points",
+}
+FUNCTIONS: Final = ("authorizer", "experiments", "runs")
+
+_START: Final = """
+import time
+import {module}.app
+print(time.process_time() * 1000)
+"""
+
+
+class Call(NamedTuple):
+    """Milliseconds of the processor, and requests to DynamoDB that wait for one another."""
+
+    name: str
+    cpu_ms: float
+    round_trips: int
+
+    def ms(self, memory: int) -> float:
+        """How long it takes, and is paid for, in a function of so many MiB."""
+        return call_ms(self.cpu_ms, self.round_trips * ROUND_TRIP_MS, memory)
+
+    def dollars(self, memory: int) -> float:
+        """Of a million calls, without what Lambda takes for each."""
+        return self.ms(memory) * memory / 1024 * prices.GB_SECOND / 1000 * prices.MILLION
+
+
+def calls() -> Iterator[Call]:
+    """Of a process that has made such calls before."""
+    with running_dynoxide() as engine, pointed(engine.endpoint, create_table(engine.endpoint)):
+        workload = Workload(Handlers())
+        fill(workload)
+        for name, made in CALLS.items():
+            times = TIMES // 4 if name in FEW else TIMES
+            one = made(workload)
+            next(one)
+            spent = []
+            for _ in range(ROUNDS):
+                began = time.process_time()
+                for _ in range(times):
+                    next(one)
+                spent.append((time.process_time() - began) * 1000 / times)
+            cost = capacity.last()
+            assert cost is not None
+            yield Call(TITLES.get(name, name), round(min(spent), 2), cost.round_trips)
+
+
+def starts() -> Iterator[Call]:
+    """Processor time until a new function can take its first call, the best of some."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": f"{ROOT / 'functions'}:{ROOT / 'layers/core/python'}",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "TABLE_NAME": "none",
+    }
+    for module in FUNCTIONS:
+        command = [sys.executable, "-c", _START.format(module=module)]
+        spent = [
+            float(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+            for _ in range(STARTS)
+        ]
+        yield Call(f"start of {module}", round(min(spent), 1), 0)
+
+
+def read() -> list[Call]:
+    return [Call(**one) for one in json.loads(MEASURED.read_text())]
+
+
+def table(found: list[Call]) -> str:
+    """Time and price at each size, as Markdown."""
+    lines = [
+        f"| call | CPU, ms | round trips | {' | '.join(f'{size:,} MiB' for size in SIZES)} |",
+        f"|---|---|---|{'---|' * len(SIZES)}",
+    ]
+    for call in found:
+        cells = [f"{call.ms(size):.0f} ms, ${call.dollars(size):.2f}" for size in SIZES]
+        lines.append(
+            f"| {call.name} | {call.cpu_ms:.1f} | {call.round_trips} | {' | '.join(cells)} |"
+        )
+    return "\n".join(lines)
+
+
+def quoted(text: str) -> str:
+    """The book with the table of the measured figures between its marks."""
+    pattern = r"(<!-- memory sizes -->\n).*?(<!-- end -->)"
+    text, count = re.subn(
+        pattern, lambda marks: f"{marks[1]}{table(read())}\n{marks[2]}", text, flags=re.DOTALL
+    )
+    if count != 1:
+        raise ValueError(f"{BOOK} has {count} places for the table")
+    return text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.memory_sizes", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="renew the docs")
+    options = parser.parse_args()
+    stand_alone()
+    with in_silence():
+        found = [*calls(), *starts()]
+    print(table(found))
+    if options.write:
+        MEASURED.write_text(json.dumps([one._asdict() for one in found], indent=1) + "\n")
+        BOOK.write_text(quoted(BOOK.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

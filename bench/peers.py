@@ -1,0 +1,128 @@
+"""The servers that are compared: where each comes from, and how it is started.
+
+Peers have environments of their own under .tools/peers, made when they are first measured; owns the
+pins. Each is started as its documentation says, with one worker and SQLite in memory, and none of
+them is tuned.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.engines import ROOT, free_port
+from tests.servers import REMEMBERED, Server, environment, start, start_product
+
+FOLDER: Final = ROOT / ".tools" / "peers"
+
+
+class Peer(NamedTuple):
+    """``wanted`` are the packages of its environment; none: it is this project."""
+
+    name: str
+    title: str
+    about: str
+    wanted: tuple[str, ...]
+    command: Callable[[Path], Server]
+    """Starts it in a folder."""
+
+
+def ready(peer: Peer) -> None:
+    """Makes the environment of a peer, unless it is there.
+
+    Raises:
+        RuntimeError: its packages cannot be installed; the message is the last that was said.
+    """
+    if not peer.wanted:
+        return
+    folder = FOLDER / peer.name
+    done, wanted = folder / "installed.txt", "\n".join(peer.wanted)
+    if done.exists() and done.read_text() == wanted:
+        return
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
+    for arguments in (
+        ["venv", "--quiet", "--clear", "--python", sys.executable, str(folder)],
+        ["pip", "install", "--quiet", "--python", str(folder / "bin/python"), *peer.wanted],
+    ):
+        ran = subprocess.run(
+            [uv, *arguments], check=False, capture_output=True, text=True, env=environment()
+        )
+        if ran.returncode:
+            said = ran.stderr.strip().splitlines() or ["uv failed"]
+            raise RuntimeError(f"does not install: {said[-1].strip()}")
+    done.write_text(wanted)
+
+
+def _ours(folder: Path) -> Server:
+    return start_product(folder, "--data", str(folder / "data"))
+
+
+def _fasttrackml(folder: Path) -> Server:
+    port = free_port()
+    program = str(FOLDER / "fasttrackml/bin/fml")
+    place = ["--database-uri", f"sqlite://{folder}/fml.db", "--default-artifact-root", str(folder)]
+    listen = ["--listen-address", f"127.0.0.1:{port}", "--log-level", "warn"]
+    return start([program, "server", *listen, *place], port, folder, folder)
+
+
+def _mlflow_go(folder: Path) -> Server:
+    """It passes to a `mlflow server` of its own what it does not do itself."""
+    bin_folder = FOLDER / "mlflow-go/bin"
+    # The wheel for Linux names its library as macOS does, and does not find it by that name.
+    (packed,) = (FOLDER / "mlflow-go").glob("lib/*/site-packages/mlflow_go_backend/lib*.dylib")
+    library = packed if sys.platform == "darwin" else packed.with_suffix(".so")
+    (folder / library.name).symlink_to(packed)
+    (folder / packed.with_suffix(".h").name).symlink_to(packed.with_suffix(".h"))
+    path = f"{bin_folder}:{environment().get('PATH', '')}"
+    quiet = ["--go-opts", "log_level=WARNING,shutdown_timeout=3s"]
+    more = {"PATH": path, "MLFLOW_GO_LIBRARY_PATH": str(folder)}
+    return _mlflow(folder, bin_folder / "mlflow-go", quiet, **more)
+
+
+def _stock(folder: Path) -> Server:
+    # Its job runners would start eight processes, and it would look for prices in the internet.
+    quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_MODEL_CATALOG_URI": ""}
+    return _mlflow(folder, FOLDER / "stock/bin/mlflow", [], **quiet)
+
+
+def _mlflow(folder: Path, program: Path, arguments: list[str], **more: str) -> Server:
+    port = free_port()
+    command = [
+        *(str(program), "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
+        *("--backend-store-uri", f"sqlite:///{folder}/mlflow.db"),
+        *("--artifacts-destination", str(folder / "artifacts"), *arguments),
+    ]
+    return start(command, port, folder, folder, **REMEMBERED, **more)
+
+
+OURS: Final = "ours"
+PEERS: Final = (
+    Peer(OURS, "mlflow-serverless", "`python -m local --data DIR`, with its indexer", (), _ours),
+    Peer(
+        "fasttrackml",
+        "FastTrackML",
+        "`fml server` of fasttrackml 0.6.0: Go, SQLite",
+        ("fasttrackml==0.6.0",),
+        _fasttrackml,
+    ),
+    Peer(
+        "mlflow-go",
+        "mlflow-go",
+        "`mlflow-go server` of mlflow-go-backend 0.2.2: Go, SQLite, with an MLflow 3.0.0 behind it "
+        "for what it does not do itself",
+        # MLflow 3.17 has lost classes that it imports, SQLAlchemy 2.1 those of MLflow 3.0.
+        ("mlflow-go-backend==0.2.2", "mlflow==3.0.0", "sqlalchemy==2.0.36", "alembic==1.20.1"),
+        _mlflow_go,
+    ),
+    Peer(
+        "stock",
+        "MLflow",
+        "`mlflow server --workers 1` of mlflow 3.17.2: Python, SQLite, without its job runners",
+        ("mlflow==3.17.2",),
+        _stock,
+    ),
+)
