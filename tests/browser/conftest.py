@@ -19,6 +19,12 @@ from tests.differential.rest import Call, Side, get, post
 from tests.engines import ROOT
 from tests.servers import environment, start_product, stopped
 
+OPEN_GATEWAY = {
+    "MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES": "http,https",
+    "MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS": "true",
+}
+"""Models may be servers of this machine."""
+
 
 class Data(NamedTuple):
     """A running product that the example has trained on."""
@@ -60,7 +66,8 @@ def browser() -> Iterator[Any]:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
     folder = tmp_path_factory.mktemp("ui")
     # Queries of the dashboards may be slow where tests share two processors.
-    with stopped(start_product(folder, SYSTEM_TABLES_SECONDS="30")) as server:
+    started = start_product(folder, SYSTEM_TABLES_SECONDS="30", **OPEN_GATEWAY)
+    with stopped(started) as server:
         _train(server.url, folder)
         api = Side(server.url)
         named = api.send(get("experiments/get-by-name", experiment_name="diabetes")).body
