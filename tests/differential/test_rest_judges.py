@@ -55,18 +55,18 @@ def evaluated(**more: Any) -> Call:
     return Call("POST", f"{AJAX_3}genai/evaluate/invoke", kept)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def judged(both: Pair) -> None:
+def experiments() -> list[Call]:
     def made(saved: str) -> Call:
         body = {"name": name()}
         return post("experiments/create", body)._replace(saves={saved: "experiment_id"})
 
-    both.send_all([made("experiment"), made("second"), trace(TRACE, "second")])
+    return [made("experiment"), made("second"), trace(TRACE, "second")]
 
 
 def test_judging_is_refused_alike(both: Pair) -> None:
     both.send_all(
         [
+            *experiments(),
             *(invoked(experiment_id=value) for value in (ABSENT, None, "", "0")),
             *(invoked(serialized_scorer=value) for value in (ABSENT, None, "", CODE)),
             *(invoked(trace_ids=value) for value in (ABSENT, None, [], "x", [1], {"a": 1})),
@@ -79,13 +79,6 @@ def test_judging_is_refused_alike(both: Pair) -> None:
                 for named, version in (("quality", "1"), (5, 1), ("quality", True))
             ),
             invoked(scorer_name="quality", scorer_version=1),
-        ]
-    )
-
-
-def test_evaluations_are_refused_alike(both: Pair) -> None:
-    both.send_all(
-        [
             *(evaluated(experiment_id=value) for value in (ABSENT, None, "", 5)),
             *(evaluated(trace_ids=value) for value in (ABSENT, None, [], "x", [1])),
             *(evaluated(serialized_scorers=value) for value in (ABSENT, None, [], "x")),
