@@ -19,12 +19,6 @@ from tests.differential.rest import Call, Side, get, post
 from tests.engines import ROOT
 from tests.servers import environment, start_product, stopped
 
-OPEN_GATEWAY = {
-    "MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES": "http,https",
-    "MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS": "true",
-}
-"""Models may be servers of this machine."""
-
 
 class Data(NamedTuple):
     """A running product that the example has trained on."""
@@ -65,8 +59,14 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="package")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
     folder = tmp_path_factory.mktemp("ui")
-    # Queries of the dashboards may be slow where tests share two processors.
-    started = start_product(folder, SYSTEM_TABLES_SECONDS="30", **OPEN_GATEWAY)
+    # Queries of the dashboards may be slow where tests share two processors; models may be servers
+    # of this machine.
+    started = start_product(
+        folder,
+        SYSTEM_TABLES_SECONDS="30",
+        MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES="http,https",
+        MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS="true",
+    )
     with stopped(started) as server:
         _train(server.url, folder)
         api = Side(server.url)
