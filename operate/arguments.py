@@ -14,7 +14,10 @@ TRANSFERS = {
     "import": "bring over what another MLflow server has; resumes, and repeats without a change",
     "compare": "print what another MLflow server has and this one has not; change nothing",
 }
-PARTS = ("runs", "models", "traces", "evaluation", "artifacts", "webhooks", "users")
+PARTS = (
+    *("runs", "models", "traces", "evaluation", "gateway", "mcp-servers"),
+    *("artifacts", "webhooks", "users"),
+)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -27,6 +27,7 @@ from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import SESSION, StoredTrace
 from mlcore.run_names import generate
 from mlcore.search.fields import RUN_NAME_TAG
+from mlcore.wire import checks
 
 MOST_TRACES: Final = 2_000
 RUN_TYPE_TAG: Final = "mlflow.runType"
@@ -69,8 +70,13 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
 def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str, Any]:
     """A run that is there at once, and one job that fills it."""
     trace_ids = list(dict.fromkeys(_listed(message.trace_ids)))
-    texts = _listed(message.serialized_scorers)
     told = message.scorer_versions
+    lists = {"serialized_scorers": message.serialized_scorers}
+    if told is not None:
+        lists["scorer_versions"] = told
+    # Fields of any type are decoded whatever they are.
+    checks.run(dict.fromkeys(lists, (checks.array,)), lists, stopped=True)
+    texts = _listed(message.serialized_scorers)
     versions = [None] * len(texts) if told is None else _listed(told)
     _check_some(trace_ids)
     if not texts:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from mlcore.auth.permissions import EXPERIMENT, Grant
+from mlcore.auth.permissions import Grant
 from mlcore.entities.users import Profile, Role
 from mlcore.repos.users import grants, roles, users
 from operate.transfer.item import Content, Item
@@ -19,8 +19,8 @@ _API_3: Final = "api/3.0/mlflow"
 _OWN_ROLE: Final = re.compile(r"__user_\d+__")
 """How a server names the role that holds a user's own grants."""
 
-Target = Callable[[str], str]
-"""The product's id of an experiment of the server."""
+Target = Callable[[str, str], str]
+"""The product's id of what a server has under an id, by the type of resource."""
 
 Place = tuple[str, str, str]
 """Workspace, type of resource, pattern."""
@@ -140,9 +140,7 @@ def _granted(role: Json, target_of: Target) -> dict[Place, str]:
         (
             role["workspace"],
             one["resource_type"],
-            target_of(one["resource_pattern"])
-            if one["resource_type"] == EXPERIMENT
-            else one["resource_pattern"],
+            target_of(one["resource_type"], one["resource_pattern"]),
         ): one["permission"]
         for one in permissions
     }

@@ -16,14 +16,18 @@ from typing import NamedTuple
 from botocore.exceptions import BotoCoreError
 
 from mlcore import errors
+from mlcore.auth.permissions import EXPERIMENT
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from operate.transfer import (
     accounts,
     datasets,
     files,
+    gateway,
+    guardrails,
     issues,
     label_schemas,
+    mcp_servers,
     models,
     registry,
     review_queues,
@@ -87,6 +91,8 @@ class Transfer:
         self._seen: set[str] = set()
         self._named: set[str] = set()
         self._webhooks = self._users = 0
+        self._gateway_ids: dict[str, str] = {}
+        self._unset: list[str] = []
 
     def run(self) -> int:
         try:
@@ -111,8 +117,8 @@ class Transfer:
         if missing:
             raise SourceFailed(404, f"The server has no experiment {sorted(missing)[0]!r}.")
         if "users" in self.wish.parts and not self.wish.experiments:
-            # Their grants name experiments, whose ids in the table are known by now.
-            found = accounts.read(self.server, self._experiments.target_of)
+            # Their grants name what else came, whose ids in the table are known by now.
+            found = accounts.read(self.server, self._target_of)
             self.each("roles", found.roles)
             self.each("users", found.users)
             self._users = len(found.users)
@@ -124,10 +130,18 @@ class Transfer:
         evaluated = datasets.listed(server) if "evaluation" in parts else None
         for experiment in found:
             self._experiment(source, experiment)
-            if evaluated is not None and experiment.lifecycle_stage == ACTIVE:
-                self._evaluation(source, experiment)
-        if self.wish.experiments:
+        everything = not self.wish.experiments
+        configured = gateway.read(server) if "gateway" in parts and everything else None
+        if configured is not None:
+            self._gateway(configured)
+        if evaluated is not None:
+            for experiment in found:
+                if experiment.lifecycle_stage == ACTIVE:
+                    self._evaluation(source, experiment)
+        if not everything:
             return
+        if configured is not None:
+            self._gateway_uses(configured)
         space = server.workspace
         if evaluated is not None:
             # They name experiments, whose ids in the table are known by now.
@@ -145,6 +159,8 @@ class Transfer:
                 [registry.identity(space, name) for name in names],
                 (registry.identity(space, one) for one in surplus.registered_model_names(space)),
             )
+        if "mcp-servers" in parts:
+            self._mcp_servers(server)
         if "webhooks" in parts:
             items = list(webhooks.items(server))
             self.each("webhooks", items)
@@ -182,8 +198,8 @@ class Transfer:
         )
         self._surplus(
             "scorer",
-            [scorers.identity(target, one) for one in judges],
-            (scorers.identity(target, one) for one in surplus.scorer_names(target)),
+            [scorers.identity(target.experiment_id, one) for one in judges],
+            (scorers.identity(target.experiment_id, one) for one in surplus.scorer_names(target)),
         )
         asked = label_schemas.listed(source, source_id, target)
         self.each(f"label schemas of {name}", [label_schemas.item(one, target) for one in asked])
@@ -197,6 +213,65 @@ class Transfer:
         found = issues.listed(source, source_id, target)
         self.each(f"issues of {name}", found)
         self._surplus("issue", [one.name for one in found], surplus.issue_ids(target))
+
+    def _gateway(self, told: gateway.Told) -> None:
+        """What judges ask; it names experiments, whose ids in the table are known by now."""
+        self._gateway_ids.update(told.ids)
+        target_of, space = self._experiments.target_of, told.server.workspace
+        self.each("gateway secrets", [gateway.secret(told, one) for one in told.secrets])
+        if self.wish.write:
+            self._unset += gateway.unset_secrets(space)
+        definitions = [gateway.model_definition(told, one) for one in told.model_definitions]
+        self.each("gateway models", definitions)
+        endpoints = [gateway.endpoint(told, one, target_of) for one in told.endpoints]
+        self.each("gateway endpoints", endpoints)
+        there = surplus.gateway_parts(space)
+        for kind, ids in (
+            ("gateway secret", there.secrets),
+            ("gateway model", there.model_definitions),
+            ("gateway endpoint", there.endpoints),
+        ):
+            self._surplus(kind, told.ids.values(), ids)
+
+    def _gateway_uses(self, told: gateway.Told) -> None:
+        """What asks the endpoints, and what watches them: names scorers, which have come by now."""
+        bound = gateway.bindings(told)
+        self.each("gateway bindings", bound)
+        policies = guardrails.budget_policies(told)
+        self.each("gateway budgets", policies)
+        try:
+            watching = guardrails.guardrails(told, self._experiments.target_of)
+            used = guardrails.uses(told)
+        except SourceFailed as failed:
+            if not failed.forbidden:
+                raise
+            # Endpoints without the guardrails that they have there would be open.
+            self._failures.append(Failure("guardrails of the gateway", str(failed)))
+            watching, used = [], []
+        self.each("gateway guardrails", watching)
+        self.each("gateway guardrails of endpoints", used)
+        there = surplus.gateway_uses(told.server.workspace)
+        for items, kind, ids in (
+            (bound, gateway.BINDING, there.bindings),
+            (policies, guardrails.POLICY, there.budget_policies),
+            (watching, guardrails.GUARDRAIL, there.guardrails),
+            (used, guardrails.USE, there.uses),
+        ):
+            self._surplus(kind, [one.name for one in items], ids)
+
+    def _mcp_servers(self, server: Server) -> None:
+        told, space = mcp_servers.listed(server), server.workspace
+        self.each("MCP servers", [mcp_servers.item(server, one) for one in told])
+        self._surplus(
+            "MCP server",
+            [mcp_servers.identity(space, one["name"]) for one in told],
+            (mcp_servers.identity(space, one) for one in surplus.mcp_server_names(space)),
+        )
+
+    def _target_of(self, kind: str, source_id: str) -> str:
+        if kind == EXPERIMENT:
+            return self._experiments.target_of(source_id)
+        return self._gateway_ids.get(source_id, source_id)
 
     def _surplus(self, kind: str, names: Iterable[str], there: Iterable[str]) -> None:
         """Notes, when comparing, what the table has alone."""
@@ -283,6 +358,8 @@ class Transfer:
             print("webhooks have no secret and are disabled: set both anew", file=sys.stderr)
         if self._progress.written["scorer"]:
             print("no scorer judges new traces by itself: switch each on anew", file=sys.stderr)
+        for name in self._unset:
+            print(f"the gateway's secret {name!r} has no value: set it anew", file=sys.stderr)
         if self._users and self.wish.write:
             print("users have no password: set each anew", file=sys.stderr)
 

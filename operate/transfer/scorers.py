@@ -39,7 +39,7 @@ def item(source: Source, experiment_id: str, name: str, target: Experiment) -> I
         told = source.server.get(
             f"{API_3}/scorers/versions", experiment_id=experiment_id, name=name
         )
-        return _content([_version(one, target) for one in told.get("scorers", ())])
+        return _content([version(one, target.experiment_id) for one in told.get("scorers", ())])
 
     def have() -> Content | None:
         found = scorer_versions.versions(target, name)
@@ -71,12 +71,16 @@ def item(source: Source, experiment_id: str, name: str, target: Experiment) -> I
         want,
         have,
         write,
-        identity=identity(target, name),
+        identity=identity(target.experiment_id, name),
     )
 
 
-def identity(target: Experiment, name: str) -> str:
-    return f"{target.experiment_id}/{name}"
+def identity(experiment_id: str, name: str) -> str:
+    """
+    Args:
+        experiment_id: the table's.
+    """
+    return f"{experiment_id}/{name}"
 
 
 def _add(versions: list[ScorerVersion], workspace: str) -> None:
@@ -99,14 +103,18 @@ def _add(versions: list[ScorerVersion], workspace: str) -> None:
             ) from conflict
 
 
-def _version(told: Json, target: Experiment) -> ScorerVersion:
+def version(told: Json, experiment_id: str) -> ScorerVersion:
+    """
+    Args:
+        experiment_id: the table's.
+    """
     return ScorerVersion(
-        experiment_id=target.experiment_id,
+        experiment_id=experiment_id,
         name=told["scorer_name"],
         version=int(told["scorer_version"]),
         # Old servers do not tell it.
         scorer_id=told.get("scorer_id")
-        or str(uuid5(NAMESPACE_OID, identity(target, told["scorer_name"]))),
+        or str(uuid5(NAMESPACE_OID, identity(experiment_id, told["scorer_name"]))),
         serialized_scorer=told["serialized_scorer"],
         creation_time=int(told["creation_time"]),
     )

@@ -53,6 +53,17 @@ def known(entries: Iterator[Json]) -> Iterator[Json]:
             raise
 
 
+def offered(entries: Iterator[Json]) -> list[Json] | None:
+    """The entries; None of a server that has no such route, or that keeps its data in files, where
+    it has none of them: MLflow's then breaks, with an error page."""
+    try:
+        return list(entries)
+    except SourceFailed as failed:
+        if failed.unknown or (failed.status == 500 and not failed.code):
+            return None
+        raise
+
+
 class Source:
     """What is read of a server.
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.table import key_in, table
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.gateway import Configuration
 from mlcore.entities.stages import ACTIVE
 from mlcore.models.base import KEY
+from mlcore.repos import mcp_servers
 from mlcore.repos.evaluation import datasets, issues, label_schemas, review_queues, scorers
 from mlcore.repos.experiments import experiments
+from mlcore.repos.gateway import budgets, configuration
 from mlcore.repos.registry import registered_models
+from operate.transfer import gateway, guardrails
 
 
 def experiment_ids(workspace: str) -> Iterator[str]:
@@ -64,6 +69,45 @@ def review_queue_ids(experiment: Experiment) -> Iterator[str]:
 def issue_ids(experiment: Experiment) -> Iterator[str]:
     for issue in issues.of_experiment(experiment):
         yield issue.issue_id
+
+
+def mcp_server_names(workspace: str) -> Iterator[str]:
+    for server in mcp_servers.of_workspace(workspace):
+        yield server.name
+
+
+class GatewayUses(NamedTuple):
+    """Identities of what asks endpoints of the gateway, and of what watches them."""
+
+    bindings: list[str]
+    budget_policies: list[str]
+    guardrails: list[str]
+    uses: list[str]
+
+
+def gateway_parts(workspace: str) -> Configuration:
+    """Secrets, model definitions and endpoints by their ids."""
+    return configuration.read(workspace)
+
+
+def gateway_uses(workspace: str) -> GatewayUses:
+    known = configuration.read(workspace)
+    endpoints = known.endpoints.values()
+    return GatewayUses(
+        [
+            gateway.binding_identity(endpoint.endpoint_id, binding)
+            for endpoint in endpoints
+            for binding in endpoint.bindings
+        ],
+        [policy.budget_policy_id for policy in budgets.of_workspace(workspace)],
+        list(known.guardrails),
+        [
+            guardrails.use_identity(endpoint.endpoint_id, use)
+            for endpoint in endpoints
+            for use in endpoint.guardrails
+            if use.guardrail_id in known.guardrails
+        ],
+    )
 
 
 def _of(experiment_id: str, index: str, prefix: str, attribute: str) -> Iterator[str]:

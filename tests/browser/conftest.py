@@ -59,8 +59,15 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="package")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
     folder = tmp_path_factory.mktemp("ui")
-    # Queries of the dashboards may be slow where tests share two processors.
-    with stopped(start_product(folder, SYSTEM_TABLES_SECONDS="30")) as server:
+    # Queries of the dashboards may be slow where tests share two processors; models may be servers
+    # of this machine.
+    started = start_product(
+        folder,
+        SYSTEM_TABLES_SECONDS="30",
+        MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES="http,https",
+        MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS="true",
+    )
+    with stopped(started) as server:
         _train(server.url, folder)
         api = Side(server.url)
         named = api.send(get("experiments/get-by-name", experiment_name="diabetes")).body

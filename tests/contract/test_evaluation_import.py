@@ -4,66 +4,27 @@ kill at any write."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mlcore.db import keys
-from mlcore.db.table import table
 from mlcore.repos.evaluation import entity_refs
 from mlcore.repos.gateway import configuration
 from operate.transfer import command, datasets
 from operate.transfer.command import Wish
-from operate.transfer.rest import Server, SourceFailed
+from operate.transfer.rest import SourceFailed
 from tests.contract import gateway_world, trace_calls
 from tests.contract.api import Api
 from tests.contract.conftest import Store, pointed
+from tests.contract.old_product import API_3, Answers, Killed, Stock, killed_after, recorded
 from tests.contract.sealing import seal_here
 from tests.contract.test_evaluation import YES_NO, new_dataset, sent, upsert
 from tests.engines import Engine, create_table
 
-WRITES = ("transact", "update", "put", "delete", "batch_write")
 TRACES = [f"tr-{number:032x}" for number in range(3)]
-EVALUATION = "api/3.0/mlflow/"
 PAGE = 2
-Answers = dict[str, Any]
-
-
-class Killed(BaseException):
-    """Nothing of the import lives on."""
-
-
-class Stock(Server):
-    """Stands for a server. It answers what the product of this process does and remembers it; and
-    what it remembers, once it has been told to answer nothing else."""
-
-    answers: Answers = {}
-    live = False
-
-    def get(self, path: str, /, **fields: Any) -> Any:
-        return self._answer("GET", path, fields)
-
-    def post(self, path: str, /, **fields: Any) -> Any:
-        return self._answer("POST", path, fields)
-
-    def _answer(self, method: str, path: str, fields: dict[str, Any]) -> Any:
-        asked = json.dumps([method, path, fields])
-        if not self.live:
-            if asked not in self.answers:
-                raise SourceFailed(404, "Not Found")
-            return self.answers[asked]
-        if path == "api/2.0/mlflow/experiments/search":
-            told = Api().post("experiments/search", **fields)
-        elif path.startswith(f"{EVALUATION}server-info"):
-            raise SourceFailed(404, "Not Found")
-        elif method == "GET":
-            told = sent("GET", path.removeprefix(EVALUATION), **fields)
-        else:
-            told = sent("POST", path.removeprefix(EVALUATION), fields)
-        self.answers[asked] = told
-        return told
 
 
 def populate() -> str:
@@ -132,7 +93,7 @@ def source_id(
     seal_here(monkeypatch, tmp_path)
     judge_endpoint()
     experiment_id = populate()
-    recorded()
+    recorded(compared)
     with pointed(dynoxide.endpoint, create_table(dynoxide.endpoint)) as api:
         mine = api.post("experiments/create", name="judged")["experiment_id"]
         make_traces(mine)
@@ -141,18 +102,13 @@ def source_id(
         yield experiment_id
 
 
-def recorded() -> Answers:
-    """What the product tells of all that an import asks; it differs from itself in nothing."""
-    Stock.answers, Stock.live = {}, True
-    try:
-        assert transfer(write=False) == 0
-    finally:
-        Stock.live = False
-    return Stock.answers
-
-
 def transfer(*, write: bool = True, journal: Path | None = None) -> int:
     return command.run(Wish("http://old", [], ("evaluation",), journal, write))
+
+
+def compared() -> None:
+    """The product differs from itself in nothing."""
+    assert transfer(write=False) == 0
 
 
 def target_id() -> str:
@@ -172,7 +128,7 @@ def plain(answers: Answers, experiment_id: str) -> list[str]:
     told = []
     for asked, answer in answers.items():
         method, path, fields = json.loads(asked)
-        if not path.startswith(EVALUATION):
+        if not path.startswith(API_3):
             continue
         shown = {**answer, "records": json.loads(answer.get("records", "[]"))}
         told.append(json.dumps(_mapped([method, path, fields, shown], own), sort_keys=True))
@@ -193,24 +149,6 @@ def _mapped(value: Any, own: dict[str, str]) -> Any:
     return own.get(value, value) if isinstance(value, str) else value
 
 
-def killed_after(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many writes to the table, but for those to the counter of ids, are the last."""
-    done: list[str] = []
-
-    def counting(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def write(*given: Any, **named: Any) -> Any:
-            if not given or given[0] != keys.id_counter():
-                if len(done) == most:
-                    raise Killed
-                done.append(name)
-            return real(*given, **named)
-
-        return write
-
-    for name in WRITES:
-        monkeypatch.setattr(table, name, counting(name, getattr(table, name)))
-
-
 def test_it_comes_over_once(source_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = dict(Stock.answers)
     assert transfer(write=False) == 1
@@ -221,7 +159,7 @@ def test_it_comes_over_once(source_id: str, monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as patch:
         killed_after(0, patch)
         assert transfer() == 0
-    assert plain(recorded(), mine) == plain(told, source_id)
+    assert plain(recorded(compared), mine) == plain(told, source_id)
     # Endpoints know who asks them, and records are known by what is in them.
     (endpoint,) = configuration.read("default").endpoints.values()
     assert [one.display_name for one in endpoint.bindings] == ["asks"]
@@ -244,7 +182,7 @@ def test_a_killed_import_goes_on(source_id: str, monkeypatch: pytest.MonkeyPatch
             except Killed:
                 kills += 1
     assert kills > 3
-    assert plain(recorded(), target_id()) == plain(told, source_id)
+    assert plain(recorded(compared), target_id()) == plain(told, source_id)
 
 
 def test_differences_are_named(source_id: str, tmp_path: Path, capsys: Any) -> None:
@@ -296,8 +234,8 @@ def test_a_server_that_evaluates_nothing_is_asked_no_more(
 
     class Old(Stock):
         def _answer(self, method: str, path: str, fields: dict[str, Any]) -> Any:
-            if path.startswith(EVALUATION):
-                asked.append(path.removeprefix(EVALUATION))
+            if path.startswith(API_3):
+                asked.append(path.removeprefix(API_3))
                 if "datasets" in path:
                     raise SourceFailed(500 if code else 404, "no", code)
                 raise SourceFailed(404, "Not Found")

@@ -10,7 +10,7 @@ import pytest
 
 from mlcore import artifacts
 from mlcore.artifacts.folder import Folder
-from mlcore.auth.permissions import Grant
+from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.users import grants, users
 from operate.transfer import accounts, files, webhooks, workspaces
@@ -87,6 +87,14 @@ class Told(Server):
     answers = ANSWERS
 
 
+def as_it_is(_kind: str, source_id: str) -> str:
+    return source_id
+
+
+def mapped(kind: str, source_id: str) -> str:
+    return f"mapped-{source_id}" if kind == EXPERIMENT else source_id
+
+
 def bring(items: list[Item]) -> None:
     """Twice, as if the first one's end had been lost."""
     for item in items:
@@ -104,7 +112,7 @@ def test_what_belongs_to_a_deployment(store: Store) -> None:
     (webhook,) = webhook_items.of_workspace("team")
     assert (webhook.status, webhook.sealed_secret) == ("DISABLED", "")
     assert list(map(str, webhook.events)) == ["model_version_tag.set"]
-    found = accounts.read(server, lambda source_id: f"mapped-{source_id}")
+    found = accounts.read(server, mapped)
     bring([*found.roles, *found.users])
     ann = users.get("ann")
     assert ann.password_hash == ""
@@ -116,7 +124,7 @@ def test_what_the_target_has_besides_stays(store: Store) -> None:
     made = users.create("ann", "her hash", is_admin=True)
     users.own_role_id(made, "default")
     grants.put(made, "default", Grant("experiment", "her own", "MANAGE"))
-    (user, _) = accounts.read(Told("http://old"), str).users
+    (user, _) = accounts.read(Told("http://old"), as_it_is).users
     user.write(user.want(), user.have())
     ann = users.get("ann")
     assert (ann.password_hash, ann.is_admin) == ("her hash", True)
@@ -128,7 +136,7 @@ def test_an_account_that_may_not_ask() -> None:
         answers: dict[str, Any] = {}
 
     server = Refusing("http://old")
-    assert accounts.read(server, str) == ([], [])
+    assert accounts.read(server, as_it_is) == ([], [])
     assert list(webhooks.items(server)) == []
 
 

@@ -35,14 +35,99 @@ def fill(url: str, *, runs: int, models: int, traces: int) -> None:
     _logged_models(client, first, made[0])
     _registry(client, made, models)
     _traces(url, client, first, made[0], traces)
+    _gateway(url, first)
+    _mcp_server(url)
 
 
 def call(url: str, path: str, **fields: Any) -> Any:
-    answer = urllib3.request(
-        "POST", f"{url}/api/2.0/mlflow/{path}", json=fields, retries=False, timeout=60
-    )
-    assert answer.status == 200, answer.data
+    return _posted(f"{url}/api/2.0/mlflow/{path}", fields)
+
+
+def _posted(address: str, fields: Any) -> Any:
+    answer = urllib3.request("POST", address, json=fields, retries=False, timeout=60)
+    assert answer.status in (200, 201), answer.data
     return answer.json()
+
+
+def _gateway(url: str, experiment: str) -> None:
+    def made(path: str, **fields: Any) -> Any:
+        (found,) = _posted(f"{url}/api/3.0/mlflow/{path}", fields).values()
+        return found
+
+    secret = made(
+        "gateway/secrets/create",
+        secret_name="the key",
+        secret_value={"api_key": "sk-live-0123456789"},
+        provider="openai",
+        auth_config={"api_version": "1"},
+        created_by="ann",
+    )
+    model = made(
+        "gateway/model-definitions/create",
+        name="the model",
+        secret_id=secret["secret_id"],
+        provider="openai",
+        model_name="gpt",
+    )
+    linked = {"model_definition_id": model["model_definition_id"], "weight": 0.5}
+    endpoint_id = made(
+        "gateway/endpoints/create",
+        name="judge",
+        model_configs=[
+            {**linked, "linkage_type": "PRIMARY"},
+            {**linked, "linkage_type": "FALLBACK", "fallback_order": 0},
+        ],
+        fallback_config={"strategy": "SEQUENTIAL", "max_attempts": 1},
+        routing_strategy="REQUEST_BASED_TRAFFIC_SPLIT",
+    )["endpoint_id"]
+    tag = {"endpoint_id": endpoint_id, "key": "k", "value": "ü"}
+    _posted(f"{url}/api/3.0/mlflow/gateway/endpoints/set-tag", tag)
+    judge = {
+        "name": "asks",
+        "instructions_judge_pydantic_data": {"model": "gateway:/judge", "instructions": "{{ x }}"},
+    }
+    scorer = _posted(
+        f"{url}/api/3.0/mlflow/scorers/register",
+        {"experiment_id": experiment, "name": "asks", "serialized_scorer": json.dumps(judge)},
+    )
+    guardrail = made(
+        "gateway/guardrails/create",
+        name="polite",
+        scorer_id=scorer["scorer_id"],
+        scorer_version=scorer["version"],
+        stage="BEFORE",
+        action="SANITIZATION",
+        action_endpoint_id=endpoint_id,
+    )
+    used = {"endpoint_id": endpoint_id, "guardrail_id": guardrail["guardrail_id"]}
+    made("gateway/guardrails/add-to-endpoint", **used, execution_order=1)
+    made(
+        "gateway/budgets/create",
+        budget_unit="USD",
+        budget_amount=1.5,
+        duration={"unit": "DAYS", "value": 3},
+        target_scope="ENDPOINT",
+        target_value=endpoint_id,
+        budget_action="REJECT",
+    )
+
+
+def _mcp_server(url: str) -> None:
+    name = "com.example/weather"
+    servers = f"{url}/api/3.0/mlflow/mcp-servers"
+    for number, more in (
+        ("1.0.0", {"status": "active", "tools": [{"name": "ask"}]}),
+        ("2.0.0", {}),
+    ):
+        said = {"name": name, "version": number, "description": f"weather {number}"}
+        made = {"server_json": said, "source": "git", **more}
+        _posted(f"{servers}/{name}/versions", made)
+    _posted(f"{servers}/{name}/versions/1.0.0/tags", {"key": "k", "value": "ü"})
+    _posted(f"{servers}/{name}/tags", {"key": "k", "value": "v"})
+    _posted(f"{servers}/{name}/aliases", {"alias": "stable", "version": "1.0.0"})
+    for target in ({"server_alias": "stable"}, {"server_version": "2.0.0"}):
+        address = {"url": "https://8.8.8.8/mcp", "transport_type": "sse", **target}
+        _posted(f"{servers}/{name}/endpoints", address)
 
 
 def _run(client: Any, experiment: str, number: int) -> str:

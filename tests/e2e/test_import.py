@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 
 from local.engine.engine import Engine
 from local.engine.table import client
@@ -129,6 +130,20 @@ def _is_served(product: Server, old: Server) -> None:
     }
     runs = [old_server.call(one.url, "runs/search", **search)["runs"] for one in (product, old)]
     assert [_sorted(run) for run in runs[0]] == [_sorted(run) for run in runs[1]]
+
+    for path in (
+        *("mcp-servers", "mcp-servers/com.example/weather/versions"),
+        *("gateway/endpoints/list", "gateway/endpoints/bindings/list", "gateway/budgets/list"),
+        "gateway/guardrails/list",
+    ):
+        own, its = (_read(one.url, f"api/3.0/mlflow/{path}") for one in (product, old))
+        assert own == its
+
+
+def _read(url: str, path: str) -> Any:
+    answer = urllib3.request("GET", f"{url}/{path}", retries=False, timeout=60)
+    assert answer.status == 200, answer.data
+    return answer.json()
 
 
 def _sorted(run: Any) -> Any:

@@ -1,0 +1,131 @@
+"""Judges and their jobs, and calls of the gateway, as far as no model is asked: what is refused,
+and how."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.differential.calls import name
+from tests.differential.pair import Pair
+from tests.differential.rest import Call, Ref, post
+from tests.differential.test_rest_reviews import trace
+
+pytestmark = pytest.mark.e2e
+
+AJAX_3 = "/ajax-api/3.0/mlflow/"
+JUDGE = {
+    "name": "quality",
+    "aggregations": [],
+    "is_session_level_scorer": False,
+    "mlflow_version": "3.17.2",
+    "serialization_version": 1,
+    "builtin_scorer_class": None,
+    "builtin_scorer_pydantic_data": None,
+    "call_source": None,
+    "call_signature": None,
+    "original_func_name": None,
+    "instructions_judge_pydantic_data": {
+        "instructions": "Is {{ outputs }} fine?",
+        "model": "openai:/gpt-4o-mini",
+        "feedback_value_type": {"type": "string"},
+    },
+}
+SERIALIZED = json.dumps(JUDGE)
+CODE = json.dumps({**JUDGE, "instructions_judge_pydantic_data": None, "call_source": "return 1"})
+TRACE = f"tr-{uuid4().hex}"
+"""In the second experiment."""
+ABSENT: Any = "absent"
+
+
+def invoked(**more: Any) -> Call:
+    body = {"experiment_id": Ref("experiment"), "serialized_scorer": SERIALIZED, **more}
+    body = {"trace_ids": [TRACE], **body}
+    kept = {key: value for key, value in body.items() if value != ABSENT}
+    return Call("POST", f"{AJAX_3}scorer/invoke", kept)
+
+
+def evaluated(**more: Any) -> Call:
+    body = {"experiment_id": Ref("experiment"), "serialized_scorers": [SERIALIZED], **more}
+    body = {"trace_ids": [TRACE], **body}
+    kept = {key: value for key, value in body.items() if value != ABSENT}
+    return Call("POST", f"{AJAX_3}genai/evaluate/invoke", kept)
+
+
+def experiments() -> list[Call]:
+    def made(saved: str) -> Call:
+        body = {"name": name()}
+        return post("experiments/create", body)._replace(saves={saved: "experiment_id"})
+
+    return [made("experiment"), made("second"), trace(TRACE, "second")]
+
+
+def test_judging_is_refused_alike(both: Pair) -> None:
+    both.send_all(
+        [
+            *experiments(),
+            *(invoked(experiment_id=value) for value in (ABSENT, None, "", "0")),
+            *(invoked(serialized_scorer=value) for value in (ABSENT, None, "", CODE)),
+            *(invoked(trace_ids=value) for value in (ABSENT, None, [], "x", [1], {"a": 1})),
+            invoked(trace_ids=["tr-0"]),
+            invoked(),
+            *(invoked(scorer_name=value) for value in ("quality", 5)),
+            *(invoked(scorer_version=value) for value in (1, "1")),
+            *(
+                invoked(scorer_name=named, scorer_version=version)
+                for named, version in (("quality", "1"), (5, 1), ("quality", True))
+            ),
+            invoked(scorer_name="quality", scorer_version=1),
+            *(evaluated(experiment_id=value) for value in (ABSENT, None, "", 5)),
+            *(evaluated(trace_ids=value) for value in (ABSENT, None, [], "x", [1])),
+            *(evaluated(serialized_scorers=value) for value in (ABSENT, None, [], "x")),
+            evaluated(serialized_scorers=[CODE]),
+            *(evaluated(scorer_versions=value) for value in ([], [1, 2], "x", ["1"], [True])),
+            evaluated(trace_ids=["tr-0"]),
+            evaluated(),
+            evaluated(scorer_versions=[1]),
+        ]
+    )
+
+
+def test_jobs_are_refused_alike(both: Pair) -> None:
+    jobs = f"{AJAX_3}jobs"
+    both.send_all(
+        [
+            Call("GET", f"{jobs}/none"),
+            Call("PATCH", f"{jobs}/cancel/none"),
+            Call(
+                "POST", "/ajax-api/3.0/jobs/search", {"job_name": "none", "statuses": ["PENDING"]}
+            ),
+        ]
+    )
+
+
+def test_calls_of_the_gateway_are_refused_alike(both: Pair) -> None:
+    chat: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
+    chats = "/gateway/mlflow/v1/chat/completions"
+    both.send_all(
+        [
+            *(
+                Call("POST", chats, {**chat, **more})
+                for more in ({}, {"model": None}, {"model": ""}, {"model": "none"})
+            ),
+            *(
+                Call("POST", "/gateway/none/mlflow/invocations", body)
+                for body in (chat, {}, {"input": "x"}, {"messages": "x"})
+            ),
+            *(
+                Call("POST", f"/gateway/{path}", {**chat, "model": "none", "input": "x"})
+                for path in (
+                    *("openai/v1/chat/completions", "openai/v1/embeddings", "openai/v1/responses"),
+                    "anthropic/v1/messages",
+                    "gemini/v1beta/models/none:generateContent",
+                )
+            ),
+            *(Call("POST", chats, raw=raw) for raw in (b"", b"{", b"[]", b"5")),
+            Call("GET", "/gateway/mlflow/v1/models"),
+        ]
+    )
