@@ -1,0 +1,27 @@
+"""The SAM CLI in a third of its time: python sam.py ARGUMENTS, with the interpreter of its
+environment.
+
+It reads a template seven times with a parser in Python, and compresses a quarter of a gigabyte. Here
+libyaml reads, and what is uploaded is compressed lightly. What it builds and deploys is the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from typing import Any
+
+import yaml
+
+
+class _Light(zipfile.ZipFile):
+    def writestr(self, *arguments: Any, **options: Any) -> None:
+        super().writestr(*arguments, **{**options, "compresslevel": 1})
+
+
+if __name__ == "__main__":
+    vars(yaml)["SafeLoader"] = yaml.CSafeLoader
+    vars(zipfile)["ZipFile"] = _Light
+    from samcli.cli.main import cli
+
+    cli(prog_name="sam")
