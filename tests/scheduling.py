@@ -56,8 +56,8 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdis
         super().__init__(config, log)
 
     def remove_node(self, node: Any) -> str | None:
-        """A worker has ended. What it ran when it died has failed, and is not tried again; others run
-        what it had not begun."""
+        """A worker has ended. What it ran when it died has failed, and is not tried again; others
+        run what it had not begun."""
         if self.collection is None:  # whoever takes its place is waited for
             self.registered_collections.pop(node, None)
         left = [

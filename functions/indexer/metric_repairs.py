@@ -39,7 +39,7 @@ def replace(read: Raw | None, item: Raw) -> None:
 def take_back(run: Owner, ranks: Sequence[Raw]) -> None:
     """Removes RANK items that a repair has put, but those that the METRIC items name and those that
     the indexer has put anew. One BatchGetItem."""
-    places = [keys.run_metric(*run, RankMetric.of(rank).key) for rank in ranks]
+    places = [keys.run_metric(run[0], run[1], RankMetric.of(rank).key) for rank in ranks]
     for rank, metric in zip(ranks, table.batch_get(places), strict=True):
         if metric is None or settled.ranked(run, RunMetric.of(metric)) != key_in(rank):
             text_dictionary.remove_as_read(rank)

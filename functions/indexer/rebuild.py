@@ -283,7 +283,9 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
         writes.apply([_repairing(findings)])
         lost = [one.wanted for one in findings if one.wanted and _is_of_dictionary(one)]
         text_dictionary.restore(lost)
-        metrics = [(one.found, one.wanted) for one in findings if one.wanted and _type(one) == _METRIC]
+        metrics = [
+            (one.found, one.wanted) for one in findings if one.wanted and _type(one) == _METRIC
+        ]
         table.parallel([partial(metric_repairs.replace, *metric) for metric in metrics])
         table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
         put = [one.wanted for one in findings if one.wanted and _type(one) == _RANK]

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -135,13 +134,23 @@ def test_workers_that_die_cost_no_more_in_a_run(tmp_path: Path) -> None:
         "def pytest_xdist_make_scheduler(config, log):\n"
         "    return scheduling.GroupScheduling(config, log)\n"
     )
-    dies = "import os\ndef test_before(): pass\ndef test_dies(): os._exit(7)\ndef test_after(): pass\n"
+    dies = (
+        "import os\ndef test_before(): pass\ndef test_dies(): os._exit(7)\ndef test_after(): pass\n"
+    )
     (tmp_path / "test_a.py").write_text(dies)
     (tmp_path / "test_b.py").write_text("".join(f"def test_{n}(): pass\n" for n in range(4)))
     (tmp_path / "test_c.py").write_text(dies)
     ran = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"),
+            *(
+                sys.executable,
+                "-m",
+                "pytest",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:hypothesispytest",
+            ),
             *("-q", "-n", "2", "--rootdir", str(tmp_path), str(tmp_path)),
         ],
         cwd=tmp_path,

@@ -283,8 +283,8 @@ def test_a_repair_that_a_writer_overtook_is_taken_back(
 def test_a_repair_that_a_rest_overtook_leaves_nothing_that_nobody_finds(
     store: Store, monkeypatch: pytest.MonkeyPatch, was_followed: bool, then: int
 ) -> None:
-    """The run went on, rested with another value, was followed, and goes on again: the repair leaves
-    the metrics of such a run alone, but not what it has put itself."""
+    """The run went on, rested with another value, was followed, and goes on again: the repair
+    leaves the metrics of such a run alone, but not what it has put itself."""
     api = store.api
     experiment_id = api.new_experiment("overtaken by a rest")
     run_id = api.new_run(experiment_id)

@@ -1,13 +1,13 @@
 """The SAM CLI in a third of its time: python sam.py ARGUMENTS, with the interpreter of its
 environment.
 
-It reads a template seven times with a parser in Python, and compresses a quarter of a gigabyte. Here
-libyaml reads, and what is uploaded is compressed lightly. What it builds and deploys is the same.
+It reads a template seven times with a parser in Python, and compresses a quarter of a gigabyte.
+Here libyaml reads, and what is uploaded is compressed lightly. What it builds and deploys is the
+same.
 """
 
 from __future__ import annotations
 
-import sys
 import zipfile
 from typing import Any
 
@@ -22,6 +22,4 @@ class _Light(zipfile.ZipFile):
 if __name__ == "__main__":
     vars(yaml)["SafeLoader"] = yaml.CSafeLoader
     vars(zipfile)["ZipFile"] = _Light
-    from samcli.cli.main import cli
-
-    cli(prog_name="sam")
+    importlib.import_module("samcli.cli.main").cli(prog_name="sam")
