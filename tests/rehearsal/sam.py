@@ -8,6 +8,7 @@ same.
 
 from __future__ import annotations
 
+import importlib
 import zipfile
 from typing import Any
 
