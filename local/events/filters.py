@@ -91,6 +91,9 @@ def _compile_object(pattern: Any, text: str) -> Predicate:
 def _compile_values(rules: list[Any], text: str) -> Predicate:
     if not rules:
         raise TemplateError(f"filter pattern {text!r}: an empty list matches nothing")
+    if all(isinstance(rule, str) for rule in rules):
+        texts = frozenset(rules)
+        return _of_elements(lambda one: isinstance(one, str) and one in texts)
     predicates = [_compile_value(rule, text) for rule in rules]
 
     def matches(value: Any) -> bool:

@@ -11,6 +11,7 @@ from tests.arch import project, references
 REGISTRIES = {
     ("layers/core/python/mlcore/models/base.py", "MODELS"): "the models that were imported",
     ("layers/core/python/mlcore/models/base.py", "_VIEWS"): "a class for each model",
+    ("layers/core/python/mlcore/models/base.py", "_WRITERS"): "a function for each model",
     ("layers/core/python/mlcore/system_tables/freshness.py", "_refresh"): "the local runner's way",
 }
 """Filled by the program itself, whatever it is asked."""

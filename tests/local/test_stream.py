@@ -214,7 +214,10 @@ class FakeStreams:
     def get_records(self, **request: Any) -> Any:
         shard, _, page = request["ShardIterator"].partition(" ")
         pages = self.pages[shard]
-        records = [{"dynamodb": {"SequenceNumber": number}} for number in pages[int(page)]]
+        records = [
+            {"eventName": "INSERT", "dynamodb": {"SequenceNumber": number}}
+            for number in pages[int(page)]
+        ]
         more = int(page) + 1 < len(pages)
         return {
             "Records": records,

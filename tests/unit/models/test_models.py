@@ -22,7 +22,9 @@ from mlcore.db.attributes import (
     TextAttribute,
     TextMapAttribute,
 )
+from mlcore.db.declarations import Model
 from mlcore.db.reader import compile_view
+from mlcore.db.writer import compile_writer
 from mlcore.environment import settings
 from mlcore.models import base
 from mlcore.models.by_type import MODELS
@@ -80,6 +82,41 @@ def test_items_are_written_as_they_are_read(data: st.DataObject) -> None:
     model = data.draw(st.sampled_from(list(MODELS.values())))
     item = data.draw(raw_items(model, complete=True))
     assert model(**values_of(model, item)).serialize() == item
+
+
+@given(st.data())
+def test_items_are_written_as_pynamodb_writes_them(data: st.DataObject) -> None:
+    model = data.draw(st.sampled_from(list(MODELS.values())))
+    item = data.draw(raw_items(model))
+    lacking = data.draw(st.sampled_from([None, *model.get_attributes()]))
+    values = {**values_of(model, item), **({lacking: None} if lacking else {})}
+    expected: Any
+    try:
+        expected = Model.serialize(model(**values))
+    except AttributeNullError as error:
+        expected = str(error)
+
+    try:
+        written: Any = model(**values).serialize()
+    except AttributeNullError as error:
+        written = str(error)
+
+    assert written == expected
+
+
+def test_a_value_that_no_attribute_is_declared_for_is_refused() -> None:
+    with pytest.raises(ValueError, match="RunMetric has no attribute stepp"):
+        RunMetric(PK="p", SK="s", key="k", stepp=1).serialize()
+
+
+def test_a_writer_refuses_defaults_that_it_would_not_set() -> None:
+    class Defaulted(base.Item):
+        """Has a default for new items."""
+
+        stage = UnicodeAttribute(default_for_new="active")
+
+    with pytest.raises(TypeError, match="stage"):
+        compile_writer(Defaulted)
 
 
 def test_what_an_item_must_have_and_lacks_is_no_none() -> None:

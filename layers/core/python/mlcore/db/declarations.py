@@ -55,11 +55,13 @@ with _stand_ins():
     from pynamodb.attributes import Attribute
     from pynamodb.connection import Connection, TableConnection
     from pynamodb.connection.base import MetaTable
+    from pynamodb.exceptions import AttributeNullError
     from pynamodb.indexes import GlobalSecondaryIndex, KeysOnlyProjection, LocalSecondaryIndex
     from pynamodb.models import Model
 
 __all__ = [
     "Attribute",
+    "AttributeNullError",
     "Connection",
     "GlobalSecondaryIndex",
     "KeysOnlyProjection",

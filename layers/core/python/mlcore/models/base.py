@@ -18,6 +18,7 @@ from mlcore.db.declarations import (
 )
 from mlcore.db.keys import Pattern
 from mlcore.db.reader import Raw, View, compile_view
+from mlcore.db.writer import Writer, compile_writer
 from mlcore.environment import settings
 
 MODELS: dict[str, type[Item]] = {}
@@ -25,6 +26,7 @@ MODELS: dict[str, type[Item]] = {}
 
 
 _VIEWS: dict[type[Item], type[View]] = {}
+_WRITERS: dict[type[Item], Writer] = {}
 
 
 class _Settings(type):
@@ -101,9 +103,21 @@ class Item(Model):
         _user_instantiated: bool = True,
         **attributes: Any,
     ) -> None:
-        if _user_instantiated:
-            attributes.setdefault("type", self.pattern.name)
-        super().__init__(hash_key, range_key, _user_instantiated, **attributes)
+        if hash_key is not None or range_key is not None or not _user_instantiated:
+            super().__init__(hash_key, range_key, _user_instantiated, **attributes)
+            return
+        attributes.setdefault("type", self.pattern.name)
+        self.attribute_values = attributes
+
+    def serialize(self, null_check: bool = True) -> Raw:
+        """The raw item. Raises ValueError for a value that no attribute is declared for, and
+        AttributeNullError where one lacks."""
+        if not null_check:
+            return super().serialize(null_check=False)
+        writer = _WRITERS.get(type(self))
+        if writer is None:
+            writer = _WRITERS[type(self)] = compile_writer(type(self))
+        return writer(self.attribute_values)
 
     @classmethod
     def of(cls, item: Raw) -> Self:
