@@ -30,6 +30,12 @@ V1: Final = "v1"
 VERSIONS: Final = Versions({f"{api}/{OLD}": f"{api}/{V1}" for api in (MODELS, SERVERS)})
 MANNER: Final = VERSIONS.manner()
 
+_FLAGS: Final = {
+    **dict.fromkeys(("true", "True", "TRUE", "t", "T", "1"), True),
+    **dict.fromkeys(("false", "False", "FALSE", "f", "F", "0"), False),
+}
+"""The spellings of truth values that Go reads, in which the API's own server is written."""
+
 PAGE_SIZE: Final = 10
 _MAX_TOKEN: Final = 1024
 _ATTEMPTS: Final = 5
@@ -58,9 +64,9 @@ class Call(NamedTuple):
     def flag(self, name: str) -> bool:
         """Raises InvalidParameterValue."""
         text = self.arguments().get(name, "false")
-        if text not in ("true", "false"):
+        if text not in _FLAGS:
             raise bad(f"invalid {name}: must be true or false")
-        return text == "true"
+        return _FLAGS[text]
 
     def number(self, name: str, least: int, most: int) -> int | None:
         """Raises InvalidParameterValue."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import chain, repeat
+from operator import sub
 from typing import Any, Final, TypeVar
 
-from mlcore.catalog import columns
+from mlcore.catalog import candidates, columns
+from mlcore.catalog.candidates import Candidates
 from mlcore.catalog.columns import EMPTY, OWN, Column, Columns
 from mlcore.catalog.entry import Entry, of_stored, source_key
 from mlcore.memory import Latest, Memory
@@ -27,6 +30,7 @@ _MOST_ANSWERS: Final = 20
 MODELS: Final = "models"
 SERVERS: Final = "servers"
 OPTIONS: Final = "options"
+CANDIDATES: Final = "candidates"
 
 _NO_MODELS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("sources", "source", "id", "name", "weight", "part", "parts"), ()),
@@ -101,6 +105,10 @@ class Generation:
         for name, places in wanted.items():
             self._parts[name] = [next(found) for _ in places]
 
+    def has(self, name: str) -> bool:
+        """Whether its loader wrote a part; earlier versions wrote fewer."""
+        return name in self._directory
+
     def _places(self, name: str) -> list[Place]:
         listed = self._directory.get(name, ())
         kind, _, rest = name.partition(":")
@@ -174,9 +182,14 @@ class Generation:
         return self.remembered(
             ("owners",),
             lambda: [
-                at for at in range(len(begins) - 1) for _ in range(begins[at], begins[at + 1])
+                *chain.from_iterable(map(repeat, range(len(begins)), map(sub, begins[1:], begins)))
             ],
         )
+
+    @property
+    def candidates(self) -> Candidates:
+        """The artifacts that recommendations weigh, by the usual properties."""
+        return candidates.of_stored(self._part(CANDIDATES, None))
 
     def options(self) -> list[Mapping[str, Any]]:
         """By source and kind, what filters can be about."""
@@ -185,12 +198,18 @@ class Generation:
 
     # -------------------------------------------------------------- entries
 
-    def model(self, workspace: str, source_id: str, name: str) -> Entry | None:
-        """None if the workspace sees none of the name."""
+    def model(
+        self, workspace: str, source_id: str, name: str, *, whole: bool = False
+    ) -> Entry | None:
+        """None if the workspace sees none of the name.
+
+        Args:
+            whole: with its artifacts.
+        """
         for one in self.sources(workspace, "models"):
             if one["id"] == source_id:
                 at = self._place(source_key(one["workspace"], source_id), name)
-                return None if at is None else self.entries([at])[0]
+                return None if at is None else self.entries([at], whole=whole)[0]
         return None
 
     def _place(self, key: str, name: str) -> int | None:
@@ -203,23 +222,33 @@ class Generation:
             at += 1
         return None
 
-    def entries(self, places: Sequence[int]) -> list[Entry]:
-        """The models at some places. One round trip where this process does not hold them."""
+    def entries(self, places: Sequence[int], *, whole: bool = False) -> list[Entry]:
+        """The models at some places. One round trip where this process does not hold them.
+
+        Args:
+            whole: with their artifacts.
+        """
         every = self.models
         part_of = every["part"]
         found: dict[int, dict[int, Entry]] = {}
         missing = []
         for number in dict.fromkeys(part_of[at] for at in places):
-            held = _entries.get((self.id, number))
+            held = _entries.get((self.id, number, whole))
             if held is None:
                 missing.append(number)
             else:
                 found[number] = held
-        parts = self._read([tuple(every["parts"][number]) for number in missing])
-        for number, part in zip(missing, parts, strict=True):
-            entries = [of_stored(data) for data in part]
+        wanted = [every["parts"][number] for number in missing]
+        # Earlier versions stored artifacts with their models.
+        apart = every.get("artifactParts") if whole else None
+        if apart:
+            wanted += [apart[number] for number in missing]
+        parts = self._read([tuple(place) for place in wanted])
+        for at, number in enumerate(missing):
+            artifacts = parts[len(missing) + at] if apart else None
+            entries = map(of_stored, parts[at], artifacts or repeat(()))
             found[number] = {entry.id: entry for entry in entries}
-            _entries.put((self.id, number), found[number])
+            _entries.put((self.id, number, whole), found[number])
         ids = every["id"]
         return [found[part_of[at]][ids[at]] for at in places]
 
@@ -245,7 +274,7 @@ class Generation:
 
 _current: Latest[str, Generation] = Latest("catalog")
 _earlier: Latest[str, Generation] = Latest("catalog that was replaced")
-_entries: Memory[tuple[str, int], dict[int, Entry]] = Memory(
+_entries: Memory[tuple[str, int, bool], dict[int, Entry]] = Memory(
     "models of the catalog", weigh=lambda part: sum(_weight(entry) for entry in part.values())
 )
 

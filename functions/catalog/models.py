@@ -97,16 +97,18 @@ def get_model(call: Call) -> Any:
     return shown.sourced(find(call))
 
 
-def find(call: Call) -> Entry:
-    """The model that a path names. Raises ResourceDoesNotExist."""
-    entry = _named(call, call.current())
+def find(call: Call, *, whole: bool = False) -> Entry:
+    """The model that a path names, with its artifacts if it is to be whole. Raises
+    ResourceDoesNotExist."""
+    entry = _named(call, call.current(), whole=whole)
     if entry is None:
         raise _missing(call)
     return entry
 
 
-def _named(call: Call, read: Generation) -> Entry | None:
-    return read.model(call.workspace, call.parameter("source_id"), call.parameter("model_name"))
+def _named(call: Call, read: Generation, *, whole: bool) -> Entry | None:
+    source, name = call.parameter("source_id"), call.parameter("model_name")
+    return read.model(call.workspace, source, name, whole=whole)
 
 
 def _missing(call: Call) -> ResourceDoesNotExist:
@@ -119,7 +121,7 @@ def list_artifacts(call: Call) -> Any:
     """Those of a model that is not there are refused with 400, as upstream does it."""
     test = _test(call)
     read, after = call.reading()
-    entry = _named(call, read)
+    entry = _named(call, read, whole=True)
     if entry is None:
         name, source = call.parameter("model_name"), call.parameter("source_id")
         raise bad(f"invalid model name '{name}' for source '{source}'")
@@ -140,7 +142,7 @@ def list_performance(call: Call) -> Any:
     test, setting = _test(call), recommendations.setting_of(call)
     recommended = call.flag("recommendations")
     read, after = call.reading()
-    entry = _named(call, read)
+    entry = _named(call, read, whole=True)
     if entry is None:
         raise _missing(call)
     found = [child for child in recommendations.performance(entry, setting) if test(child)]

@@ -4,10 +4,11 @@ their artifacts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from catalog.generation import MODELS, Generation
-from mlcore.catalog.columns import OWN, PARTS
+from mlcore.catalog.columns import OWN, PARTS, Column
 from mlcore.catalog.entry import Entry
 from mlcore.search.filter_query import BOOL, DOUBLE, INT, SUFFIXES, TEXT
 
@@ -44,8 +45,8 @@ def _sorted(found: Iterable[tuple[Any, int, T]], *, descending: bool) -> list[T]
     lacking: list[tuple[Any, int, T]] = []
     for one in found:
         (lacking if one[0] is None else having).append(one)
-    having.sort(key=lambda one: one[:2], reverse=descending)
-    lacking.sort(key=lambda one: one[1], reverse=descending)
+    having.sort(key=itemgetter(0, 1), reverse=descending)
+    lacking.sort(key=itemgetter(1), reverse=descending)
     return [one[2] for one in having] + [one[2] for one in lacking]
 
 
@@ -84,21 +85,16 @@ def models(read: Generation, by: str, *, descending: bool) -> list[int]:
     if name == "name" and not kind:
         places = list(range(len(ids)))  # they are in this order, and equal names in that of ids
         return places[::-1] if descending else places
-    if not kind:
-        column = read.attribute(level, name)
-        values = dict(zip(column.at, column.values, strict=True))
-    elif level == OWN:
-        values = _values(read, level, name, kind)
-    else:
-        values = {}
-        owners = read.owners
-        for at, value in _values(read, level, name, kind).items():
+    columns = _columns(read, level, name, kind) if kind else [read.attribute(level, name)]
+    owners = range(len(ids)) if level == OWN else read.owners
+    values: list[Any] = [None] * len(ids)
+    for column in columns:
+        for at, value in zip(column.at, column.values, strict=True):
             owner = owners[at]
-            held = values.get(owner)
+            held = values[owner]
             if held is None or (value > held if descending else value < held):
                 values[owner] = value
-    rows = ((values.get(at), number, at) for at, number in enumerate(ids))
-    return _sorted(rows, descending=descending)
+    return _sorted(zip(values, ids, range(len(ids)), strict=True), descending=descending)
 
 
 def _parsed(by: str) -> tuple[str, str, str]:
@@ -113,10 +109,6 @@ def _parsed(by: str) -> tuple[str, str, str]:
     return OWN, _COLUMNS.get(by.upper(), "name"), ""
 
 
-def _values(read: Generation, level: str, name: str, kind: str) -> dict[int, Any]:
-    found: dict[int, Any] = {}
+def _columns(read: Generation, level: str, name: str, kind: str) -> list[Column]:
     columns = read.custom(level, name)
-    for each in _types(kind):
-        if each in columns:
-            found.update(zip(columns[each].at, columns[each].values, strict=True))
-    return found
+    return [columns[each] for each in _types(kind) if each in columns]

@@ -54,7 +54,7 @@ def register(call: Call) -> Any:
         ResourceDoesNotExist: the catalog has no such model.
         ResourceConflict: the version is there, and is not of this model of the catalog.
     """
-    entry = catalog_models.find(call)
+    entry = catalog_models.find(call, whole=True)
     name, version_name = names(call.request.body(), entry.name)
     model, made_model = settle(MODEL.words, lambda: _model(call, entry, name))
     number = model.item.number or 0

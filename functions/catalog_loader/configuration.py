@@ -21,6 +21,9 @@ OPERATORS: Final = ("=", "!=", ">", "<", ">=", "<=", "LIKE", "ILIKE", "IN", "NOT
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,237}")
 _WORKSPACES: Final = "workspaces"
+_NOT_SHOWN: Final = ("agents", "skills")
+"""Assets of upstream's newer catalogs: what the files say of them is passed over, so that files
+with them can be moved here."""
 
 
 class Source(NamedTuple):
@@ -118,11 +121,15 @@ def merged(files: Iterable[tuple[str, Any]]) -> Configuration:
                 sources[place] = {**sources.get(place, {}), **entry, **own}
         for label in read.get("labels", ()):
             asset_type = label.get("assetType", "models")
+            if asset_type in _NOT_SHOWN:
+                continue
             at = (workspace, asset_type, label["name"])
             labels[at] = {**labels.get(at, {}), **label, "assetType": asset_type}
             if workspace:
                 labels[at]["workspace"] = workspace
         for name, query in read.get("namedQueries", {}).items():
+            if query["assetType"] in _NOT_SHOWN:
+                continue
             queries.setdefault(query["assetType"], {})[name] = query["filters"]
     return Configuration(
         tuple(_source(*place, entry) for place, entry in sources.items()),
@@ -189,7 +196,7 @@ def _label(where: str, value: Any) -> dict[str, Any]:
     data = fields.mapping(where, value)
     if "name" not in data:
         raise Wrong(f"{where}: name is required; null stands for what has no label")
-    if data.get("assetType", "models") not in ASSET_TYPES:
+    if data.get("assetType", "models") not in (*ASSET_TYPES, *_NOT_SHOWN):
         raise Wrong(f"{where}.assetType: must be one of {', '.join(ASSET_TYPES)}")
     return {
         name: None if each is None else fields.text(f"{where}.{name}", each)
@@ -208,7 +215,7 @@ def _queries(where: str, value: Any) -> dict[str, Any]:
             asset_type, data = data["assetType"], data["filters"]
         elif "filters" in data and "operator" not in fields.mapping(place, data["filters"]):
             data = data["filters"]
-        if asset_type not in ASSET_TYPES:
+        if asset_type not in (*ASSET_TYPES, *_NOT_SHOWN):
             raise Wrong(f"{place}.assetType: must be one of {', '.join(ASSET_TYPES)}")
         filters = {
             field: fields.read(f"{place}.{field}", one, _CONDITION, ("operator",))
@@ -243,6 +250,7 @@ _FILE: Final[dict[str, fields.Check]] = {
     "catalogs": fields.each(_listed),
     "model_catalogs": fields.each(_listed),
     "mcp_catalogs": fields.each(_listed),
+    **{f"{asset[:-1]}_catalogs": fields.anything for asset in _NOT_SHOWN},
     "labels": fields.each(_label),
     "namedQueries": _queries,
 }

@@ -78,14 +78,16 @@ def _model(source: str, where: str, data: Any) -> Entry:
     read = fields.read(where, data, _MODEL, ("name",), None)
     name = read.pop("name")
     artifacts = read.pop("artifacts", ())
+    first = 1 + number_of(source, MODEL, name, "artifacts") % (10**9 - 1 - MOST_ARTIFACTS)
     children = tuple(
-        _artifact(source, name, at, f"{where}.artifacts[{at}]", one)
+        _artifact(source, first, at, f"{where}.artifacts[{at}]", one)
         for at, one in enumerate(artifacts)
     )
     return _entry(MODEL, source, number_of(source, MODEL, name), name, read, children)
 
 
-def _artifact(source: str, model: str, at: int, where: str, data: Any) -> Entry:
+def _artifact(source: str, first: int, at: int, where: str, data: Any) -> Entry:
+    """Of a model's artifacts, whose ids ascend in the order of its file, the one at a place."""
     kind = data.get("artifactType", MODEL_ARTIFACT) if isinstance(data, dict) else None
     checks = _ARTIFACTS.get(kind) if isinstance(kind, str) else None
     if checks is None:
@@ -94,7 +96,7 @@ def _artifact(source: str, model: str, at: int, where: str, data: Any) -> Entry:
     read = fields.read(where, data, checks, needed, None)
     read["artifactType"] = kind
     name = read.pop("name", None) or f"{read.get('metricsType', kind)}-{at + 1}"
-    return _entry(MODEL, source, number_of(source, MODEL, model, str(at)), name, read)
+    return _entry(MODEL, source, first + at, name, read)
 
 
 def _entry(

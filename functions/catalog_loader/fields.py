@@ -51,7 +51,9 @@ def read(
     for name, value in data.items():
         check = checks.get(name, others)
         if value is not None and check is not None:
-            found[name] = check(f"{where}.{name}", value)
+            kept = check(f"{where}.{name}", value)
+            if kept is not None:
+                found[name] = kept
     for name in needed:
         if found.get(name) in (None, ""):
             raise Wrong(f"{where}: {name} is required")
@@ -83,17 +85,20 @@ def number(where: str, value: Any) -> int:
     return value
 
 
-def milliseconds(where: str, value: Any) -> int:
-    """A time: milliseconds since the epoch, as a number or its digits."""
+def milliseconds(where: str, value: Any) -> int | None:
+    """A time: milliseconds since the epoch, as a number or its digits; None for an empty text."""
+    if value == "":
+        return None
     if isinstance(value, bool) or not _MILLISECONDS.fullmatch(str(value)):
         raise Wrong(f"{where}: must be milliseconds since the epoch")
     return int(value)
 
 
 def texts(where: str, value: Any) -> list[str]:
+    """A list of texts; a null among them is none of them."""
     if not isinstance(value, list):
         raise Wrong(f"{where}: must be a list of strings")
-    return [text(f"{where}[{at}]", each) for at, each in enumerate(value)]
+    return [text(f"{where}[{at}]", each) for at, each in enumerate(value) if each is not None]
 
 
 def mapping(where: str, value: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from catalog_loader.fields import Wrong
 from catalog_loader.files import OutsideCatalog, find
 from catalog_loader.hugging_face import NotReached
 from catalog_loader.yaml_text import NotYaml
-from mlcore.catalog.entry import ASSET_TYPES, Entry, of_stored, stored
+from mlcore.catalog.entry import ASSET_TYPES, Entry, stored
 
 AVAILABLE: Final = "available"
 PARTIAL: Final = "partially-available"
@@ -91,7 +91,7 @@ def _of_file(source: Source, text: Text, names: dict[str, str]) -> list[Entry]:
     make = contents.models if source.asset_type == "models" else contents.servers
     found = [entry for entry in make(source.key, data) if source.includes(entry.name)]
     for entry in found:
-        if len(stored(entry)[0]) > MOST_BYTES:
+        if len(stored(entry).whole) > MOST_BYTES:
             raise Wrong(f"{entry.name!r} is too large: {MOST_BYTES} bytes are the most")
     return found
 
@@ -120,17 +120,17 @@ def _of_hub(source: Source, now: int) -> Read:
     return Read(source, status, missing, shown, False, definition, due)
 
 
-def with_kept(before: Iterable[Mapping[str, Any]], reads: Sequence[Read]) -> list[Read]:
+def with_kept(before: Iterable[Entry], reads: Sequence[Read]) -> list[Read]:
     """The sources that keep what they had, with that.
 
     Args:
-        before: the entries of the generation before, as they are stored; read where one keeps any.
+        before: the entries of the generation before; read where one keeps any.
     """
     kept: dict[tuple[str, str], list[Entry]] = {_place(read): [] for read in reads if read.keeps}
-    for data in before if kept else ():
-        place = (data["s"], data["k"])
+    for entry in before if kept else ():
+        place = (entry.source, entry.kind)
         if place in kept:
-            kept[place].append(of_stored(data))
+            kept[place].append(entry)
     return [read._replace(entries=kept[_place(read)]) if read.keeps else read for read in reads]
 
 

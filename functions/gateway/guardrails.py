@@ -132,9 +132,10 @@ def list_of_endpoint(message: m.ListEndpointGuardrailConfigs, request: Request) 
     """In the order in which they are asked; those without one at last."""
     known = configuration.read(request.workspace)
     endpoint = endpoint_there(known, message.endpoint_id, "Endpoint")
-    uses = [use for use in endpoint.guardrails if use.guardrail_id in known.guardrails]
-    uses.sort(key=lambda use: (use.execution_order is None, use.execution_order or 0, use[0]))
-    shown = [responses.guardrail_config(endpoint.endpoint_id, use, known) for use in uses]
+    shown = [
+        responses.guardrail_config(endpoint.endpoint_id, use, known)
+        for use in known.guardrails_of(endpoint)
+    ]
     return {"configs": shown} if shown else {}
 
 

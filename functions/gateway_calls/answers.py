@@ -39,6 +39,8 @@ def _safe(parts: Iterator[bytes]) -> Iterator[bytes]:
         yield from parts
     except errors.AllModelsFailed as error:
         yield _failed("AIGatewayException", error.message)
+    except errors.GuardrailViolation as error:
+        yield _failed("GuardrailViolation", error.message)
     except errors.GatewayCallFailed as error:
         yield _failed("HTTPException", f"{error.status}: {error.message}")
     except errors.MlflowError as error:

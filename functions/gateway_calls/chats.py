@@ -6,8 +6,8 @@ from typing import Any
 
 from gateway_calls import answers
 from gateway_calls.bodies import body_of, named_endpoint
+from gateway_calls.calls import call_of
 from mlcore.gateway import chats
-from mlcore.gateway.invocation import begun
 from mlcore.http import Request
 from mlcore.http.response import Response
 
@@ -22,7 +22,7 @@ def completions(request: Request) -> Response:
 
 def completed(request: Request, endpoint_name: str, body: Json) -> Response:
     """A chat's completion, or the stream of its chunks, as the body wants it."""
-    call = begun(request.workspace, endpoint_name, request.username())
+    call = call_of(request, endpoint_name)
     asked = chats.checked(body)
     if asked.get("stream"):
         return answers.streamed(chats.chunks(call, asked))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gateway_calls import answers
 from gateway_calls.bodies import body_of, named_endpoint
+from gateway_calls.calls import call_of
 from gateway_calls.chats import completed
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import embeddings
-from mlcore.gateway.invocation import begun
 from mlcore.http import Request
 from mlcore.http.response import Response
 
@@ -18,7 +18,7 @@ def invocations(request: Request) -> Response:
     endpoint_name = named_endpoint(request, body)
     if "messages" in body:
         return completed(request, endpoint_name, body)
-    call = begun(request.workspace, endpoint_name, request.username())
+    call = call_of(request, endpoint_name)
     if "input" not in body:
         raise GatewayCallFailed(
             400, "Invalid request: payload format must be either chat or embeddings"

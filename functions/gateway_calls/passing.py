@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gateway_calls import answers
 from gateway_calls.bodies import body_of, named_endpoint
+from gateway_calls.calls import call_of
 from mlcore.gateway import passing
-from mlcore.gateway.invocation import begun
 from mlcore.http import Request
 from mlcore.http.response import Response
 from mlcore.providers.provider import GEMINI_STREAM_GENERATE_CONTENT, OPENAI_EMBEDDINGS
@@ -15,7 +15,7 @@ def pass_on(action: str, request: Request) -> Response:
     """The endpoint is what ``model`` names, of Gemini the path."""
     body = body_of(request)
     endpoint_name = named_endpoint(request, body)
-    call = begun(request.workspace, endpoint_name, request.username())
+    call = call_of(request, endpoint_name)
     streams = action == GEMINI_STREAM_GENERATE_CONTENT or (
         bool(body.get("stream")) and action != OPENAI_EMBEDDINGS
     )

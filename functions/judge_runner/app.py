@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from judge_runner import evaluation_runs, online, scoring
-from judge_runner.chat import Complete
 from judge_runner.work import InWork, OutOfTime, Stopped, Work, take
 from mlcore import job_queue
 from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, Job
 from mlcore.errors import MlflowError, TemporarilyUnavailable
 from mlcore.job_queue import JobMessage
+from mlcore.judges.chat import Complete
 from mlcore.observability import logger
 from mlcore.repos.evaluation import jobs
 

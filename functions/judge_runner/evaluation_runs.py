@@ -9,9 +9,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from judge_runner import content, judging, scoring
-from judge_runner.chat import Chat, Complete
-from judge_runner.content import Subject
+from judge_runner import judging, scoring
 from judge_runner.judging import Task
 from judge_runner.work import Work
 from mlcore import errors, ids
@@ -20,6 +18,9 @@ from mlcore.db.keys import lsi3_run
 from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.traces import Assessment
+from mlcore.judges import content
+from mlcore.judges.chat import Complete
+from mlcore.judges.content import Subject
 from mlcore.limits.evaluation.judges import judge
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs import history, runs
@@ -51,8 +52,9 @@ def run(work: Work, complete: Complete) -> dict[str, Any]:
     links.put(params["run_id"], params["trace_ids"])
     stored = scoring.present(params["trace_ids"], workspace)
     made: list[tuple[Task, Assessment]] = []
-    chats = [Chat(task.judge, work.job, complete) for task in tasks]
+    chats = [scoring.chat_of(task.judge, work.job, complete) for task in tasks]
     subjects: dict[str, Subject] = {}
+    by_id = {each.trace_id: each for each in stored}
 
     def one(trace: StoredTrace) -> None:
         work.check()
@@ -72,7 +74,7 @@ def run(work: Work, complete: Complete) -> dict[str, Any]:
                 work.check()
                 first = content.in_time(session)[0]
                 found = judging.known(task, first) or judging.of_session(task, session, chat)
-                judging.write(first.stored, found)
+                judging.write(by_id[first.trace_id], found)
                 made += [(task, each) for each in found]
     finish(params["run_id"], workspace, aggregated(made))
     return {

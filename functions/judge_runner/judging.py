@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from judge_runner import builtin, content, prompts, verdicts
-from judge_runner.builtin import Question
-from judge_runner.chat import Chat
-from judge_runner.content import Subject
-from judge_runner.verdicts import Verdict
 from mlcore import errors
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.traces import Assessment
 from mlcore.ids import now_ms
+from mlcore.judges import builtin, content, prompts, verdicts
+from mlcore.judges.builtin import Question
+from mlcore.judges.chat import Chat
+from mlcore.judges.content import Subject
+from mlcore.judges.verdicts import Verdict
 from mlcore.observability import logger
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces

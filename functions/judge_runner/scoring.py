@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final
 
-from judge_runner import content, judging
-from judge_runner.chat import Chat, Complete
-from judge_runner.content import Subject
+from judge_runner import judging
 from judge_runner.judging import Task
 from judge_runner.work import Work
 from mlcore import errors
+from mlcore.entities.evaluation.jobs import Job
+from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.traces import Assessment
+from mlcore.judges import content
+from mlcore.judges.chat import Chat, Complete, endpoint_of
+from mlcore.judges.content import Subject
 from mlcore.limits.evaluation.judges import judge
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
@@ -38,24 +41,31 @@ def run(work: Work, complete: Complete) -> dict[str, Any]:
     )
     stored = present(params["trace_ids"], workspace)
     write = bool(params["log_assessments"])
-    chat = Chat(task.judge, work.job, complete)
+    chat = chat_of(task.judge, work.job, complete)
     if task.judge.of_sessions:
         work.check()
         session = [content.read(each) for each in stored]
         check_session(session)
         first = content.in_time(session)[0]
         made = judging.known(task, first) or judging.of_session(task, session, chat)
-        _keep(work, first, made, write)
+        by_id = {each.trace_id: each for each in stored}
+        _keep(work, by_id[first.trace_id], made, write)
     else:
 
         def one(trace: StoredTrace) -> None:
             work.check()
             subject = content.read(trace)
             made = judging.known(task, subject) or judging.of_trace(task, subject, chat)
-            _keep(work, subject, made, write)
+            _keep(work, trace, made, write)
 
         side_by_side(one, [each for each in stored if each.trace_id not in work.results])
     return dict(work.results)
+
+
+def chat_of(asking: Judge, job: Job, complete: Complete) -> Chat:
+    """The model of a judge, asked in the name of whoever asked for the job. Raises
+    InvalidParameterValue: it is none that this server can ask."""
+    return Chat(job.workspace, endpoint_of(asking), job.creator, complete)
 
 
 def present(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace]:
@@ -91,11 +101,11 @@ def side_by_side(call: Callable[[StoredTrace], None], stored: Iterable[StoredTra
             raise
 
 
-def _keep(work: Work, subject: Subject, made: Sequence[Assessment], write: bool) -> None:
+def _keep(work: Work, trace: StoredTrace, made: Sequence[Assessment], write: bool) -> None:
     if write and made:
-        judging.write(subject.stored, made)
+        judging.write(trace, made)
     work.done(
-        subject.trace_id,
+        trace.trace_id,
         {
             "assessments": [responses.assessment(one) for one in made],
             "failures": [

@@ -12,11 +12,11 @@ from mlcore.limits.traces import check_trace_name
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
+from mlcore.spans import state
+from mlcore.spans.names import TRACE_NAME_TAG
+from mlcore.spans.state import Report
 from traces import messages as m
 from traces import service
-from traces.conventions.names import TRACE_NAME_TAG
-from traces.ingest import state
-from traces.ingest.state import Report
 
 
 def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:

@@ -28,11 +28,8 @@ from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
 from mlcore.settle import Conflict, settle
-from mlcore.wire.times import parse_duration, parse_point
-from traces import assessments
-from traces import messages as m
-from traces.conventions import usage
-from traces.conventions.names import (
+from mlcore.spans import facts, state, usage
+from mlcore.spans.names import (
     ARCHIVAL_FAILURE_TAG,
     ARCHIVE_LOCATION_TAG,
     COST,
@@ -44,8 +41,11 @@ from traces.conventions.names import (
     TOKEN_USAGE,
     TRACE_NAME_TAG,
 )
-from traces.ingest import completeness, facts, state
-from traces.ingest.state import Report, Texts
+from mlcore.spans.state import Report, Texts
+from mlcore.wire.times import parse_duration, parse_point
+from traces import assessments
+from traces import messages as m
+from traces.ingest import completeness
 
 _NO_TYPE: Final = "TRACE_LOCATION_TYPE_UNSPECIFIED"
 WAITS: Final = (0, 0.1, 0.3)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from traces.conventions.attributes import json_value
-from traces.ingest.spans import StoredSpan
+from mlcore.spans.attributes import json_value
+from mlcore.spans.stored import StoredSpan
 
 
 def span(entity: StoredSpan) -> dict[str, Any]:

@@ -21,12 +21,12 @@ from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.responses import traces as responses
+from mlcore.spans.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from mlcore.spans.stored import StoredSpan, content
 from traces import messages as m
 from traces import span_responses
-from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
 from traces.ingest import completeness
 from traces.ingest.old_spans import in_order, stored_of_file
-from traces.ingest.spans import StoredSpan, content
 
 FILE: Final = "traces.json"
 WAITS: Final = (0.5, 1.0)

@@ -21,7 +21,7 @@ model_catalogs:
   - id: open
     name: Open models
     type: yaml
-    labels: [Open]
+    labels: [Open, null, ""]
     properties: {yamlCatalogPath: open.yaml}
   - id: lab
     name: Lab
@@ -82,7 +82,12 @@ models:
         metricsType: accuracy-metrics
         customProperties:
           overall_average: {{metadataType: MetadataDoubleValue, double_value: 61.5}}
-  - {{name: org/beta, provider: Other, license: mit, language: [fr]}}
+  - name: org/beta
+    provider: Other
+    license: mit
+    language: [fr, null]
+    lastUpdateTimeSinceEpoch: ""
+    unknown: {{a: [1]}}
   - name: gamma
     artifacts:
       - {performance(60, 1, "A10", 4)}

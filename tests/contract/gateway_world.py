@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+import evaluation.app
+import experiments.app
 import gateway.app
 from tests.contract.api import called
 
@@ -73,3 +76,46 @@ def endpoint(name: str, primary: Sequence[str], fallback: Sequence[str] = (), **
     if fallback:
         fields["fallback_config"] = {"strategy": "SEQUENTIAL", "max_attempts": len(fallback)}
     return str(configure("endpoints/create", fields)["endpoint_id"])
+
+
+def judge(name: str, instructions: str, endpoint_name: str, kind: str = "string") -> Json:
+    """What ``make_judge`` makes, which asks an endpoint."""
+    held = {
+        "instructions": instructions,
+        "model": f"gateway:/{endpoint_name}",
+        "feedback_value_type": {"type": kind},
+    }
+    return {"name": name, "instructions_judge_pydantic_data": held}
+
+
+def guard(
+    endpoint_id: str, scorer: Json, stage: str, action: str = "VALIDATION", **more: Any
+) -> str:
+    """The id of a guardrail that is on an endpoint from now on.
+
+    Args:
+        more: ``action_endpoint_id``, which rewrites what must not stay; ``execution_order``.
+    """
+    order = {name: more.pop(name) for name in ("execution_order",) if name in more}
+    experiment = called(
+        experiments.app.handler,
+        "POST",
+        "/api/2.0/mlflow/experiments/create",
+        {"name": f"scorers of {scorer['name']}"},
+    )
+    registered = called(
+        evaluation.app.handler,
+        "POST",
+        "/api/3.0/mlflow/scorers/register",
+        {
+            "experiment_id": experiment.body["experiment_id"],
+            "name": scorer["name"],
+            "serialized_scorer": json.dumps(scorer),
+        },
+    )
+    assert registered.status == 200, registered
+    fields = {"name": scorer["name"], "stage": stage, "action": action, "scorer_version": 1, **more}
+    made = configure("guardrails/create", {**fields, "scorer_id": registered.body["scorer_id"]})
+    used = {"endpoint_id": endpoint_id, "guardrail_id": made["guardrail_id"], **order}
+    configure("guardrails/add-to-endpoint", used)
+    return str(made["guardrail_id"])

@@ -104,7 +104,9 @@ def shared(shared_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Any
         ("sources/open/models/nothing/artifacts/performance", {}, 404),
         (f"{ALPHA}/artifacts", {"filterQuery": "x.string_value = 5.0"}, 400),
         (f"{ALPHA}/artifacts", {"artifactType": "doc-artifact"}, 400),
-        (f"{ALPHA}/artifacts/performance", {"targetRPS": "0"}, 400),
+        (f"{ALPHA}/artifacts/performance", {"targetRPS": "-1"}, 400),
+        (f"{ALPHA}/artifacts/performance", {"recommendations": "yes"}, 400),
+        ("models", {"recommendations": "True", "targetRPS": "0"}, 200),
         ("nothing", {}, 404),
         (f"{SERVERS}/mcp_servers", {"namedQuery": "unknown"}, 400),
         (f"{SERVERS}/mcp_servers", {"toolLimit": "101"}, 400),
@@ -120,7 +122,14 @@ def test_what_is_refused(shared: CatalogApi, path: str, query: dict[str, Any], s
 
 
 def test_artifacts(shared: CatalogApi) -> None:
-    assert shared.get(f"{ALPHA}/artifacts")["size"] == 5
+    found = shared.get(f"{ALPHA}/artifacts")["items"]
+    kinds = [one.get("metricsType", one["artifactType"]) for one in found]
+    # As the file has them, and as their ids ascend.
+    assert kinds == ["model-artifact", *["performance-metrics"] * 3, "accuracy-metrics"]
+    assert shared.get(f"{ALPHA}/artifacts", orderBy="ID")["items"] == found
+    # Of a rate of 0 nothing is said.
+    measured = shared.get(f"{ALPHA}/artifacts/performance", targetRPS=0)["items"]
+    assert measured == found[1:4]
     (model,) = shared.get(f"{ALPHA}/artifacts", artifactType="model-artifact")["items"]
     assert (model["uri"], model["createTimeSinceEpoch"]) == (
         "oci://registry/alpha:1",

@@ -5,6 +5,7 @@ comes into the registry."""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import threading
@@ -17,8 +18,9 @@ import pytest
 
 from mlcore.db import keys
 from mlcore.db.table import Table
+from mlcore.memory import forget
 from mlcore.repos import catalog
-from tests.contract.catalog_api import FILES, CatalogApi
+from tests.contract.catalog_api import FILES, CatalogApi, performance
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.kubeflow_api import KubeflowApi
 
@@ -96,6 +98,57 @@ def test_a_broken_source_keeps_its_models(filled: CatalogApi) -> None:
     assert filled.get("models")["items"] == before
     filled.write(sources=FILES["sources.yaml"], lab=FILES["lab.yaml"])
     assert filled.load()["errors"] == 0
+
+
+def test_what_an_earlier_loader_wrote_is_read(filled: CatalogApi) -> None:
+    """It stored artifacts with their models, and nothing that recommendations weigh."""
+
+    def asked() -> list[Any]:
+        queries = ({}, {"orderBy": "RECOMMENDED"}, {"recommendations": "true", "targetRPS": 9})
+        return [
+            *(filled.get("models", **query)["items"] for query in queries),
+            filled.get(f"{ALPHA}/artifacts")["items"],
+            filled.get(f"{ALPHA}/artifacts/performance", recommendations="true")["items"],
+        ]
+
+    expected = asked()
+    assert expected[0] != expected[1]
+    now = catalog.current()
+
+    def earlier(store: catalog.Store) -> dict[str, Any]:
+        directory = catalog.unpacked(now.directory)
+
+        def read(place: list[int]) -> Any:
+            found = catalog.parts(now.generation, [(place[0], place[1])])
+            assert found
+            return found[0]
+
+        def copied(places: Any) -> Any:
+            if places and isinstance(places[0], int):
+                return store(json.dumps(read(places)))
+            return [copied(place) for place in places]
+
+        every = read(directory["models"])
+        pairs = zip(every["parts"], every.pop("artifactParts"), strict=True)
+        every["parts"] = [
+            store(json.dumps([{**m, "a": a} for m, a in zip(read(own), read(apart), strict=True)]))
+            for own, apart in pairs
+        ]
+        return {
+            "models": store(json.dumps(every)),
+            "servers": copied(directory["servers"]),
+            "options": copied(directory["options"]),
+            "attributes": {name: copied(one) for name, one in directory["attributes"].items()},
+            "properties": copied(directory["properties"]),
+        }
+
+    catalog.write(now, earlier, now.state)
+    forget()
+    assert asked() == expected
+    # And so is a source that keeps what it had.
+    filled.write(open="models: [")
+    assert filled.load()["errors"] == 1
+    assert asked() == expected
 
 
 @pytest.mark.parametrize("path", ["../x.yaml", "a/../../x.yaml", "/etc/passwd", "none.yaml"])
@@ -185,10 +238,14 @@ def test_each_walk_is_one_generation(api: CatalogApi) -> None:
 def test_a_large_source_is_loaded_or_refused_as_a_whole(
     api: CatalogApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two MB of YAML; ``CATALOG_SOURCE=50000`` loads so many models, within the loader's memory."""
+    """Two MB of YAML; ``CATALOG_SOURCE=50000`` loads so many models with two artifacts each, within
+    the loader's memory, where the engine has a process of its own."""
     count = int(os.environ.get("CATALOG_SOURCE", "0"))
     source = "catalogs: [{id: a, type: yaml, properties: {yamlCatalogPath: m.yaml}}]"
-    many = "models:" + "".join(f"\n- {{name: m{at}, provider: p}}" for at in range(count))
+    artifacts = ", ".join(performance(latency, 2, "A10", 1) for latency in (50, 60))
+    many = "models:" + "".join(
+        f"\n- {{name: m{at}, provider: p, artifacts: [{artifacts}]}}" for at in range(count)
+    )
     api.write(sources=source, m=many if count else _models(680, "big"))
     assert api.load()["models"] == (count or 680)
     if count:

@@ -16,6 +16,7 @@ from mlcore.db.signature import Keys
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import chats
 from mlcore.gateway.invocation import begun
+from mlcore.gateway.recording import Caller
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import KEY, endpoint, model
 from tests.contract.sealing import seal_here
@@ -222,7 +223,7 @@ def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, said: 
     ready("chat", {}, OWN)
     text = frame("contentBlockDelta", {"delta": {"text": "so"}, "contentBlockIndex": 0})
     bedrock.answer = lambda asked: stream(text, last)
-    chunks = chats.chunks(begun("default", "chat", None), chats.checked({"messages": SAID}))
+    chunks = chats.chunks(begun("default", "chat", Caller()), chats.checked({"messages": SAID}))
     assert next(chunks)["choices"][0]["delta"]["content"] == "so"
     with pytest.raises(GatewayCallFailed, match=said) as failed:
         next(chunks)

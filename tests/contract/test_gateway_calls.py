@@ -13,12 +13,9 @@ import pytest
 
 import gateway_calls.app
 from gateway_calls.answers import MANNER
-from mlcore.entities.evaluation.scorers import ScorerVersion
-from mlcore.entities.gateway import Guardrail, GuardrailUse
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.http.handler import Handler
-from mlcore.repos.gateway import configuration
 from mlcore.repos.users import users
 from tests.contract.conftest import Store
 from tests.contract.gateway_world import KEY, allow_local, endpoint, model
@@ -272,17 +269,3 @@ def test_who_may_call(chat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, text = ask("GET", "mlflow/v1/models", handler=handler, caller=named("ann"))
     assert json.loads(text)["data"] == []
     assert ask("GET", "mlflow/v1/models", handler=handler, caller={"lambda": {}})[0] == 401
-
-
-def test_an_endpoint_with_guardrails_is_not_called_without_them(chat: Any) -> None:
-    known = configuration.to_change("default")
-    (found,) = known.endpoints.values()
-    now = found.created_at
-    scorer = ScorerVersion("0", "s", 1, "sc-1", "{}", now)
-    guard = Guardrail("gr-1", "g", scorer, "BEFORE", "VALIDATION", None, None, None, now, now)
-    use = GuardrailUse("gr-1", 1, now, None)
-    configuration.write(known, puts=[guard, found._replace(guardrails=(use,))])
-    status, _, text = post("chat/mlflow/invocations", {"messages": SAID})
-    assert status == 501
-    assert "has guardrails" in json.loads(text)["detail"]
-    assert chat.asked == []

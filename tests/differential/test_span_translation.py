@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from mlcore.spans import costs, usage
 from tests.unit.traces.ingest.test_otlp import written
-from traces.conventions import costs, usage
 from traces.ingest import otlp, otlp_protobuf, spans
 
 mlflow_span = pytest.importorskip("mlflow.entities.span")

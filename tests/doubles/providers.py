@@ -262,6 +262,17 @@ def gemini(asked: Asked) -> Told:
     return Told(body=answer)
 
 
+def saying(text: str | None) -> Callable[[Asked], Told]:
+    """A model at OpenAI that says the same whatever it is asked, at once."""
+
+    def answer(asked: Asked) -> Told:
+        told = openai(asked._replace(body={**asked.body, "stream": False})).body
+        message = {"role": "assistant", "content": text}
+        return Told(body={**told, "choices": [{**told["choices"][0], "message": message}]})
+
+    return answer
+
+
 def failing(status: int, message: str = "the model is overloaded") -> Callable[[Asked], Told]:
     """A provider that refuses everything."""
     return lambda asked: Told(status, {"error": {"message": message, "type": "server_error"}})

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-Attributes = dict[str, Any]
+from mlcore.spans.attributes import Attributes
+
 Events = Sequence[dict[str, Any]]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Final
 
+from mlcore.spans.attributes import Attributes
+from mlcore.spans.names import SPAN_MESSAGE_FORMAT
 from traces.conventions.conventions import (
-    Attributes,
     Convention,
     Events,
     GenAi,
@@ -14,7 +15,6 @@ from traces.conventions.conventions import (
     parsed,
     value_of,
 )
-from traces.conventions.names import SPAN_MESSAGE_FORMAT
 
 
 class GeminiCli(GenAi):

@@ -5,8 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from mlcore.spans.attributes import Attributes
+from mlcore.spans.names import (
+    SPAN_INPUTS,
+    SPAN_MESSAGE_FORMAT,
+    SPAN_MODEL,
+    SPAN_OUTPUTS,
+    SPAN_PROVIDER,
+    SPAN_TOOLS,
+    SPAN_TYPE,
+    SPAN_USAGE,
+    TOKEN_KEYS,
+)
 from traces.conventions.conventions import (
-    Attributes,
     Convention,
     Events,
     GenAi,
@@ -19,17 +30,6 @@ from traces.conventions.conventions import (
     parsed,
 )
 from traces.conventions.frameworks import ClaudeCode, GeminiCli, LiveKit, VercelAi, VoltAgent
-from traces.conventions.names import (
-    SPAN_INPUTS,
-    SPAN_MESSAGE_FORMAT,
-    SPAN_MODEL,
-    SPAN_OUTPUTS,
-    SPAN_PROVIDER,
-    SPAN_TOOLS,
-    SPAN_TYPE,
-    SPAN_USAGE,
-    TOKEN_KEYS,
-)
 
 CONVENTIONS: Final[tuple[Convention, ...]] = (
     OpenInference(),

@@ -18,20 +18,18 @@ from mlcore.prices.price_list import Own
 from mlcore.repos.experiments import experiments
 from mlcore.repos.settings import llm_prices
 from mlcore.repos.traces import span_packs, traces
-from mlcore.repos.traces.span_packs import Node, Owner
+from mlcore.repos.traces.span_packs import Node
 from mlcore.repos.traces.traces import Change, StoredTrace
-from mlcore.search.text_fields import CONTENT
 from mlcore.settle import Conflict, settle
-from traces.conventions import costs, usage
-from traces.ingest import facts, otlp, spans, state
-from traces.ingest.facts import Facts
+from mlcore.spans import costs, facts, making, state, stored
+from traces.ingest import otlp, spans
 
 KNOWN_SERVICES: Final = frozenset(
     ("claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code")
 )
 """Services whose root spans tell their name; others do only by the trace's tag."""
 
-Resourced = tuple[spans.StoredSpan, Mapping[str, Any]]
+Resourced = tuple[stored.StoredSpan, Mapping[str, Any]]
 """A span, and the attributes of the resource that made it."""
 Place = tuple[Experiment | None, StoredTrace | None]
 """The experiment where a trace would be made, and the trace wherever it is."""
@@ -87,8 +85,8 @@ class _Export:
         if self.needs_prices:
             for span in self._spans:
                 costs.complete(span["attributes"], own)
-        nodes = list(map(spans.node, self._spans))
-        contents = list(map(spans.content, self._spans))
+        nodes = list(map(stored.node, self._spans))
+        contents = list(map(stored.content, self._spans))
         for node in nodes:
             known = self.nodes.get(node[0])
             if known is None or node[1] >= known[1]:
@@ -130,24 +128,14 @@ def _log(export: _Export, experiment_id: str, workspace: str, place: Place | Non
 
 def _create(export: _Export, experiment: Experiment) -> None:
     """Raises Conflict: the trace came to be meanwhile."""
-    owner = _owner(experiment, export.trace_id)
-    told = _summed(export.facts, export.nodes)
-    first, *further = export.packs
-    span_packs.put(owner, further)
-    made = traces.create(
-        export.trace_id,
-        experiment,
-        state.info(None, told, first.suffix),
-        state.first_maps(told, experiment, export.trace_id),
-        [span_packs.first_item(owner, first)],
-    )
-    if not made:
+    told = making.summed(export.facts, export.nodes)
+    if not making.create(export.trace_id, experiment, told, export.packs):
         raise Conflict
 
 
 def _extend(export: _Export, trace: StoredTrace) -> None:
     """Raises Conflict: the trace is gone."""
-    owner = _owner(trace.experiment, trace.trace_id)
+    owner = making.owner(trace.experiment, trace.trace_id)
     first_pack = trace.info.first_pack
     new = [pack for pack in export.packs if pack.suffix != first_pack]
     stored: list[dict[str, Node]] = []
@@ -170,17 +158,11 @@ def _extend(export: _Export, trace: StoredTrace) -> None:
         if current is not trace and _sums_again(export, current):
             known = span_packs.nodes(owner)
         if before is None or _sums_again(export, current):
-            told = _summed(told, _merged(known, export.nodes))
+            told = making.summed(told, _merged(known, export.nodes))
         return state.with_facts(current, told, current.info.first_pack or first_pack)
 
     if traces.write(trace, decide) is None:
         raise Conflict
-
-
-def _owner(experiment: Experiment, trace_id: str) -> Owner:
-    followed = experiment.followed.of_traces if experiment.followed else None
-    indexed = followed is not None and followed.covers(CONTENT)
-    return Owner(experiment.workspace, experiment.experiment_id, trace_id, indexed)
 
 
 def _sums_again(export: _Export, trace: StoredTrace) -> bool:
@@ -196,11 +178,3 @@ def _merged(before: Mapping[str, Node], new: Mapping[str, Node]) -> dict[str, No
         if span_id not in merged or node[1] >= merged[span_id][1]:
             merged[span_id] = node
     return merged
-
-
-def _summed(span_facts: Facts, nodes: Mapping[str, Node]) -> Facts:
-    parts = nodes.values()
-    return span_facts._replace(
-        usage=usage.tokens([usage.Part(node[0], node[2], node[1], node[4]) for node in parts]),
-        cost=usage.cost([usage.Part(node[0], node[2], node[1], node[5]) for node in parts]),
-    )

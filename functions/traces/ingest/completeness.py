@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from traces.conventions.names import SIZE_STATS
+from mlcore.spans.names import SIZE_STATS
 
 FILE_BYTES: Final = 4_000_000
 """Of a file that clients can send through Lambda in one request."""

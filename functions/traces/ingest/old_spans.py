@@ -6,9 +6,9 @@ import base64
 import json
 from typing import Any
 
-from traces.conventions.attributes import json_value
-from traces.conventions.names import SPAN_TRACE_ID
-from traces.ingest.spans import StoredSpan
+from mlcore.spans.attributes import json_value
+from mlcore.spans.names import SPAN_TRACE_ID
+from mlcore.spans.stored import StoredSpan
 
 _CODES = {"OK": "STATUS_CODE_OK", "ERROR": "STATUS_CODE_ERROR", "UNSET": "STATUS_CODE_UNSET"}
 

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Final
+from typing import Final
 
-from mlcore.repos.traces.span_packs import Node
-from traces.conventions.attributes import json_text, json_value
-from traces.conventions.names import (
-    SPAN_COST,
-    SPAN_MODEL,
-    SPAN_PROVIDER,
-    SPAN_TRACE_ID,
-    SPAN_TYPE,
-    SPAN_USAGE,
-)
+from mlcore.spans.attributes import json_text, json_value
+from mlcore.spans.names import SPAN_TRACE_ID
+from mlcore.spans.stored import StoredSpan, base64_id
 from traces.conventions.semantics import translate
 from traces.ingest import otlp
 
 _STATUS: Final = {1: "STATUS_CODE_OK", 2: "STATUS_CODE_ERROR"}
-_SHORT_STATUS: Final = {"STATUS_CODE_OK": "OK", "STATUS_CODE_ERROR": "ERROR"}
-MODEL_LENGTH: Final = 500
-
-StoredSpan = dict[str, Any]
 
 
 class Inconvertible(ValueError):
@@ -84,40 +73,6 @@ def trace_id_of(span: otlp.Span) -> str:
     return f"tr-{_number(span.trace_id):032x}"
 
 
-def content(span: StoredSpan) -> str:
-    """As MLflow's server writes it: filters of searches look into this text."""
-    return json.dumps(span, ensure_ascii=False, default=str)
-
-
-def node(span: StoredSpan) -> Node:
-    """[id, end, parent id, start, usage, cost, name, type, status, model, provider]."""
-    attributes = span["attributes"]
-    parent = span["parent_span_id"]
-    return [
-        hexadecimal(span["span_id"]),
-        span["end_time_unix_nano"],
-        hexadecimal(parent) if parent else None,
-        span["start_time_unix_nano"],
-        _object(attributes.get(SPAN_USAGE)),
-        _object(attributes.get(SPAN_COST)),
-        span["name"],
-        json_value(attributes.get(SPAN_TYPE)),
-        _SHORT_STATUS.get(span["status"]["code"], "UNSET"),
-        _dimension(attributes.get(SPAN_MODEL)),
-        _dimension(attributes.get(SPAN_PROVIDER)),
-    ]
-
-
-def hexadecimal(text: str) -> str:
-    return base64.b64decode(text).hex()
-
-
-def text_of(value: Any) -> Any:
-    """What JSON text says if that is a text; else the value as it is."""
-    found = json_value(value)
-    return found if isinstance(found, str) else value
-
-
 def _once(value: str) -> str:
     """Without the second encoding of values that came as JSON text already."""
     inner = json_value(value)
@@ -130,22 +85,12 @@ def _once(value: str) -> str:
     return value
 
 
-def _object(value: Any) -> dict[str, Any] | None:
-    found = json_value(value) if isinstance(value, str) else value
-    return found if isinstance(found, dict) else None
-
-
-def _dimension(value: Any) -> str | None:
-    text = text_of(value)
-    return text[:MODEL_LENGTH] if isinstance(text, str) else None
-
-
 def _number(data: bytes) -> int:
     return int.from_bytes(data, "big")
 
 
 def _base64(number: int, length: int) -> str:
     try:
-        return base64.b64encode(number.to_bytes(length, "big")).decode()
+        return base64_id(number, length)
     except OverflowError:
         raise Inconvertible from None

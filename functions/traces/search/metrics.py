@@ -23,9 +23,9 @@ from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match
 from mlcore.search import trace_metrics as language
 from mlcore.search.trace_metrics import Filter, Query, Row
+from mlcore.spans.names import SESSION, SOURCE_RUN, TOKEN_USAGE, TRACE_NAME_TAG
+from mlcore.spans.usage import finite
 from traces import messages as m
-from traces.conventions.names import SESSION, SOURCE_RUN, TOKEN_USAGE, TRACE_NAME_TAG
-from traces.conventions.usage import finite
 
 MAX_RESULTS: Final = 1000
 READ_TOGETHER: Final = 1000

@@ -64,7 +64,7 @@ def test_the_later_file_wins_field_by_field() -> None:
         ({"catalogs": [{"id": "a", "enabled": "yes"}]}, "true or false"),
         ({"catalogs": "a"}, "must be a list"),
         ({"labels": [{"displayName": "x"}]}, "name is required"),
-        ({"labels": [{"name": "x", "assetType": "agents"}]}, "assetType"),
+        ({"labels": [{"name": "x", "assetType": "pictures"}]}, "assetType"),
         ({"namedQueries": {"q": {"f": {"operator": "~", "value": 1}}}}, "must be one of"),
         ([], "must be a mapping"),
     ],
@@ -93,3 +93,20 @@ def test_named_queries_in_both_forms() -> None:
         "models": {"old": {"f": condition}},
         "mcp_servers": {"new": {"g": condition}},
     }
+
+
+def test_what_is_said_of_other_assets_is_passed_over() -> None:
+    """A newer server's files name catalogs of agents and skills too."""
+    other = {"name": "L", "assetType": "agents"}
+    query = {"assetType": "skills", "filters": {"name": {"operator": "=", "value": "x"}}}
+    with_others = {
+        "catalogs": [{"id": "a", "type": "yaml"}],
+        "agent_catalogs": [{"id": "b", "anything": 1}],
+        "skill_catalogs": [],
+        "labels": [other, {"name": None}],
+        "namedQueries": {"q": query},
+    }
+    found = configuration.merged([("s.yaml", with_others)])
+    assert [source.id for source in found.sources] == ["a"]
+    assert found.labels == ({"name": None, "assetType": "models"},)
+    assert found.queries == {}

@@ -184,6 +184,13 @@ class AllModelsFailed(GatewayCallFailed):
     """None of the models that an endpoint falls back to has answered."""
 
 
+class GuardrailViolation(GatewayCallFailed):
+    """A guardrail of an endpoint does not let a request or an answer pass."""
+
+    def __init__(self, name: str, rationale: str) -> None:
+        super().__init__(400, f"Guardrail '{name}' blocked: {rationale}")
+
+
 class InsufficientStorage(InternalError):
     """A disk is full. A status that clients do not repeat."""
 

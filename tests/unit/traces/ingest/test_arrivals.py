@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlcore.errors import MlflowError
+from mlcore.spans.stored import content
 from traces import span_responses
 from traces.conventions.conventions import Convention
 from traces.conventions.semantics import CONVENTIONS
@@ -78,5 +79,5 @@ def test_stored_or_refused(exported: list[otlp.ResourceSpans]) -> None:
         assert sum(pack.spans for pack in export.packs) >= len(export.nodes)
     for together in found.values():
         for stored, _ in together:
-            read = json.loads(spans.content(stored))
+            read = json.loads(content(stored))
             assert json.loads(json.dumps(span_responses.span(read)))["span_id"] == read["span_id"]

@@ -4,7 +4,7 @@ in the table."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -65,15 +65,27 @@ def number_of(*texts: str) -> int:
     return 1 + int.from_bytes(blake2b(data, digest_size=8).digest(), "big") % (_IDS - 1)
 
 
-def stored(entry: Entry) -> tuple[str, int]:
-    """The JSON object of an entry in the table, and about how many bytes of JSON it is shown as,
-    without its artifacts or tools."""
+class Stored(NamedTuple):
+    """The form of an entry in the table."""
+
+    own: str
+    """A JSON object without what belongs to the entry."""
+    children: str
+    """A JSON array of that, in order; "" for nothing."""
+    shown: int
+    """About how many bytes of JSON ``own`` is shown as."""
+
+    @property
+    def whole(self) -> str:
+        """A JSON object with all."""
+        return f'{self.own[:-1]},"a":{self.children}}}' if self.children else self.own
+
+
+def stored(entry: Entry) -> Stored:
     own = json.dumps({"k": entry.kind, "s": entry.source, **_own(entry)}, separators=(",", ":"))
     shown = len(own) + _SHOWN_BYTES * (1 + len(entry.types))
-    if not entry.children:
-        return own, shown
-    children = json.dumps([_own(child) for child in entry.children], separators=(",", ":"))
-    return f'{own[:-1]},"a":{children}}}', shown
+    children = [_own(child) for child in entry.children]
+    return Stored(own, json.dumps(children, separators=(",", ":")) if children else "", shown)
 
 
 def _own(entry: Entry) -> dict[str, Any]:
@@ -87,12 +99,14 @@ def _own(entry: Entry) -> dict[str, Any]:
     return data
 
 
-def of_stored(data: Mapping[str, Any]) -> Entry:
-    """An entry from its JSON object."""
-    return _of_own(data["k"], data["s"], data)
+def of_stored(data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()) -> Entry:
+    """An entry from its JSON object, and those of what belongs to it where they are apart."""
+    return _of_own(data["k"], data["s"], data, data.get("a") or children)
 
 
-def _of_own(kind: str, source: str, data: Mapping[str, Any]) -> Entry:
+def _of_own(
+    kind: str, source: str, data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()
+) -> Entry:
     properties = data.get("p", {})
     return Entry(
         kind,
@@ -104,5 +118,5 @@ def _of_own(kind: str, source: str, data: Mapping[str, Any]) -> Entry:
         {name: each[0] for name, each in properties.items()},
         data.get("c"),
         data.get("u"),
-        tuple([_of_own(kind, source, child) for child in data.get("a", ())]),
+        tuple([_of_own(kind, source, child) for child in children]),
     )

@@ -137,6 +137,13 @@ class Configuration(NamedTuple):
     def endpoint_named(self, name: str) -> Endpoint | None:
         return next((one for one in self.endpoints.values() if one.name == name), None)
 
+    def guardrails_of(self, endpoint: Endpoint) -> list[GuardrailUse]:
+        """Those that are still there, in the order in which they are asked; without one at last."""
+        uses = [use for use in endpoint.guardrails if use.guardrail_id in self.guardrails]
+        return sorted(
+            uses, key=lambda use: (use.execution_order is None, use.execution_order or 0, use[0])
+        )
+
 
 class BudgetPolicy(NamedTuple):
     budget_policy_id: str

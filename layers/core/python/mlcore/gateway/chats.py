@@ -6,17 +6,25 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from mlcore.errors import GatewayCallFailed
+from mlcore.gateway import streams
 from mlcore.gateway.invocation import Invocation, begun
+from mlcore.gateway.recording import Caller
 from mlcore.providers.completions import used
 
 Json = dict[str, Any]
 
+_REQUEST: Final = "unified/chat"
 _MESSAGE: Final = ("role", "content", "tool_calls", "refusal", "tool_call_id")
 _FORMATS: Final = ("text", "json_object", "json_schema")
 
 
 def complete(
-    workspace: str, endpoint_name: str, chat: Mapping[str, Any], username: str | None = None
+    workspace: str,
+    endpoint_name: str,
+    chat: Mapping[str, Any],
+    username: str | None = None,
+    *,
+    guarded: bool = True,
 ) -> Json:
     """Completes a chat through an endpoint.
 
@@ -25,6 +33,7 @@ def complete(
         endpoint_name: as in ``gateway:/name``.
         chat: OpenAI's request without ``model``: ``messages``, and optionally ``tools``,
             ``tool_choice``, ``response_format``, ``temperature`` (0 to 2), ``max_tokens`` …
+        guarded: whether the endpoint's guardrails look at it.
 
     Returns:
         ``{"id", "object", "created", "model", "choices": [{"index", "message": {"role", "content",
@@ -33,29 +42,56 @@ def complete(
 
     Raises:
         ResourceDoesNotExist: no endpoint has the name, or it has no model.
-        GatewayCallFailed: the chat is none, or its providers refuse it; with its status.
+        GatewayCallFailed: the chat is none, or its providers or guardrails refuse it; with its
+            status.
     """
     asked = checked(chat)
-    return completion(begun(workspace, endpoint_name, username), asked)
+    return completion(begun(workspace, endpoint_name, Caller(username), guarded=guarded), asked)
 
 
 def completion(call: Invocation, asked: Json) -> Json:
     """The completion of a chat that was checked. Raises GatewayCallFailed."""
-    return call.whole(
-        lambda provider: {**provider.chat(dict(asked)), "provider": provider.model.provider},
-        lambda _, answer: used(answer),
-    )
+    with call.going(asked, _REQUEST) as span:
+        sent = _guarded(call, asked)
+        answer = call.whole(
+            lambda provider: {**provider.chat(dict(sent)), "provider": provider.model.provider},
+            lambda _, answer: used(answer),
+        )
+        if call.guards is not None:
+            answer = call.guards.after(sent, answer, call.guards.completion)
+        span.answered(answer)
+        return answer
 
 
 def chunks(call: Invocation, asked: Json) -> Iterator[Json]:
-    """As :func:`completion`, in parts; the last ones tell the usage."""
-    return call.parts(
-        lambda provider: (
-            {**chunk, "provider": provider.model.provider}
-            for chunk in provider.chat_stream(dict(asked))
-        ),
-        lambda _, answer: used(answer),
-    )
+    """As :func:`completion`, in parts; the last ones tell the usage. What is told in parts no
+    guardrail looks at."""
+    with call.going(asked, _REQUEST) as span:
+        sent = _guarded(call, asked)
+        told: list[Json] = []
+        try:
+            for chunk in call.parts(
+                lambda provider: (
+                    {**chunk, "provider": provider.model.provider}
+                    for chunk in provider.chat_stream(dict(sent))
+                ),
+                lambda _, chunk: used(chunk),
+            ):
+                told.append(chunk)
+                yield chunk
+        finally:
+            span.answered(streams.completion(told))
+
+
+def _guarded(call: Invocation, asked: Json) -> Json:
+    """The chat as it may be sent; whether it comes in parts, nobody else decides."""
+    if call.guards is None:
+        return asked
+    sent = call.guards.before(asked, call.guards.chat)
+    return {
+        **{name: value for name, value in sent.items() if name != "stream"},
+        **({"stream": asked["stream"]} if "stream" in asked else {}),
+    }
 
 
 def checked(chat: Mapping[str, Any]) -> Json:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway.invocation import Invocation
 from mlcore.providers.completions import used
 
 Json = dict[str, Any]
+
+_REQUEST: Final = "unified/embeddings"
 
 
 def embedded(call: Invocation, body: Json) -> Json:
@@ -24,9 +26,13 @@ def embedded(call: Invocation, body: Json) -> Json:
             400, "Invalid embeddings payload: input: Input should be a text or a list"
         )
     asked = {name: value for name, value in body.items() if value is not None}
-    return call.whole(
-        lambda provider: provider.embeddings(dict(asked)), lambda _, answer: used(answer)
-    )
+    with call.going(asked, _REQUEST) as span:
+        sent = asked if call.guards is None else call.guards.before(asked)
+        answer = call.whole(
+            lambda provider: provider.embeddings(dict(sent)), lambda _, answer: used(answer)
+        )
+        span.answered(answer)
+        return answer
 
 
 def _is_input(value: Any) -> bool:

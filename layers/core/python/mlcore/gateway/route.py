@@ -83,13 +83,14 @@ class Route(NamedTuple):
         )
 
 
-def find(workspace: str, endpoint_name: str) -> Route:
-    """The way of one call; where traffic is split, another each time. One consistent Query.
+def find(workspace: str, endpoint_name: str, known: Configuration | None = None) -> Route:
+    """The way of one call; where traffic is split, another each time. One consistent Query, unless
+    the configuration is known.
 
     Raises:
         ResourceDoesNotExist: no endpoint has the name, or it has no model with a secret.
     """
-    known = configuration.read(workspace)
+    known = known or configuration.read(workspace)
     endpoint = known.endpoint_named(endpoint_name)
     if endpoint is None:
         raise ResourceDoesNotExist(f"GatewayEndpoint not found (name='{endpoint_name}')")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mlcore.auth.permissions import (
     ANY,
@@ -31,6 +31,9 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import workspaces_enabled
 from mlcore.repos.users import grants, roles, users
 
+if TYPE_CHECKING:
+    from mlcore.entities.gateway import Configuration
+
 DEFAULT_PERMISSION: Final = "DEFAULT_PERMISSION"
 GRANT_DEFAULT_WORKSPACE: Final = "GRANT_DEFAULT_WORKSPACE_ACCESS"
 
@@ -56,6 +59,7 @@ class Access:
         "_profile",
         "_roles",
         "by_password",
+        "gateway",
         "is_admin",
         "username",
         "workspace",
@@ -68,6 +72,8 @@ class Access:
         self.by_password = by_password
         self.is_admin = is_admin
         self.workspace = workspace
+        self.gateway: Configuration | None = None
+        """The gateway's configuration, once a policy has read it for this request."""
         self._profile: Profile | None = None
         self._roles: list[Role] | None = None
         self._grants: dict[str, Grants] = {}

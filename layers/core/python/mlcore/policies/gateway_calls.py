@@ -22,7 +22,8 @@ def use_endpoint(access: Access, request: Any) -> bool:
     name = request.parameters.get("endpoint_name") or _model(request)
     if not name:
         raise BadRequest("No endpoint name found")
-    found = configuration.read(access.workspace).endpoint_named(name)
+    access.gateway = configuration.read(access.workspace)
+    found = access.gateway.endpoint_named(name)
     return found is not None and access.allows(
         Requirement(GATEWAY_ENDPOINT, found.endpoint_id, "use")
     )

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from mlcore.entities.experiments import Experiment
 from mlcore.repos.traces.traces import Change, Info, StoredTrace
-from traces.conventions.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
-from traces.ingest import facts
-from traces.ingest.facts import Facts
+from mlcore.spans import facts
+from mlcore.spans.facts import Facts
+from mlcore.spans.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
 
 UNDECIDED = ("IN_PROGRESS", "STATE_UNSPECIFIED")
 Texts = Mapping[str, str]

@@ -7,9 +7,8 @@ from typing import Any
 
 from mlcore.prices.cost import cost
 from mlcore.prices.price_list import Own
-from traces.conventions.attributes import json_text
-from traces.conventions.conventions import Attributes
-from traces.conventions.names import SPAN_COST, SPAN_MODEL, SPAN_PROVIDER, SPAN_USAGE
+from mlcore.spans.attributes import Attributes, json_text
+from mlcore.spans.names import SPAN_COST, SPAN_MODEL, SPAN_PROVIDER, SPAN_USAGE
 
 
 def is_due(attributes: Attributes) -> bool:

@@ -34,7 +34,6 @@ Span = dict[str, Any]
 class Subject(NamedTuple):
     """A trace that is judged."""
 
-    stored: StoredTrace
     trace: Trace
     spans: tuple[Span, ...]
     """Root spans first, then by start."""
@@ -55,7 +54,26 @@ def read(stored: StoredTrace) -> Subject:
     owner = Owner(experiment.workspace, experiment.experiment_id, stored.trace_id)
     spans = [json.loads(line) for _, line in span_packs.read(owner)]
     found = spans or _spans_of_file(trace, experiment.workspace)
-    return Subject(stored, trace, tuple(sorted(found, key=_order)))
+    return Subject(trace, tuple(sorted(found, key=_order)))
+
+
+def of_call(asked: Any, answered: Any = None) -> Subject:
+    """What there is of a call of a model, as though it were a trace with one span."""
+    trace = Trace(
+        trace_id="",
+        experiment_id="",
+        request_time=0,
+        execution_duration=None,
+        state="OK",
+        client_request_id=None,
+        request_preview=None,
+        response_preview=None,
+        trace_metadata={},
+        tags={},
+        assessments=(),
+        prompts=(),
+    )
+    return Subject(trace, ({"attributes": {_INPUTS: asked, _OUTPUTS: answered}},))
 
 
 def root(subject: Subject) -> Span | None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from judge_runner import content
-from judge_runner.content import Subject
 from mlcore import errors
 from mlcore.entities.evaluation.judges import Judge
+from mlcore.judges import content
+from mlcore.judges.content import Subject
 
 _YES_OR_NO: Final = 'Answer "yes" if it does, "no" if it does not.'
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+Attributes = dict[str, Any]
+
 
 def json_text(value: Any) -> str:
     """The JSON text of an attribute's value."""

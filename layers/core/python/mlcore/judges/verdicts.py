@@ -39,9 +39,9 @@ def of_answer(judge: Judge, answer: dict[str, Any]) -> Verdict:
     Raises:
         BadRequest: it holds none.
     """
-    text = _text(answer)
+    text = text_of(answer)
     try:
-        found = json.loads(_without_fences(text), strict=False)
+        found = json.loads(without_fences(text), strict=False)
     except (ValueError, RecursionError):
         raise _unreadable(text) from None
     if not isinstance(found, dict) or "result" not in found:
@@ -56,13 +56,13 @@ def of_answer(judge: Judge, answer: dict[str, Any]) -> Verdict:
     )
 
 
-def _text(answer: dict[str, Any]) -> str:
+def text_of(answer: dict[str, Any]) -> str:
     choices = answer.get("choices") or [{}]
     content = (choices[0].get("message") or {}).get("content")
     return content if isinstance(content, str) else ""
 
 
-def _without_fences(text: str) -> str:
+def without_fences(text: str) -> str:
     """Models like to put JSON in a block of Markdown, some with a word before it."""
     stripped = text.strip()
     if stripped.startswith("{"):

@@ -7,13 +7,14 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore.spans import facts, usage
+from mlcore.spans.facts import Facts
+from mlcore.spans.stored import StoredSpan
 from mlcore.wire.times import duration, parse_duration, parse_point, point
-from traces.conventions import usage
-from traces.ingest import facts, otlp, spans
-from traces.ingest.facts import Facts
+from traces.ingest import otlp, spans
 
 
-def span(number: int, parent: int, attributes: dict[str, str]) -> spans.StoredSpan:
+def span(number: int, parent: int, attributes: dict[str, str]) -> StoredSpan:
     return spans.of_otlp(
         otlp.Span(
             b"\1" * 16,

@@ -2,7 +2,7 @@
 
 Facts of two sets of spans join to those of both, whatever the order and however often: each keeps
 the least of its kind, a time or what the earliest span says. Sums over spans are no such facts;
-they are made anew from all spans (:mod:`traces.conventions.usage`).
+they are made anew from all spans (:mod:`mlcore.spans.usage`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.errors import MlflowError
 from mlcore.limits.traces import check_session, check_tag, check_trace_name
-from traces.conventions import previews
-from traces.conventions.names import (
+from mlcore.spans import previews
+from mlcore.spans.names import (
     COST,
     SESSION,
     SESSION_ATTRIBUTES,
@@ -27,7 +27,7 @@ from traces.conventions.names import (
     USER,
     USER_ATTRIBUTE,
 )
-from traces.ingest.spans import StoredSpan, hexadecimal, text_of
+from mlcore.spans.stored import StoredSpan, hexadecimal, text_of
 
 _SKIPPED_RESOURCE: Final = ("telemetry.sdk.", "mlflow.")
 

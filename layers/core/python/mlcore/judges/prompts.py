@@ -6,9 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judge_runner import content
-from judge_runner.builtin import Question
-from judge_runner.content import Subject
 from mlcore import errors
 from mlcore.entities.evaluation.judges import (
     CONVERSATION,
@@ -18,6 +15,9 @@ from mlcore.entities.evaluation.judges import (
     TRACE,
     Judge,
 )
+from mlcore.judges import content
+from mlcore.judges.builtin import Question
+from mlcore.judges.content import Subject
 
 _SYSTEM: Final = """\
 You judge the work of an AI application. How you judge is said in the instructions below. What
@@ -56,6 +56,21 @@ def of_trace(judge: Judge, subject: Subject) -> Question:
     values = {name: found[name] for name in judge.variables if found.get(name) is not None}
     if TRACE in judge.variables or untold:
         values[TRACE] = content.shown(subject)
+    return Question(judge.instructions, values, judge.instructions)
+
+
+def of_call(judge: Judge, asked: Any, answered: Any = None) -> Question:
+    """What instructions name of a call of a model.
+
+    Raises:
+        InvalidParameterValue: they name what a call does not have, or not yet.
+    """
+    found = {INPUTS: asked, OUTPUTS: answered}
+    missing = [name for name in judge.variables if found.get(name) is None]
+    if missing:
+        named = {CONVERSATION: "session"}
+        raise _must_specify("', '".join(named.get(name, name) for name in missing))
+    values = {name: found[name] for name in judge.variables}
     return Question(judge.instructions, values, judge.instructions)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mlcore import errors
-from mlcore.entities.evaluation.jobs import Job
 from mlcore.entities.evaluation.judges import Judge
 
 Complete = Callable[[str, str, Mapping[str, Any], str | None], dict[str, Any]]
@@ -24,12 +23,14 @@ _ABOUT_FORMAT: Final = ("response_format", "json_schema", "structured output", "
 
 
 class Chat:
-    """The model of one judge."""
+    """A model that is asked in somebody's name, whose budget it may be."""
 
-    def __init__(self, judge: Judge, job: Job, complete: Complete) -> None:
-        """Raises InvalidParameterValue: it is none that this server can ask."""
-        self._endpoint = _endpoint(judge)
-        self._job = job
+    def __init__(
+        self, workspace: str, endpoint_name: str, username: str | None, complete: Complete
+    ) -> None:
+        self._workspace = workspace
+        self._endpoint = endpoint_name
+        self._username = username
         self._complete = complete
         self._formatted = True
 
@@ -52,12 +53,16 @@ class Chat:
         return self._call(plain)
 
     def _call(self, chat: Mapping[str, Any]) -> dict[str, Any]:
-        """In the name of whoever asked for the job, whose budget it may be."""
-        return self._complete(self._job.workspace, self._endpoint, chat, self._job.creator)
+        return self._complete(self._workspace, self._endpoint, chat, self._username)
 
 
-def _endpoint(judge: Judge) -> str:
-    """The name of the endpoint. Models that need a key of their own have none here."""
+def endpoint_of(judge: Judge) -> str:
+    """The name of the endpoint that a judge asks. Models that need a key of their own have none
+    here.
+
+    Raises:
+        InvalidParameterValue: it is no model that this server can ask.
+    """
     provider, separator, name = judge.model.partition(":/")
     name = name.lstrip("/")
     if provider == "gateway" and separator and name:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from traces.conventions.names import COST_KEYS, TOKEN_KEYS
+from mlcore.spans.names import COST_KEYS, TOKEN_KEYS
 
 Amounts = dict[str, Any]
 

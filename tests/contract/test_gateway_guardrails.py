@@ -1,0 +1,241 @@
+"""Guardrails of endpoints: judges before a call and after it, what they refuse and what they have
+rewritten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlcore.gateway import chats
+from tests.contract.conftest import Store
+from tests.contract.gateway_world import allow_local, endpoint, guard, judge, model
+from tests.contract.sealing import seal_here
+from tests.contract.test_gateway_calls import events_of, post
+from tests.doubles.providers import Asked, Provider, Told, failing, openai, saying, serving
+
+Json = dict[str, Any]
+WORD = "forbidden"
+BAD: list[Json] = [{"role": "user", "content": f"a {WORD} word"}]
+GOOD: list[Json] = [{"role": "user", "content": "a good word"}]
+REFUSED = {"detail": "Guardrail 'no words' blocked: There is a forbidden word."}
+
+
+@pytest.fixture(autouse=True)
+def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+
+
+class World:
+    """An endpoint ``chat``; ``judge`` says no to what holds a word, ``cleaner`` takes it out."""
+
+    def __init__(self, provider: Provider, aside: Provider) -> None:
+        self.provider, self.aside = provider, aside
+        self.chat = endpoint("chat", [model("m", "openai", provider.url, model_name="gpt-x")])
+        self.judge = endpoint("judge", [model("j", "openai", aside.url, model_name="judge-x")])
+        self.cleaner = endpoint("cleaner", [model("c", "openai", aside.url, model_name="clean-x")])
+
+    def guard(self, names: str, stage: str, action: str = "VALIDATION", **more: Any) -> str:
+        told = judge("no words", f"Is {{{{ {names} }}}} free of forbidden words?", "judge")
+        return guard(self.chat, told, stage, action, **more)
+
+    def judged(self) -> list[str]:
+        """What the judge was shown."""
+        return [
+            one.body["messages"][-1]["content"]
+            for one in self.aside.asked
+            if one.body["model"] == "judge-x"
+        ]
+
+
+def aside(asked: Asked) -> Told:
+    shown = asked.body["messages"][-1]["content"]
+    if asked.body["model"] == "judge-x":
+        said: Any = {"result": "no", "rationale": "There is a forbidden word."}
+        if WORD not in shown:
+            said = {"result": "yes", "rationale": "It is fine."}
+    else:
+        said = json.loads(shown[shown.index("{") :].replace(WORD, "[REDACTED]"))
+    return saying(json.dumps(said))(asked)
+
+
+@pytest.fixture
+def world(store: Store) -> Iterator[World]:
+    with serving(openai) as provider, serving(aside) as other:
+        yield World(provider, other)
+
+
+ROUTES = [
+    ("chat/mlflow/invocations", {}),
+    ("mlflow/v1/chat/completions", {"model": "chat"}),
+    ("openai/v1/chat/completions", {"model": "chat"}),
+]
+
+
+@pytest.mark.parametrize(("path", "named"), ROUTES)
+def test_a_request_is_refused_before_it_leaves(world: World, path: str, named: Json) -> None:
+    world.guard("inputs", "BEFORE")
+    assert post(path, {**named, "messages": GOOD})[0] == 200
+    assert len(world.provider.asked) == 1
+    status, _, text = post(path, {**named, "messages": BAD})
+    assert (status, json.loads(text)) == (400, REFUSED)
+    status, _, text = post(path, {**named, "messages": BAD, "stream": True})
+    message = REFUSED["detail"]
+    assert (status, events_of(text)) == (
+        200,
+        [{"error": {"message": message, "type": "GuardrailViolation"}}],
+    )
+    assert len(world.provider.asked) == 1
+    assert events_of(post(path, {**named, "messages": GOOD, "stream": True})[2])[-1]["usage"]
+
+
+@pytest.mark.parametrize(("path", "named"), ROUTES)
+def test_an_answer_is_refused(world: World, path: str, named: Json) -> None:
+    """What comes in parts no guardrail looks at, as at MLflow's."""
+    world.guard("outputs", "AFTER")
+    status, _, text = post(path, {**named, "messages": BAD})
+    assert (status, json.loads(text)) == (400, REFUSED)
+    assert "echo: a forbidden word" in world.judged()[0]
+    assert post(path, {**named, "messages": GOOD})[0] == 200
+    assert len(world.judged()) == 2
+    streamed = post(path, {**named, "messages": BAD, "stream": True})[2]
+    assert WORD in streamed
+    assert len(world.judged()) == 2
+
+
+@pytest.mark.parametrize(("path", "named"), ROUTES)
+def test_both_ways_are_rewritten(world: World, path: str, named: Json) -> None:
+    world.guard("inputs", "BEFORE", "SANITIZATION", action_endpoint_id=world.cleaner)
+    body = {**named, "messages": BAD, "temperature": 0.5}
+    answer = json.loads(post(path, body)[2])
+    assert answer["choices"][0]["message"]["content"] == "echo: a [REDACTED] word"
+    sent = world.provider.asked[-1].body
+    assert (sent["messages"][0]["content"], sent["temperature"]) == ("a [REDACTED] word", 0.5)
+    world.provider.answer = lambda asked: openai(
+        asked._replace(body={**asked.body, "messages": BAD})
+    )
+    assert f"echo: a {WORD} word" in post(path, body)[2]
+    told = judge("no words said", "Is {{ outputs }} free of forbidden words?", "judge")
+    guard(world.chat, told, "AFTER", "SANITIZATION", action_endpoint_id=world.cleaner)
+    answer = json.loads(post(path, body)[2])
+    assert answer["choices"][0]["message"]["content"] == "echo: a [REDACTED] word"
+
+
+def test_guardrails_have_an_order(world: World) -> None:
+    """Each sees what the one before has left."""
+    last = judge("last", "Is {{ inputs }} free of forbidden words?", "judge")
+    guard(world.chat, last, "BEFORE")
+    kept = {"action_endpoint_id": world.cleaner, "execution_order": 1}
+    world.guard("inputs", "BEFORE", "SANITIZATION", **kept)
+    assert post("chat/mlflow/invocations", {"messages": BAD})[0] == 200
+    assert [WORD in shown for shown in world.judged()] == [True, False]
+
+
+def test_embeddings(world: World) -> None:
+    """Only what goes in is looked at."""
+    world.guard("inputs", "BEFORE")
+    guard(world.chat, judge("after", "Is {{ outputs }} fine?", "judge"), "AFTER")
+    for path, named in (
+        ("chat/mlflow/invocations", {}),
+        ("openai/v1/embeddings", {"model": "chat"}),
+    ):
+        assert post(path, {**named, "input": "a good word"})[0] == 200
+        status, _, text = post(path, {**named, "input": WORD})
+        assert (status, json.loads(text)) == (400, REFUSED)
+
+
+def test_a_built_in_judge_and_one_that_says_true(world: World) -> None:
+    safe = {
+        "name": "safe",
+        "builtin_scorer_class": "Safety",
+        "builtin_scorer_pydantic_data": {"name": "safe", "model": "gateway:/judge"},
+    }
+    guard(world.chat, safe, "AFTER")
+    status, _, text = post("chat/mlflow/invocations", {"messages": BAD})
+    blocked = "Guardrail 'safe' blocked: There is a forbidden word."
+    assert (status, json.loads(text)["detail"]) == (400, blocked)
+    asked = judge("true", "Is {{ inputs }} fine?", "judge", "boolean")
+    guard(world.chat, asked, "BEFORE")
+    for result, status in (("true", 200), ("false", 400)):
+        world.aside.answer = saying(f'{{"result": {result}, "rationale": "so"}}')
+        found, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
+        assert found == status
+    assert json.loads(text)["detail"] == "Guardrail 'true' blocked: so"
+
+
+def test_a_judge_that_is_guarded_itself_is_asked_once(world: World) -> None:
+    """Its endpoint's own guardrails do not look at what a guardrail asks."""
+    guard(world.judge, judge("itself", "Is {{ inputs }} fine?", "judge"), "BEFORE")
+    world.guard("inputs", "BEFORE")
+    assert post("chat/mlflow/invocations", {"messages": GOOD})[0] == 200
+    assert len(world.judged()) == 1
+    chats.complete("default", "judge", {"messages": GOOD})
+    assert len(world.judged()) == 3
+
+
+@pytest.mark.parametrize(
+    ("scorer", "stage", "status", "said"),
+    [
+        (
+            judge("g", "Is {{ outputs }} fine?", "judge"),
+            "BEFORE",
+            400,
+            "Must specify 'outputs' - required by template variables in instructions.",
+        ),
+        (
+            judge("g", "Is {{ conversation }} fine?", "judge"),
+            "BEFORE",
+            400,
+            "Must specify 'session' - required by template variables in instructions.",
+        ),
+        (judge("g", "How good is {{ inputs }}?", "number", "number"), "BEFORE", 502, "yes or no"),
+        (judge("g", "Is {{ inputs }} fine?", "away"), "BEFORE", 502, "the model is overloaded"),
+        ({"name": "g", "builtin_scorer_class": "PIIDetection"}, "BEFORE", 501, "asks no model"),
+        ({"name": "g", "third_party_scorer_data": {}}, "BEFORE", 501, "other libraries"),
+    ],
+)
+def test_nothing_leaves_where_a_guardrail_cannot_be_applied(
+    world: World, scorer: Json, stage: str, status: int, said: str
+) -> None:
+    with serving(failing(500)) as broken:
+        endpoint("away", [model("away", "openai", broken.url)])
+        with serving(saying('{"result": 3}')) as counting:
+            endpoint("number", [model("number", "openai", counting.url)])
+            guard(world.chat, scorer, stage)
+            found, _, text = post("chat/mlflow/invocations", {"messages": GOOD})
+    assert (found, world.provider.asked) == (status, [])
+    assert said in str(json.loads(text)["detail"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "Sanitization requires an action_llm_url but none was configured."),
+        (failing(503, "away"), "Sanitization request failed: away"),
+        (
+            saying(None),
+            "Sanitization LLM response is missing 'choices[0].message.content'.",
+        ),
+        (
+            saying("no JSON"),
+            "Sanitization LLM returned invalid JSON.",
+        ),
+        (
+            saying('{"a": 1}'),
+            "Sanitization LLM returned what cannot be used: Invalid chat payload: messages: a chat "
+            "has a list of messages, one at least",
+        ),
+    ],
+)
+def test_what_cannot_be_rewritten_is_refused(world: World, answer: Any, said: str) -> None:
+    with serving(answer or failing(500)) as broken:
+        cleaner = endpoint("broken", [model("broken", "openai", broken.url)])
+        more = {} if answer is None else {"action_endpoint_id": cleaner}
+        world.guard("inputs", "BEFORE", "SANITIZATION", **more)
+        status, _, text = post("chat/mlflow/invocations", {"messages": BAD})
+    assert (status, json.loads(text)["detail"]) == (400, f"Guardrail 'no words' blocked: {said}")
+    assert world.provider.asked == []

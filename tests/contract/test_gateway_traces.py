@@ -1,0 +1,280 @@
+"""Traces of the gateway's calls: what an endpoint's experiment shows of them, and what not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+import gateway_calls.app
+from gateway_calls.answers import MANNER
+from mlcore.environment import AUTHENTICATION
+from mlcore.gateway import call_traces, chats
+from mlcore.http import lambda_handler
+from mlcore.repos.gateway import configuration
+from mlcore.repos.traces import span_packs
+from mlcore.repos.users import users
+from tests.contract import trace_calls
+from tests.contract.conftest import Store
+from tests.contract.gateway_world import KEY, allow_local, endpoint, guard, judge, model
+from tests.contract.logins import named
+from tests.contract.sealing import seal_here
+from tests.contract.test_gateway_budgets import PRICE, budget
+from tests.contract.test_gateway_calls import ask, events_of, post
+from tests.doubles.providers import Provider, anthropic, failing, gemini, openai, saying, serving
+
+Json = dict[str, Any]
+SAID: list[Json] = [{"role": "user", "content": "hello there"}]
+
+
+@pytest.fixture(autouse=True)
+def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "files"))
+
+
+def tracked(name: str, *models: str) -> str:
+    """The id of an endpoint's experiment."""
+    made = endpoint(name, models[:1], models[1:], usage_tracking=True)
+    return str(configuration.read("default").endpoints[made].experiment_id)
+
+
+@pytest.fixture
+def provider(store: Store) -> Iterator[Provider]:
+    with serving(openai) as made:
+        yield made
+
+
+@pytest.fixture
+def experiment(provider: Provider) -> str:
+    """Of the endpoint ``chat``, which asks gpt-4o."""
+    return tracked("chat", model("m", "openai", provider.url, model_name="gpt-4o"))
+
+
+def infos(experiment_id: str) -> list[Json]:
+    """The newest first."""
+    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
+    found = trace_calls.tell("POST", "3.0/traces/search", {"locations": [place]})
+    return list(found.get("traces", []))
+
+
+def spans_of(info: Json) -> list[Json]:
+    """As they began, with their attributes' values."""
+    place = info["trace_location"]["mlflow_experiment"]["experiment_id"]
+    owner = span_packs.Owner("default", place, info["trace_id"])
+    spans = [json.loads(line) for _, line in span_packs.read(owner)]
+    for span in spans:
+        span["attributes"] = {key: json.loads(text) for key, text in span["attributes"].items()}
+    return sorted(spans, key=lambda span: int(span["start_time_unix_nano"]))
+
+
+def test_a_call_is_a_trace(experiment: str, provider: Provider) -> None:
+    body = {"model": "chat", "messages": SAID, "temperature": 0.5}
+    path = "mlflow/v1/chat/completions"
+    assert post(path, body, user_agent="OpenAI/Python 2.0", authorization="Basic x")[0] == 200
+    (info,) = infos(experiment)
+    metadata = info["trace_metadata"]
+    assert info["state"] == "OK"
+    assert (info["request_preview"], info["response_preview"]) == (
+        "hello there",
+        "echo: hello there",
+    )
+    assert info["tags"]["mlflow.traceName"] == "gateway/chat"
+    assert metadata["mlflow.gateway.requestType"] == "unified/chat"
+    assert metadata["mlflow.gateway.caller"] == "OpenAI"
+    assert json.loads(metadata["mlflow.trace.tokenUsage"]) == {
+        "input_tokens": 11,
+        "output_tokens": 7,
+        "total_tokens": 18,
+    }
+    assert json.loads(metadata["mlflow.trace.cost"])["total_cost"] == pytest.approx(PRICE)
+    root, attempt = spans_of(info)
+    (found,) = configuration.read("default").endpoints.values()
+    assert metadata["mlflow.gateway.endpointId"] == found.endpoint_id
+    assert (root["name"], attempt["name"]) == ("gateway/chat", "provider/openai/gpt-4o")
+    assert attempt["parent_span_id"] == root["span_id"]
+    told = root["attributes"]
+    assert (told["endpoint_id"], told["endpoint_name"]) == (found.endpoint_id, "chat")
+    assert told["server_url"] == "localhost"
+    assert told["mlflow.spanInputs"] == {"n": 1, "messages": SAID, "temperature": 0.5}
+    assert told["mlflow.spanOutputs"]["choices"][0]["message"]["content"] == "echo: hello there"
+    asked = attempt["attributes"]
+    assert (asked["mlflow.llm.provider"], asked["mlflow.llm.model"]) == ("openai", "gpt-4o")
+    assert asked["mlflow.chat.tokenUsage"]["total_tokens"] == 18
+    assert asked["mlflow.llm.cost"]["total_cost"] == pytest.approx(PRICE)
+    assert (root["attributes"]["mlflow.spanType"], asked["mlflow.spanType"]) == ("UNKNOWN", "LLM")
+    assert "Basic x" not in str(spans_of(info))
+
+
+def test_usage_is_counted_as_the_pages_count_it(experiment: str) -> None:
+    for _ in range(3):
+        assert post("chat/mlflow/invocations", {"messages": SAID})[0] == 200
+    (found,) = configuration.read("default").endpoints.values()
+    asked = {
+        "experiment_ids": [experiment],
+        "aggregations": [{"aggregation_type": "SUM"}],
+        "filters": [f'trace.metadata.`mlflow.gateway.endpointId` = "{found.endpoint_id}"'],
+    }
+    for view, metric, expected in (
+        ("TRACES", "total_tokens", 3 * 18),
+        ("SPANS", "total_cost", 3 * PRICE),
+    ):
+        query = {**asked, "view_type": view, "metric_name": metric}
+        (point,) = trace_calls.tell("POST", "3.0/traces/metrics", query)["data_points"]
+        assert point["values"]["SUM"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("speaks", "name", "path", "body", "kind", "said"),
+    [
+        (
+            openai,
+            "openai",
+            "mlflow/v1/chat/completions",
+            {"messages": SAID, "stream": True},
+            "unified/chat",
+            ["choices", 0, "message", "content"],
+        ),
+        (
+            openai,
+            "openai",
+            "openai/v1/chat/completions",
+            {"messages": SAID, "stream": True},
+            "passthrough/model/openai-chat",
+            ["choices", 0, "message", "content"],
+        ),
+        (
+            anthropic,
+            "anthropic",
+            "anthropic/v1/messages",
+            {"messages": SAID, "max_tokens": 5, "stream": True},
+            "passthrough/model/anthropic-messages",
+            ["content", 0, "text"],
+        ),
+        (
+            gemini,
+            "gemini",
+            "gemini/v1beta/models/made:streamGenerateContent",
+            {"contents": [{"role": "user", "parts": [{"text": "hellothere"}]}]},
+            "passthrough/model/gemini-generateContent",
+            ["candidates", 0, "content", "parts", 0, "text"],
+        ),
+    ],
+)
+def test_a_stream_is_kept_whole(
+    provider: Provider, speaks: Any, name: str, path: str, body: Json, kind: str, said: list[Any]
+) -> None:
+    provider.answer = speaks
+    experiment = tracked("made", model("m", name, provider.url, model_name="x"))
+    named = {} if "gemini" in path else {"model": "made"}
+    assert events_of(post(path, {**named, **body})[2])
+    (info,) = infos(experiment)
+    assert info["trace_metadata"]["mlflow.gateway.requestType"] == kind
+    assert json.loads(info["trace_metadata"]["mlflow.trace.tokenUsage"])["output_tokens"] >= 5
+    found = spans_of(info)[0]["attributes"]
+    answer = found["mlflow.spanOutputs"]
+    for step in said:
+        answer = answer[step]
+    assert answer == "echo: hellothere"
+    assert found.get("mlflow.message.format") == (None if name == "openai" else name)
+
+
+def test_failures_are_kept(provider: Provider) -> None:
+    """Each model that was asked is a span; what a budget has refused is a trace as well."""
+    with serving(failing(500, f"no, {KEY}")) as broken:
+        ids = [model("a", "openai", broken.url), model("b", "openai", provider.url, model_name="x")]
+        experiment = tracked("chat", *ids)
+        assert post("chat/mlflow/invocations", {"messages": SAID})[0] == 200
+        provider.answer = failing(429, "slow down")
+        status, _, text = post("chat/mlflow/invocations", {"messages": SAID})
+    budget("GLOBAL", 0.0)
+    assert (status, post("chat/mlflow/invocations", {"messages": SAID})[0]) == (429, 429)
+    refused, failed, passed = map(spans_of, infos(experiment))
+    assert [span["status"]["code"][12:] for span in passed] == ["OK", "ERROR", "OK"]
+    assert [span["status"]["code"][12:] for span in failed] == ["ERROR", "ERROR", "ERROR"]
+    (event,) = failed[0]["events"]
+    said = "429: All 2 fallback attempts failed. Last error: 429: slow down"
+    assert event["attributes"]["exception.message"] == said
+    assert passed[1]["status"]["message"] == "HTTPException: 500: no, [REDACTED]"
+    assert [span["name"] for span in refused] == ["gateway/chat"]
+    assert "Budget limit exceeded" in refused[0]["status"]["message"]
+    assert KEY not in text
+
+
+def test_guardrails_are_spans(experiment: str, provider: Provider) -> None:
+    """Within the call; what the judge is asked is a call of its own endpoint."""
+    said = {"result": "no", "rationale": "It is rude."}
+    (found,) = configuration.read("default").endpoints.values()
+    with serving(saying(json.dumps(said))) as aside:
+        own = tracked("judge", model("j", "openai", aside.url))
+        guard(found.endpoint_id, judge("polite", "Is {{ inputs }} polite?", "judge"), "BEFORE")
+        assert post("chat/mlflow/invocations", {"messages": SAID})[0] == 400
+    (info,) = infos(experiment)
+    root, guardrail, judging = spans_of(info)
+    assert (info["state"], guardrail["name"], judging["name"]) == (
+        "ERROR",
+        "guardrail/polite",
+        "judge",
+    )
+    assert judging["attributes"]["mlflow.spanOutputs"] == {
+        "passed": False,
+        "rationale": "It is rude.",
+    }
+    assert (guardrail["parent_span_id"], judging["parent_span_id"]) == (
+        root["span_id"],
+        guardrail["span_id"],
+    )
+    assert "blocked: It is rude." in root["status"]["message"]
+    assert len(infos(own)) == 1
+
+
+def test_who_called_is_kept(experiment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the configuration is read once, for the policy and the call."""
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    monkeypatch.setenv("DEFAULT_PERMISSION", "USE")
+    users.create("ann", "", is_admin=False)
+    read = Mock(wraps=configuration.read)
+    monkeypatch.setattr(configuration, "read", read)
+    handler = lambda_handler((), gateway_calls.app.PLAIN_ROUTES, MANNER)
+    body = {"model": "chat", "messages": SAID}
+    path = "mlflow/v1/chat/completions"
+    assert ask("POST", path, body, handler=handler, caller=named("ann"))[0] == 200
+    assert read.call_count == 1
+    monkeypatch.setenv(AUTHENTICATION, "")
+    (info,) = infos(experiment)
+    assert info["trace_metadata"]["mlflow.auth.username"] == "ann"
+
+
+def test_a_call_does_not_fail_with_its_trace(
+    experiment: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> bool:
+        raise RuntimeError("no table")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(call_traces, "_written", fail)
+        assert post("chat/mlflow/invocations", {"messages": SAID})[0] == 200
+    assert infos(experiment) == []
+    store.api.post("experiments/delete", experiment_id=experiment)
+    assert chats.complete("default", "chat", {"messages": SAID})["provider"] == "openai"
+
+
+def test_long_calls_are_files_and_no_item_holds_a_key(
+    experiment: str, store: Store, tmp_path: Path
+) -> None:
+    text = "".join(f"{number:x} " for number in range(90_000))
+    assert (
+        post("chat/mlflow/invocations", {"messages": [{"role": "user", "content": text}]})[0] == 200
+    )
+    (info,) = infos(experiment)
+    assert spans_of(info)[0]["attributes"]["mlflow.spanInputs"]["messages"][0]["content"] == text
+    kept = [
+        path.read_bytes() for path in (tmp_path / "files").rglob("traces/**/*") if path.is_file()
+    ]
+    assert len(kept) == 1
+    assert KEY not in str(store.items()) + str(spans_of(info))
