@@ -55,5 +55,35 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdis
         config.option.loadscopereorder = False
         super().__init__(config, log)
 
+    def remove_node(self, node: Any) -> str | None:
+        """A worker has ended. What it ran when it died has failed, and is not tried again; others
+        run what it had not begun."""
+        if self.collection is None:  # whoever takes its place is waited for
+            self.registered_collections.pop(node, None)
+        left = [
+            (scope, [nodeid for nodeid, is_done in unit.items() if not is_done])
+            for scope, unit in self.assigned_work.pop(node).items()
+        ]
+        waiting = [(scope, nodeids) for scope, nodeids in left if nodeids]
+        if not waiting:
+            return None
+        died_in: str = waiting[0][1].pop(0)
+        self.workqueue.update(
+            {scope: dict.fromkeys(nodeids, False) for scope, nodeids in waiting if nodeids}
+        )
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return died_in
+
+    def add_node_collection(self, node: Any, collection: Any) -> None:
+        super().add_node_collection(node, collection)
+        if node not in self.registered_collections:  # it found other tests, and would wait for ever
+            node.shutdown()
+
+    def _reschedule(self, node: Any) -> None:
+        """A worker that took the place of another begins when it knows the tests."""
+        if node in self.registered_collections:
+            super()._reschedule(node)
+
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)

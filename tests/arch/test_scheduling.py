@@ -1,8 +1,15 @@
-"""Groups of files that share a worker are those that share a server."""
+"""Groups of files that share a worker are those that share a server; and a worker that dies costs
+the test that it ran."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,3 +39,125 @@ def test_what_compares_with_the_stock_server_shares_it() -> None:
         and scheduling.group_of(f"{path.as_posix()}::test") != "stock"
     }
     assert apart == set()
+
+
+class Worker:
+    """What a scheduler sees of a worker."""
+
+    def __init__(self) -> None:
+        self.gateway = SimpleNamespace(id="gw")
+        self.shutting_down = False
+        self.sent: list[int] = []
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.sent += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+TESTS = [f"tests/test_{name}.py::test_{number}" for name in "abcd" for number in range(3)]
+
+
+@pytest.fixture
+def schedule() -> scheduling.GroupScheduling:
+    option = SimpleNamespace(loadscopereorder=True, tx=["popen", "popen"], px=[])
+    config = SimpleNamespace(option=option, getvalue=lambda name: getattr(option, name))
+    return scheduling.GroupScheduling(config)
+
+
+def _joined(schedule: scheduling.GroupScheduling, *, knows: bool = True) -> Worker:
+    worker = Worker()
+    schedule.add_node(worker)
+    if knows:
+        schedule.add_node_collection(worker, TESTS)
+    return worker
+
+
+def _run(schedule: scheduling.GroupScheduling, worker: Worker, done: list[str]) -> None:
+    """A worker runs a test when it knows of a next one, or that there is none."""
+    while len(worker.sent) > (not worker.shutting_down):
+        done.append(TESTS[worker.sent[0]])
+        schedule.mark_test_complete(worker, worker.sent.pop(0))
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_a_worker_that_dies_costs_the_test_that_it_ran(
+    schedule: scheduling.GroupScheduling, at: int
+) -> None:
+    first, second = _joined(schedule), _joined(schedule)
+    schedule.schedule()
+    done: list[str] = []
+    for _ in range(at):
+        done.append(TESTS[first.sent[0]])
+        schedule.mark_test_complete(first, first.sent.pop(0))
+    running = TESTS[first.sent[0]]
+    assert schedule.remove_node(first) == running
+    replacement = _joined(schedule, knows=False)
+    _run(schedule, second, done)  # while the replacement still looks for its tests
+    schedule.add_node_collection(replacement, TESTS)
+    schedule.schedule()
+    for worker in itertools.islice(itertools.cycle((replacement, second)), 8):
+        _run(schedule, worker, done)
+    assert sorted([*done, running]) == sorted(TESTS)
+    assert schedule.tests_finished
+
+
+def test_a_worker_that_dies_before_all_know_their_tests(
+    schedule: scheduling.GroupScheduling,
+) -> None:
+    first, second = _joined(schedule), _joined(schedule, knows=False)
+    assert schedule.remove_node(first) is None
+    replacement = _joined(schedule, knows=False)
+    schedule.add_node_collection(second, TESTS)
+    assert not schedule.collection_is_completed
+    schedule.add_node_collection(replacement, TESTS)
+    schedule.schedule()
+    assert second.sent
+    assert replacement.sent
+
+
+def test_a_replacement_that_finds_other_tests_goes(schedule: scheduling.GroupScheduling) -> None:
+    first, _second = _joined(schedule), _joined(schedule)
+    schedule.schedule()
+    schedule.remove_node(first)
+    replacement = _joined(schedule, knows=False)
+    schedule.add_node_collection(replacement, TESTS[1:])
+    schedule.schedule()
+    assert replacement.shutting_down
+    assert replacement.sent == []
+
+
+def test_workers_that_die_cost_no_more_in_a_run(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from tests import scheduling\n"
+        "def pytest_xdist_make_scheduler(config, log):\n"
+        "    return scheduling.GroupScheduling(config, log)\n"
+    )
+    dies = (
+        "import os\ndef test_before(): pass\ndef test_dies(): os._exit(7)\ndef test_after(): pass\n"
+    )
+    (tmp_path / "test_a.py").write_text(dies)
+    (tmp_path / "test_b.py").write_text("".join(f"def test_{n}(): pass\n" for n in range(4)))
+    (tmp_path / "test_c.py").write_text(dies)
+    ran = subprocess.run(
+        [
+            *(
+                sys.executable,
+                "-m",
+                "pytest",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:hypothesispytest",
+            ),
+            *("-q", "-n", "2", "--rootdir", str(tmp_path), str(tmp_path)),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert re.search(r"2 failed, 8 passed", ran.stdout), ran.stdout + ran.stderr

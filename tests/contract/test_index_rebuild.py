@@ -278,5 +278,59 @@ def test_a_repair_that_a_writer_overtook_is_taken_back(
     assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
 
 
+@pytest.mark.parametrize("was_followed", [True, False])
+@pytest.mark.parametrize("then", [2, 1])
+def test_a_repair_that_a_rest_overtook_leaves_nothing_that_nobody_finds(
+    store: Store, monkeypatch: pytest.MonkeyPatch, was_followed: bool, then: int
+) -> None:
+    """The run went on, rested with another value, was followed, and goes on again: the repair
+    leaves the metrics of such a run alone, but not what it has put itself."""
+    api = store.api
+    experiment_id = api.new_experiment("overtaken by a rest")
+    run_id = api.new_run(experiment_id)
+    original = writes.apply
+
+    def log(value: int, step: int) -> None:
+        api.post("runs/log-metric", run_id=run_id, key="m", value=value, step=step, timestamp=1)
+
+    def rest(value: int, step: int) -> None:
+        log(value, step)
+        api.end(run_id)
+
+    with following(store) as stream:
+
+        def follow() -> None:
+            records = stream.fresh()
+            assert deliver(records) == len(records)
+
+        def go_on(step: int) -> None:
+            api.post("runs/update", run_id=run_id, status="RUNNING")
+            log(7, step)
+            follow()
+
+        def overtaken(wanted: Any) -> None:
+            monkeypatch.setattr(writes, "apply", original)
+            go_on(2)
+            rest(then, 3)
+            follow()
+            go_on(4)
+            original(wanted)
+
+        if was_followed:
+            rest(0, 0)
+            follow()
+        rest(1, 1)
+        monkeypatch.setattr(writes, "apply", overtaken)
+        places = [keys.rank_metric(experiment_id, "m", value, run_id) for value in (0.0, 1.0)]
+        places.append(keys.run_metric(experiment_id, run_id, "m"))
+        rebuild._repair(rebuild._partition(experiment_id), Suspects(run_id, places))
+        left = {rank[-1] for rank in ranks_found(store, [run_id])}
+        assert left <= {str(float(then))}
+        rest(3, 5)
+        follow()
+    assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
+    assert rebuild.verify(experiment_id, patience=0).findings == []
+
+
 def test_outside_types_are_those_with_an_index() -> None:
     assert set(OUTSIDE_MAPS.values()) == set(INDEXES)

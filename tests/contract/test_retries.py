@@ -32,11 +32,11 @@ _numbers = itertools.count()
 
 
 def faults_at(nth: int, name: str) -> list[Fault]:
-    """The sharp ones strike at every call, of the others every second one; all in the long run."""
+    """The sharp ones strike at every call, of the others every third one; all in the long run."""
     return [
         fault
         for number, fault in enumerate(FAULTS)
-        if EXAMPLES > 1 or fault in SHARP or (number + nth + len(name)) % 2 == 0
+        if EXAMPLES > 1 or fault in SHARP or (number + nth + len(name)) % 3 == 0
     ]
 
 
@@ -62,6 +62,17 @@ class Case(NamedTuple):
     """Requests that prepare the scene."""
     inline_bytes: int = 300_000
     method: str = "POST"
+
+    def names(self, scene: Scene) -> list[str]:
+        """What experiments may be called then."""
+        is_of_experiments = self.path.startswith("experiments/")
+        return [scene.name, *(f"{scene.name} {new}" for new in ("new", "2") if is_of_experiments)]
+
+    def keys(self, scene: Scene) -> list[str]:
+        """Metrics of which there may be a history then, of many a few."""
+        requests = [self.fields, *(fields for _, fields in self.before)]
+        sent = json.dumps([fields(scene) for fields in requests])
+        return [key for key in ("m", "m0", "m1", "m19", "m149") if f'"key": "{key}"' in sent]
 
     def send(self, api: Api, scene: Scene) -> Answer:
         return api.ask(self.method, self.path.format(*scene), **self.fields(scene))
@@ -268,11 +279,11 @@ def told(value: Any) -> Any:
     return json.loads(text)
 
 
-def state(api: Api, scene: Scene) -> list[Any]:
-    """All that clients can see of a scene. A run created twice counts once: its client was not told
-    of the first."""
+def state(api: Api, case: Case, scene: Scene) -> list[Any]:
+    """All that clients can see of a scene after a case. A run created twice counts once: its client
+    was not told of the first."""
     found: list[Any] = []
-    for name in (scene.name, f"{scene.name} new", f"{scene.name} 2"):
+    for name in case.names(scene):
         found.append(told(api.ask("GET", "experiments/get-by-name", experiment_name=name).body))
     found.append(told(api.get("experiments/get", experiment_id=scene.experiment_id)))
     listed = api.post(
@@ -285,7 +296,7 @@ def state(api: Api, scene: Scene) -> list[Any]:
     found.append(sorted({json.dumps(told(model), sort_keys=True) for model in listed}))
     path = f"logged-models/{scene.model_id}"
     found.append(told(api.get(path, allow_deleted="true")))
-    found += [api.history(scene.run_id, key) for key in ("m", "m0", "m1", "m19", "m149")]
+    found += [api.history(scene.run_id, key) for key in case.keys(scene)]
     found.append(
         told(api.post("experiments/search-datasets", experiment_ids=[scene.experiment_id]))
     )
@@ -305,7 +316,7 @@ def test_a_fault_at_every_call(
     calm = case.sent(api, scene)
     calls = doubles.faulty.total - before
     assert calls, "the request made no call"
-    expected = state(api, scene)
+    expected = state(api, case, scene)
     for nth in range(1, calls + 1):
         for fault in faults_at(nth, name):
             scene = prepared(api, case)
@@ -322,7 +333,7 @@ def test_a_fault_at_every_call(
                 forget()
                 again = case.send(api, scene)
                 assert _fine(again, calm, case), (where, again)
-            assert state(api, scene) == expected, where
+            assert state(api, case, scene) == expected, where
 
 
 def _fine(answer: Answer, calm: Any, case: Case) -> bool:
@@ -343,10 +354,10 @@ def test_sent_twice(
     monkeypatch.setattr(document, "INLINE_BYTES", case.inline_bytes)
     scene = prepared(api, case)
     calm = case.sent(api, scene)
-    expected = state(api, scene)
+    expected = state(api, case, scene)
     again = case.send(api, scene)
     assert _fine(again, calm, case), again
-    assert state(api, scene) == expected
+    assert state(api, case, scene) == expected
 
 
 def test_no_read_may_be_stale(broken: tuple[Api, Doubles]) -> None:
@@ -356,7 +367,7 @@ def test_no_read_may_be_stale(broken: tuple[Api, Doubles]) -> None:
         for case in CASES.values():
             scene = prepared(api, case)
             case.sent(api, scene)
-            state(api, scene)
+            state(api, case, scene)
         api.post("experiments/search", max_results=100)
     assert sum(cost.requests.values()) > 100
     assert cost.stale_reads == []

@@ -18,7 +18,7 @@ from tests.differential.rest import Call, Ref, Reply, Side, post
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
-SEARCHES = int(os.environ.get("REST_SEARCHES", "100"))
+SEARCHES = int(os.environ.get("REST_SEARCHES", "60"))
 """Searches of runs; of experiments half as many."""
 SEED = int(os.environ.get("REST_SEED", "1"))
 SMALL, LARGE = 12, 320

@@ -22,6 +22,7 @@ from tests.engines import REGION, ROOT
 from tests.servers import ADMIN, REMEMBERED, environment
 
 SAM = ROOT / ".tools" / "sam" / "bin" / "sam"
+_SAM = (str(SAM.with_name("python")), str(Path(__file__).with_name("sam.py")))
 NAME = "mlflow-rehearsal"
 PARAMETERS = {
     "Authentication": "basic",
@@ -42,6 +43,7 @@ def credentials(region: str = REGION) -> dict[str, str]:
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         "SAM_CLI_TELEMETRY": "0",
+        "SAM_CLI_POLL_DELAY": "0.3",
     }
 
 
@@ -108,7 +110,7 @@ class Stack:
     def _sam(self, *arguments: str) -> None:
         with self.log.open("ab") as output:
             done = subprocess.run(
-                [str(SAM), *arguments],
+                [*_SAM, *arguments],
                 cwd=self.log.parent,  # no samconfig.toml there
                 env=self.environment,
                 stdout=output,
@@ -210,7 +212,7 @@ def build(python: str, folder: Path) -> Path:
     """What `sam build` makes, in a folder of its own."""
     done = subprocess.run(
         [
-            *(str(SAM), "build", "--build-dir", str(folder)),
+            *(*_SAM, "build", "--build-dir", str(folder)),
             *("--cached", "--cache-dir", str(ROOT / ".aws-sam" / "cache-arm64")),
         ],
         cwd=ROOT,
