@@ -189,6 +189,11 @@ def test_the_two_ways_to_ask_for_jobs_refuse_in_two_shapes(world: World) -> None
         "input": 5,
     }
     assert 100 < len(searched.body["detail"]) < 500  # what an answer has room for
+    long = ask("POST", "jobs/search", {"job_name": ["x" * 200_000]})
+    assert (long.status, long.body["detail"][0]["input"]) == (422, None)
+    for depth in (100, 500, 900):
+        nested = json.loads("[" * depth + "]" * depth)
+        assert ask("POST", "jobs/search", {"job_name": nested}).status == 422
 
 
 def test_a_run_of_evaluation_has_what_its_judges_come_to(world: World) -> None:

@@ -115,7 +115,7 @@ def test_the_calls_of_judges_are_not_judged(
     monkeypatch.setattr(judge_runner.app, "_complete", COMPLETE)
     seal_here(monkeypatch, tmp_path)
     gateway_world.allow_local(monkeypatch)
-    tracked = {"usage_tracking": True, "experiment_id": world.experiment}
+    tracked: Json = {"usage_tracking": True, "experiment_id": world.experiment}
     with serving(saying('{"result": "yes", "rationale": "It is so."}')) as provider:
         for name in ("e", "guards"):
             definition = gateway_world.model(name, "openai", provider.url)
