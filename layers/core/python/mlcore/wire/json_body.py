@@ -44,8 +44,10 @@ class Misfits:
             value: what does not fit.
             told: the parts of the text that pydantic gives by themselves.
         """
+        if len(self._details) == _MOST_LISTED:
+            return
         self.texts.append(": ".join((*((".".join(map(str, place)),) if place else ()), text)))
-        if self._listed and len(self._details) < _MOST_LISTED:
+        if self._listed:
             detail = {"type": kind, "loc": ["body", *place], "msg": text, "input": value}
             self._details.append({**detail, "ctx": told} if told else detail)
 
