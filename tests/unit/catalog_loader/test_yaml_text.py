@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import yaml
@@ -12,15 +13,18 @@ from hypothesis import strategies as st
 from catalog_loader import yaml_text
 from catalog_loader.yaml_text import NotYaml, parse
 
+NUMBER = re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+")
+"""For YAML 1.2 and Go ``0E0`` is a number, for PyYAML it is a text that needs no quotes."""
+TEXTS = st.text(max_size=20).filter(lambda text: not NUMBER.fullmatch(text))
 VALUES = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(10**9), 10**9)
-    | st.text(max_size=20)
+    | TEXTS
     | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.text(max_size=8).filter(lambda key: key != "<<"), inner, max_size=4)
+        | st.dictionaries(TEXTS.filter(lambda key: key != "<<"), inner, max_size=4)
     ),
     max_leaves=20,
 )

@@ -117,7 +117,6 @@ def outline(run: StoredRun) -> Run:
     """The run without its model inputs, its datasets having a name and a digest only: all that a
     search asks for. No request."""
     item, texts = run.item, run.document.texts
-    inputs = run_children.dataset_inputs(texts("inputs"))
     return Run(
         run_id=item.run_id,
         experiment_id=item.experiment_id,
@@ -131,11 +130,17 @@ def outline(run: StoredRun) -> Run:
         metrics=metrics(run.document),
         params=texts("params"),
         tags=texts("tags"),
-        dataset_inputs=tuple(
-            DatasetInput(Dataset(reference.name, reference.digest, "", ""), reference.tags)
-            for reference in inputs
-        ),
+        dataset_inputs=named_datasets(run.document),
         model_outputs=run_children.model_outputs(texts("model_outputs")),
+    )
+
+
+def named_datasets(document: Document) -> tuple[DatasetInput, ...]:
+    """The datasets of a run with a name and a digest only."""
+    inputs = run_children.dataset_inputs(document.texts("inputs"))
+    return tuple(
+        DatasetInput(Dataset(reference.name, reference.digest, "", ""), reference.tags)
+        for reference in inputs
     )
 
 

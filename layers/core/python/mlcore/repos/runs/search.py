@@ -41,6 +41,7 @@ from mlcore.repos.runs import runs
 from mlcore.repos.runs.index import Candidates, Entries, Marks
 from mlcore.repos.runs.pages import Start
 from mlcore.repos.runs.runs import StoredRun
+from mlcore.repos.runs.searched import SearchedRun
 from mlcore.repos.text_lists import Foreseen
 from mlcore.search import fields, order, plan
 from mlcore.search.grammar import Comparison, OrderBy
@@ -59,8 +60,7 @@ FURTHER_RANKS = 25
 """A few more entries than rows are wanted, so that most often the last row's value ends among
 them."""
 
-Row = tuple[order.Key, Run]
-"""The runs are outlines."""
+Row = tuple[order.Key, StoredRun]
 
 
 class Query(NamedTuple):
@@ -75,23 +75,25 @@ class Query(NamedTuple):
 
 class _Compiled(NamedTuple):
     query: Query
-    matches: Callable[[Run], bool]
+    matches: Callable[[SearchedRun], bool]
     key_of: order.SortKey
 
     def row(self, stored: StoredRun) -> Row | None:
         """The run's row if it belongs to the answer."""
         if stored.stage not in self.query.stages:
             return None
-        run = runs.outline(stored)
+        run = SearchedRun(stored)
         if not self.matches(run):
             return None
         key = self.key_of(run)
         after = self.query.after
-        return (key, run) if after is None or key > after else None
+        return (key, stored) if after is None or key > after else None
 
 
-def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
-    """The first rows of the answer over all the experiments, in order.
+def find(
+    experiment_ids: Sequence[str], workspace: str, query: Query
+) -> list[tuple[order.Key, Run]]:
+    """The first runs of the answer over all the experiments, in order, as outlines with their keys.
 
     Args:
         workspace: experiments of another one count as if they did not exist.
@@ -101,6 +103,12 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
         predicate(query.comparisons, fields.RUN),
         order.sort_key(query.ordering, fields.RUN),
     )
+    rows = _found(experiment_ids, workspace, compiled)
+    return [(key, runs.outline(stored)) for key, stored in rows]
+
+
+def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -> list[Row]:
+    query = compiled.query
     if plan.newest_first(query.ordering) and not plan.accesses(query.comparisons):
         return _stream(experiment_ids, workspace, compiled)
     listings = {
