@@ -277,14 +277,15 @@ PROMPT = {
 }
 
 
-def _promptlab(side: Files, fields: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The run that a server makes of a prompt, and the content of its files by their path; without
-    what differs from run to run."""
+def _promptlab(side: Files, fields: dict[str, Any]) -> Any:
+    """The run that a server makes of a prompt, and its files; without what differs from run to
+    run, and the versions of pip and setuptools."""
     run = side.json("POST", PROMPTLAB, {"experiment_id": side.experiment, **fields})["run"]
     info = run["info"]
-    assert info["end_time"] >= info.pop("start_time" if "start_time" not in fields else "end_time")
+    started = info["start_time"] if "start_time" in fields else info.pop("start_time")
+    assert info.pop("end_time") >= started
     place = urlsplit(info["artifact_uri"]).path.lstrip("/")
-    found = {}
+    found: dict[str, Any] = {}
     for folder in ("", "/model"):
         listed = side.json("GET", f"{PROXY}?path={place}{folder}").get("files", [])
         for path in [f"{folder}/{file['path']}" for file in listed if not file.get("is_dir")]:
@@ -301,8 +302,8 @@ def _promptlab(side: Files, fields: dict[str, Any]) -> tuple[Any, dict[str, Any]
         for name, key in (("conda", "dependencies"), ("python_env", "build_dependencies")):
             listed = found[f"/model/{name}.yaml"][key]
             listed[:] = [re.sub("^(pip|setuptools)[<=].*", r"\1", str(one)) for one in listed]
-    for name in () if "run_name" in fields else (info, tags):
-        assert name.pop("run_name" if name is info else "mlflow.runName")
+    if "run_name" not in fields:
+        assert info.pop("run_name") == tags.pop("mlflow.runName")
     params = {param["key"]: param["value"] for param in run["data"].get("params", [])}
     told = json.dumps([info, params, tags, run["inputs"], run["outputs"], found], sort_keys=True)
     shown = told.replace(info["run_id"], "…").replace(f"/{side.experiment}/", "/…/")
@@ -330,8 +331,9 @@ def test_a_run_of_the_prompt_lab(both: Both, more: dict[str, Any]) -> None:
 
 def test_what_the_prompt_lab_must_send(both: Both) -> None:
     fields = {"experiment_id": "98765432", **PROMPT}
-    for name in fields:
-        for sent in ({key: fields[key] for key in fields if key != name}, {**fields, name: ""}):
+    for name, value in fields.items():
+        rest = {key: fields[key] for key in fields if key != name}
+        for sent in (rest, {**rest, name: type(value)()}):
             for body in (sent, {**sent, "model_input": []}):
                 data = json.dumps(body).encode()
                 answer = both.compare("POST", PROMPTLAB, data, Content_Type="application/json")
