@@ -81,9 +81,12 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdis
             node.shutdown()
 
     def _reschedule(self, node: Any) -> None:
-        """A worker that took the place of another begins when it knows the tests."""
-        if node in self.registered_collections:
+        """A worker that took the place of another begins when it knows the tests. It begins a test
+        when it knows the next, or that there is none: one alone is not enough."""
+        while node in self.registered_collections and not node.shutting_down:
             super()._reschedule(node)
+            if self._pending_of(self.assigned_work[node]) > 1:
+                return
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)

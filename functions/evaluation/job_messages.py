@@ -47,11 +47,13 @@ class CancelJob(Message):
 def _status(value: Any, place: Place, misfits: Misfits) -> Any:
     if value not in STATUSES:
         shown = ", ".join(f"'{each}'" for each in STATUSES[:-1])
-        misfits.note(place, f"Input should be {shown} or '{STATUSES[-1]}'")
+        expected = f"{shown} or '{STATUSES[-1]}'"
+        misfits.note(place, f"Input should be {expected}", "enum", value, {"expected": expected})
     return value
 
 
 class SearchJobs(JsonBody):
+    listed = True
     job_name: Any
     params: Any
     statuses: Any

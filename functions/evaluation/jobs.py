@@ -1,7 +1,13 @@
-"""The rules of jobs: who asked for one may look at it and take it back."""
+"""The rules of jobs: who asked for one may look at it and take it back.
+
+MLflow's server asks for them in two ways. What ``/ajax-api/3.0/jobs`` refuses is told as FastAPI
+tells it, what ``/ajax-api/3.0/mlflow/jobs`` refuses in MLflow's shape.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from evaluation import job_messages as m
@@ -15,7 +21,8 @@ _MOST_FOUND: Final = 1000
 
 
 def get_job(message: m.GetJob, request: Request) -> dict[str, Any]:
-    return responses.job(_get(message.job_id, request))
+    with _detailed():
+        return responses.job(_get(message.job_id, request))
 
 
 def get_status(message: m.GetJob, request: Request) -> dict[str, Any]:
@@ -23,7 +30,8 @@ def get_status(message: m.GetJob, request: Request) -> dict[str, Any]:
 
 
 def cancel_job(message: m.CancelJob, request: Request) -> dict[str, Any]:
-    return responses.job(_cancel(message.job_id, request))
+    with _detailed():
+        return responses.job(_cancel(message.job_id, request))
 
 
 def cancel_status(message: m.CancelJob, request: Request) -> dict[str, Any]:
@@ -45,6 +53,15 @@ def search_jobs(message: m.SearchJobs, request: Request) -> dict[str, Any]:
         and all(key in job.params and job.params[key] == wanted[key] for key in wanted)
     ]
     return {"jobs": list(map(responses.job, found[-_MOST_FOUND:]))}
+
+
+@contextmanager
+def _detailed() -> Iterator[None]:
+    """Raises Detailed: what was refused within."""
+    try:
+        yield
+    except errors.MlflowError as error:
+        raise errors.Detailed(error.status, error.message) from error
 
 
 def _get(job_id: str, request: Request) -> Job:

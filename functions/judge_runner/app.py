@@ -6,6 +6,7 @@ A job that comes twice is done once, one that is cut short goes on where it come
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from judge_runner import evaluation_runs, online, scoring
@@ -122,7 +123,7 @@ def _attempt(work: Work, attempt: int) -> None:
 def _complete() -> Complete:
     from mlcore.gateway import chats  # noqa: PLC0415 -- the calls of providers are many modules
 
-    return chats.complete
+    return partial(chats.complete, judges=True)
 
 
 def _put_off(receipt_handle: str, seconds: float) -> None:

@@ -3,6 +3,9 @@
 A scheduled call looks at the traces that have come since the last one, gives each scorer its share
 of them as a job, and notes how far it came. A scorer judges a trace once, for its assessment has an
 id that the trace and the scorer make; a call that is cut short therefore costs a look, no more.
+
+An endpoint of the gateway may write its calls into the experiment that is judged. Those that judges
+make are passed over, or each judgement would be judged.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.gateway import Endpoint
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
+from mlcore.gateway.call_traces import CALLER
+from mlcore.gateway.recording import JUDGE
 from mlcore.limits.evaluation.judges import judge
 from mlcore.limits.evaluation.scorers import asking, endpoint_asked
 from mlcore.observability import logger
@@ -97,8 +102,9 @@ def look(experiment: Experiment, configs: Sequence[OnlineScorer]) -> None:
     until = _Window(first, last if end is None else end.request_time)
     endpoints = configuration.read(workspace).endpoints
     able = [one for config in configs if (one := _scorer(experiment, config, endpoints))]
-    asked = _of_traces(experiment, [one for one in able if not one.judge.of_sessions], found, until)
-    asked += _of_sessions(experiment, [one for one in able if one.judge.of_sessions], found, until)
+    new = [trace for trace in found if trace.trace_metadata.get(CALLER) != JUDGE]
+    asked = _of_traces(experiment, [one for one in able if not one.judge.of_sessions], new, until)
+    asked += _of_sessions(experiment, [one for one in able if one.judge.of_sessions], new, until)
     jobs.submit(asked)
     reached = Progress(found[-1].request_time, found[-1].trace_id, known.version)
     try:

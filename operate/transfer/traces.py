@@ -12,10 +12,10 @@ from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
 from mlcore.repos.traces.traces import Change, Info, StoredTrace
-from mlcore.spans import facts, stored
+from mlcore.spans import facts
 from mlcore.spans.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
 from mlcore.spans.state import Report
-from mlcore.spans.stored import StoredSpan
+from mlcore.spans.stored import StoredSpan, content, node
 from mlcore.wire.times import parse_duration, parse_point
 from operate.transfer.item import Content, Item
 from operate.transfer.rest import Json, Server, SourceFailed
@@ -69,9 +69,7 @@ def item(source: Source, trace: Trace) -> Item:
         known = (rows or {}).get("spans", {})
         new = [one for span_id, one in want["spans"].items() if known.get(span_id) != one]
         packs = (
-            span_packs.packs_of(
-                [span_packs.Span(stored.content(one), stored.node(one)) for one in new]
-            )
+            span_packs.packs_of([span_packs.Span(content(one), node(one)) for one in new])
             if new
             else []
         )

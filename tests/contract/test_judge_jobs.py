@@ -167,7 +167,33 @@ def test_jobs_are_found_by_what_they_are(world: World) -> None:
     assert found(statuses=["PENDING"]) == third
     assert found(job_name="invoke_scorer", params={"log_assessments": False}) == second
     assert found(job_name="none") == []
-    assert ask("POST", "jobs/search", {"statuses": ["x"]}).status == 400
+
+
+def test_the_two_ways_to_ask_for_jobs_refuse_in_two_shapes(world: World) -> None:
+    for method, path in (("GET", "jobs/none"), ("PATCH", "jobs/cancel/none")):
+        answer = ask(method, path)
+        assert (answer.status, answer.body) == (404, {"detail": "Job with ID none not found"})
+        told = ask(method, f"mlflow/{path}")
+        assert (told.status, told.code) == (404, "RESOURCE_DOES_NOT_EXIST")
+    [job_id] = world.invoke(judge(BOTH), [world.trace("q", "a")])
+    world.work()
+    again = ask("PATCH", f"jobs/cancel/{job_id}")
+    said = f"The Job {job_id} is already finalized with status: SUCCEEDED, it can't be updated."
+    assert (again.status, again.body) == (400, {"detail": said})
+    searched = ask("POST", "jobs/search", {"job_name": 5, "statuses": ["x"] * 5000})
+    assert searched.status == 422
+    assert searched.body["detail"][0] == {
+        "type": "string_type",
+        "loc": ["body", "job_name"],
+        "msg": "Input should be a valid string",
+        "input": 5,
+    }
+    assert 100 < len(searched.body["detail"]) < 500  # what an answer has room for
+    long = ask("POST", "jobs/search", {"job_name": ["x" * 200_000]})
+    assert (long.status, long.body["detail"][0]["input"]) == (422, None)
+    for depth in (100, 500, 900):
+        nested = json.loads("[" * depth + "]" * depth)
+        assert ask("POST", "jobs/search", {"job_name": nested}).status == 422
 
 
 def test_a_run_of_evaluation_has_what_its_judges_come_to(world: World) -> None:

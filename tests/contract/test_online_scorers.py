@@ -11,14 +11,18 @@ import pytest
 import judge_runner.app
 from judge_runner import online
 from mlcore import errors, ids
+from mlcore.gateway import chats
 from mlcore.repos.evaluation import online_scorers
 from mlcore.repos.gateway import configuration
 from tests.contract import gateway_world, trace_calls
 from tests.contract.conftest import Store
 from tests.contract.judges_world import Context, World, ask, assessments, judge
 from tests.contract.sealing import seal_here
+from tests.contract.test_gateway_traces import infos
+from tests.doubles.providers import saying, serving
 
 Json = dict[str, Any]
+COMPLETE = judge_runner.app._complete
 BOTH = "Is {{ outputs }} a fine answer to {{ inputs }}?"
 
 
@@ -100,6 +104,48 @@ def test_new_traces_are_judged_once_by_those_that_judge_by_themselves(
     )
     gone = ask("GET", "mlflow/scorers/online-configs", scorer_ids=[scorer_id]).body["configs"]
     assert gone == []
+
+
+def test_the_calls_of_judges_are_not_judged(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A judge's endpoint, and the one that its guardrail asks, write their calls into the
+    experiment that is judged."""
+    monkeypatch.setenv(online.BUFFER_SECONDS, "0")
+    monkeypatch.setattr(judge_runner.app, "_complete", COMPLETE)
+    seal_here(monkeypatch, tmp_path)
+    gateway_world.allow_local(monkeypatch)
+    tracked: Json = {"usage_tracking": True, "experiment_id": world.experiment}
+    with serving(saying('{"result": "yes", "rationale": "It is so."}')) as provider:
+        for name in ("e", "guards"):
+            definition = gateway_world.model(name, "openai", provider.url)
+            made = gateway_world.endpoint(name, [definition], **tracked)
+            if name == "e":
+                asked = made
+        guarding = gateway_world.judge("fine", "Is {{ inputs }} fine?", "guards")
+        gateway_world.guard(asked, guarding, "BEFORE")
+        registered(world, judge(BOTH, "all"), monkeypatch, tmp_path)
+        set_online(world, "all", 1.0)
+        monkeypatch.setattr(trace_calls, "START", ids.now_ms() * 1_000_000)
+        first = world.trace("q", "a")
+
+        def swept() -> tuple[int, int]:
+            """Traces in the experiment, and how many of them are judged."""
+            with monkeypatch.context() as later:
+                now = ids.now_ms()
+                later.setattr(ids, "now_ms", lambda: now + 60_000)
+                judge_runner.app.handler({"source": "schedule"}, Context())
+                assert world.work() == []
+            kept = infos(world.experiment)
+            return len(kept), sum("assessments" in info for info in kept)
+
+        assert swept() == (3, 1), "the judge's call and its guardrail's were kept"
+        assert assessments(first)[0]["feedback"]["value"] == "yes"
+        assert swept() == (3, 1)
+        chat = {"messages": [{"role": "user", "content": "hello"}]}
+        chats.complete("default", "e", chat, guarded=False)
+        assert swept() == (6, 2), "a call that is somebody else's is judged"
+        assert swept() == (6, 2)
 
 
 def test_scorers_that_cannot_judge_by_themselves_are_refused(

@@ -182,6 +182,9 @@ def test_what_went_on_meanwhile_follows(old: Server, tmp_path: Path) -> None:
         reached = {"AWS_ENDPOINT_URL_DYNAMODB": engine, "ARTIFACT_FOLDER": str(tmp_path / "files")}
         # Its own experiment under the same name takes the runs.
         mine = old_server.call(product.url, "experiments/create", name="first")["experiment_id"]
+        # A judge of it names an endpoint, which comes with all of the gateway's configuration.
+        whole = (f"--from={old.url}", f"--journal={tmp_path / 'g'}", "--with=gateway")
+        admin("import", *whole, **reached)
         arguments = (f"--from={old.url}", f"--journal={tmp_path / 'j'}", "--experiment=first")
         admin("import", *arguments, **reached)
         found = old_server.call(

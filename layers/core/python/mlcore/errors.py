@@ -32,7 +32,7 @@ class MlflowError(Exception):
     def status(self) -> int:
         return self.http_status
 
-    def body(self) -> dict[str, str]:
+    def body(self) -> dict[str, Any]:
         """The JSON object of the response."""
         body = {"error_code": self.error_code, "message": self.message[:MAX_MESSAGE_LENGTH]}
         if self.sqlstate is not None and self.error_class is not None:
@@ -57,6 +57,28 @@ class InvalidParameterValue(_CallerError):
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 400
     error_class = "INVALID_PARAMETER_VALUE"
+
+
+class Detailed(InvalidParameterValue):
+    """An error of a route that is FastAPI's on MLflow's server: ``{"detail": …}`` and nothing
+    else."""
+
+    def __init__(self, status: int, detail: Any) -> None:
+        """
+        Args:
+            detail: a sentence, or JSON.
+        """
+        super().__init__(detail if isinstance(detail, str) else "The request does not fit.")
+        self._status = status
+        self._detail = detail
+
+    @property
+    def status(self) -> int:
+        return self._status
+
+    def body(self) -> dict[str, Any]:
+        is_text = isinstance(self._detail, str)
+        return {"detail": self._detail[:MAX_MESSAGE_LENGTH] if is_text else self._detail}
 
 
 class AttributeNotFound(InvalidParameterValue):

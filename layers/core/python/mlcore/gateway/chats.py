@@ -8,7 +8,7 @@ from typing import Any, Final
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import streams
 from mlcore.gateway.invocation import Invocation, begun
-from mlcore.gateway.recording import Caller
+from mlcore.gateway.recording import caller_of
 from mlcore.providers.completions import used
 
 Json = dict[str, Any]
@@ -25,6 +25,7 @@ def complete(
     username: str | None = None,
     *,
     guarded: bool = True,
+    judges: bool = False,
 ) -> Json:
     """Completes a chat through an endpoint.
 
@@ -34,6 +35,7 @@ def complete(
         chat: OpenAI's request without ``model``: ``messages``, and optionally ``tools``,
             ``tool_choice``, ``response_format``, ``temperature`` (0 to 2), ``max_tokens`` …
         guarded: whether the endpoint's guardrails look at it.
+        judges: whether it is a judge's, which its trace tells.
 
     Returns:
         ``{"id", "object", "created", "model", "choices": [{"index", "message": {"role", "content",
@@ -46,7 +48,8 @@ def complete(
             status.
     """
     asked = checked(chat)
-    return completion(begun(workspace, endpoint_name, Caller(username), guarded=guarded), asked)
+    caller = caller_of(username, judges=judges)
+    return completion(begun(workspace, endpoint_name, caller, guarded=guarded), asked)
 
 
 def completion(call: Invocation, asked: Json) -> Json:

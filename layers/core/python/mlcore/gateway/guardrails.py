@@ -15,7 +15,7 @@ from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.gateway import Configuration, Guardrail
 from mlcore.errors import GatewayCallFailed, GuardrailViolation, MlflowError
 from mlcore.gateway import chats
-from mlcore.gateway.recording import EVALUATOR, GUARDRAIL, LLM, Caller, Recording
+from mlcore.gateway.recording import EVALUATOR, GUARDRAIL, JUDGE, LLM, Caller, Recording
 from mlcore.gateway.route import Route
 from mlcore.judges import builtin, content, prompts, verdicts
 from mlcore.judges.chat import Chat, endpoint_of
@@ -118,14 +118,14 @@ class _Guard:
         self.name = guardrail.name
         self.stage = guardrail.stage
         self._action = guardrail.action
-        complete = partial(chats.complete, guarded=False)
 
-        def asked(endpoint_name: str) -> Chat:
+        def asked(endpoint_name: str, *, judges: bool) -> Chat:
+            complete = partial(chats.complete, guarded=False, judges=judges)
             return Chat(known.workspace, endpoint_name, caller.username, complete)
 
         try:
             self._judge = _judge(guardrail, known)
-            self._model = asked(endpoint_of(self._judge))
+            self._model = asked(endpoint_of(self._judge), judges=True)
         except MlflowError as error:
             raise GatewayCallFailed(
                 501,
@@ -133,7 +133,9 @@ class _Guard:
                 "Take it off the endpoint to call it.",
             ) from None
         action = known.endpoints.get(guardrail.action_endpoint_id or "")
-        self._sanitizer = None if action is None else asked(action.name)
+        # What a judge's own call sets off is the judge's: scorers must not judge it in their turn.
+        by_judge = caller.program == JUDGE
+        self._sanitizer = None if action is None else asked(action.name, judges=by_judge)
 
     def passed(
         self,

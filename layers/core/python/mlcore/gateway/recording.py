@@ -38,6 +38,8 @@ EVALUATOR: Final = "EVALUATOR"
 _SECRET_LENGTH: Final = 8
 """Shorter values are no keys, and may be in any sentence."""
 _CALLER_HEADER: Final = "x-mlflow-gateway-caller"
+JUDGE: Final = "judge"
+"""What judges of MLflow's clients say in that header; those of this server are named alike."""
 
 
 class Caller(NamedTuple):
@@ -51,6 +53,15 @@ class Caller(NamedTuple):
         """What the call comes from, as it says itself."""
         named = self.headers.get(_CALLER_HEADER)
         return named or self.headers.get("user-agent", "").split("/")[0].strip() or None
+
+
+def caller_of(username: str | None, *, judges: bool) -> Caller:
+    """Who calls from within the server.
+
+    Args:
+        judges: whether a judge is at work.
+    """
+    return Caller(username, {_CALLER_HEADER: JUDGE} if judges else {})
 
 
 class Span:

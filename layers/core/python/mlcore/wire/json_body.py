@@ -2,7 +2,7 @@
 of a JSON body and of a query string, with its messages.
 
 A reader takes a value and answers what is kept of it. What does not fit is noted with its place;
-all that does not fit is told at once.
+all that does not fit is told at once, in a sentence or as FastAPI's list.
 """
 
 from __future__ import annotations
@@ -18,23 +18,62 @@ Place = tuple[str | int, ...]
 Read = Callable[[Any, Place, "Misfits"], Any]
 
 _OBJECT: Final = "Input should be a valid dictionary or object to extract fields from"
+_MOST_LISTED: Final = 1000
 _TRUE: Final = frozenset(("true", "t", "yes", "y", "on", "1"))
 _FALSE: Final = frozenset(("false", "f", "no", "n", "off", "0"))
 
 
 class Misfits:
-    """What of a request does not fit, in pydantic's order and words."""
+    """What of a request does not fit, in pydantic's order and words.
 
-    def __init__(self) -> None:
+    Args:
+        listed: it is a body, and is told as FastAPI does it by itself, with kinds and values.
+    """
+
+    def __init__(self, *, listed: bool = False) -> None:
+        self._listed = listed
         self.texts: list[str] = []
+        self._details: list[dict[str, Any]] = []
 
-    def note(self, place: Place, text: str) -> None:
+    def note(
+        self, place: Place, text: str, kind: str, value: Any, told: Mapping[str, Any] | None = None
+    ) -> None:
+        """
+        Args:
+            kind: pydantic's name of what is wrong.
+            value: what does not fit.
+            told: the parts of the text that pydantic gives by themselves.
+        """
+        if len(self._details) == _MOST_LISTED:
+            return
         self.texts.append(": ".join((*((".".join(map(str, place)),) if place else ()), text)))
+        if self._listed:
+            detail = {"type": kind, "loc": ["body", *place], "msg": text, "input": value}
+            self._details.append({**detail, "ctx": told} if told else detail)
 
     def check(self) -> None:
         """Raises InvalidParameterValue: something did not fit."""
-        if self.texts:
-            raise errors.InvalidParameterValue(f"Invalid request: {'; '.join(self.texts)}")
+        if not self.texts:
+            return
+        if self._listed:
+            raise errors.Detailed(422, _of_bounded_size(self._details))
+        raise errors.InvalidParameterValue(f"Invalid request: {'; '.join(self.texts)}")
+
+
+def _of_bounded_size(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many as an answer has room for, and at least one."""
+    kept: list[dict[str, Any]] = []
+    room = errors.MAX_MESSAGE_LENGTH
+    for detail in details:
+        try:
+            size = len(json.dumps(detail))
+        except RecursionError:
+            size = room + 1
+        if size > room:
+            return kept or [{**detail, "input": None}]
+        room -= size
+        kept.append(detail)
+    return kept
 
 
 class Field(NamedTuple):
@@ -54,18 +93,17 @@ def anything(value: Any, _place: Place, _misfits: Misfits) -> Any:
 
 def text(value: Any, place: Place, misfits: Misfits) -> Any:
     if not isinstance(value, str):
-        misfits.note(place, "Input should be a valid string")
+        misfits.note(place, "Input should be a valid string", "string_type", value)
     elif not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        misfits.note(
-            place, "Input should be a valid string, unable to parse raw data as a unicode string"
-        )
+        said = "Input should be a valid string, unable to parse raw data as a unicode string"
+        misfits.note(place, said, "string_unicode", value)
     return value
 
 
 def json_object(value: Any, place: Place, misfits: Misfits) -> Any:
     """An object with any fields."""
     if not isinstance(value, dict):
-        misfits.note(place, "Input should be a valid dictionary")
+        misfits.note(place, "Input should be a valid dictionary", "dict_type", value)
     return value
 
 
@@ -79,9 +117,10 @@ def boolean(value: Any, place: Place, misfits: Misfits) -> Any:
             return True
         if word in _FALSE or word == 0:
             return False
-        misfits.note(place, "Input should be a valid boolean, unable to interpret input")
+        said = "Input should be a valid boolean, unable to interpret input"
+        misfits.note(place, said, "bool_parsing", value)
     else:
-        misfits.note(place, "Input should be a valid boolean")
+        misfits.note(place, "Input should be a valid boolean", "bool_type", value)
     return value
 
 
@@ -97,12 +136,11 @@ def optional(read: Read) -> Read:
 def list_of(read: Read, most: int | None = None) -> Read:
     def reader(value: Any, place: Place, misfits: Misfits) -> Any:
         if not isinstance(value, list):
-            misfits.note(place, "Input should be a valid list")
+            misfits.note(place, "Input should be a valid list", "list_type", value)
             return value
         if most is not None and len(value) > most:
-            misfits.note(
-                place, f"List should have at most {most} items after validation, not {len(value)}"
-            )
+            said = f"List should have at most {most} items after validation, not {len(value)}"
+            misfits.note(place, said, "too_long", value)
             return value
         return [read(item, (*place, index), misfits) for index, item in enumerate(value)]
 
@@ -114,7 +152,7 @@ def map_of(read: Read) -> Read:
 
     def reader(value: Any, place: Place, misfits: Misfits) -> Any:
         if not isinstance(value, dict):
-            misfits.note(place, "Input should be a valid dictionary")
+            misfits.note(place, "Input should be a valid dictionary", "dict_type", value)
             return value
         return {key: read(item, (*place, key), misfits) for key, item in value.items()}
 
@@ -131,7 +169,7 @@ def object_of(fields: Fields, *, extra: bool = False, misfit: str = _OBJECT) -> 
 
     def reader(value: Any, place: Place, misfits: Misfits) -> Any:
         if not isinstance(value, dict):
-            misfits.note(place, misfit)
+            misfits.note(place, misfit, "model_attributes_type", value)
             return value
         kept: dict[str, Any] = {}
         read_keys = set()
@@ -142,7 +180,7 @@ def object_of(fields: Fields, *, extra: bool = False, misfit: str = _OBJECT) -> 
                 read_keys.add(key)
                 kept[alias] = field.read(value[key], (*place, key), misfits)
             elif field.required:
-                misfits.note((*place, alias), "Field required")
+                misfits.note((*place, alias), "Field required", "missing", value)
         if extra:
             kept.update({key: item for key, item in value.items() if key not in read_keys})
         return kept
@@ -160,6 +198,8 @@ class JsonBody(Message):
     query: ClassVar[Fields] = {}
     before: ClassVar[Callable[[dict[str, Any]], Any] | None] = None
     """What is made of the body before its fields are read; raises ValueError."""
+    listed: ClassVar[bool] = False
+    """Whether what does not fit is told as FastAPI's list, with 422, and not in a sentence."""
 
     @classmethod
     def of_body(cls, content: str, is_json: bool, parameters: Mapping[str, str]) -> Self:
@@ -174,16 +214,16 @@ class JsonBody(Message):
         """
         if cls.body is None:
             return cls(**parameters)
-        misfits = Misfits()
+        misfits = Misfits(listed=cls.listed)
         if not content:
-            misfits.note((), "Field required")
+            misfits.note((), "Field required", "missing", None)
         misfits.check()
-        data: Any = _parsed(content) if is_json else None
+        data: Any = _parsed(content, misfits) if is_json else None
         if isinstance(data, dict) and cls.before is not None:
             try:
                 data = cls.before(data)
             except ValueError as error:
-                misfits.note((), f"Value error, {error}")
+                misfits.note((), f"Value error, {error}", "value_error", data)
         misfits.check()
         made = object_of(cls.body)(data, (), misfits)
         misfits.check()
@@ -222,19 +262,21 @@ def whole_number(value: Any, place: Place, misfits: Misfits) -> int:
             return int(digits)
     except ValueError:
         pass
-    misfits.note(place, "Input should be a valid integer, unable to parse string as an integer")
+    said = "Input should be a valid integer, unable to parse string as an integer"
+    misfits.note(place, said, "int_parsing", shown)
     return 0
 
 
-def _parsed(content: str) -> Any:
-    misfits = Misfits()
+def _parsed(content: str, misfits: Misfits) -> Any:
     data: Any = None
     try:
         data = json.loads(content)
         json.dumps(data, allow_nan=False)
     except json.JSONDecodeError as error:
-        misfits.note((error.pos,), "JSON decode error")
+        misfits.note((error.pos,), "JSON decode error", "json_invalid", {}, {"error": error.msg})
     except ValueError:
-        misfits.note((), "Numbers must be finite.")
+        misfits.note((), "Numbers must be finite.", "finite_number", None)
+    except RecursionError:
+        misfits.note((), "The request body is nested too deeply.", "recursion_loop", None)
     misfits.check()
     return data

@@ -11,8 +11,9 @@ SUCCEEDED: Final = "SUCCEEDED"
 FAILED: Final = "FAILED"
 TIMEOUT: Final = "TIMEOUT"
 CANCELED: Final = "CANCELED"
-STATUSES: Final = (PENDING, RUNNING, SUCCEEDED, FAILED, TIMEOUT, CANCELED, "NEEDS_RECOVERY")
-"""All that MLflow knows; no job of ours needs recovery, for its message comes again."""
+STATUSES: Final = (PENDING, RUNNING, "NEEDS_RECOVERY", SUCCEEDED, FAILED, TIMEOUT, CANCELED)
+"""All that MLflow knows, in its order; no job of ours needs recovery, for its message comes
+again."""
 FINAL: Final = frozenset((SUCCEEDED, FAILED, TIMEOUT, CANCELED))
 
 INVOKE_SCORER: Final = "invoke_scorer"
