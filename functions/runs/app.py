@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.http import get, lambda_handler, post
-from runs import inputs, logged_values, metrics, search, service
+from runs import inputs, logged_values, metrics, promptlab, search, service
 from runs import messages as m
 
 RPCS = (
@@ -15,6 +15,16 @@ RPCS = (
         cost=2,
         write_units=20,
         deviation="A tag without a key is refused; MLflow's server stores it.",
+    ),
+    post(
+        "/mlflow/runs/create-promptlab-run",
+        m.CreatePromptlabRun,
+        promptlab.create_promptlab_run,
+        "runs.create_with_files",
+        ajax_only=True,
+        cost=4,
+        deviation="Tags are kept, and values that do not fit are refused; MLflow's server answers "
+        "500. The model's environment names no versions of pip and setuptools.",
     ),
     get(
         "/mlflow/runs/get",

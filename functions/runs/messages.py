@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from mlcore.wire import (
     Int32,
@@ -84,6 +84,32 @@ class CreateRun(Message):
     start_time: int
     tags: list[RunTag]
     checks = {"experiment_id": (string,), "start_time": (intlike,), "run_name": (string,)}
+
+
+class PromptlabParameter(Message):
+    """Its value may be of any type."""
+
+    key: str
+    value: Any
+
+
+class CreatePromptlabRun(Message):
+    """Not a protobuf RPC in MLflow; the rules about its arguments are in
+    :mod:`mlcore.limits.promptlab`."""
+
+    experiment_id: Any
+    run_name: str
+    tags: list[RunTag]
+    prompt_template: str
+    prompt_parameters: list[PromptlabParameter]
+    model_route: str
+    model_parameters: list[PromptlabParameter]
+    model_input: Any
+    model_output: Any
+    model_output_parameters: list[PromptlabParameter]
+    mlflow_version: Any
+    user_id: str
+    start_time: int
 
 
 class GetRun(Message):

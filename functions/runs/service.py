@@ -4,6 +4,8 @@ them."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from mlcore import errors, ids
@@ -28,6 +30,12 @@ LOGGED_MODELS_TAG = "mlflow.log-model.history"
 
 
 def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
+    created = responses.run(new_run(message, request))
+    del created["outputs"]
+    return {"run": created}
+
+
+def new_run(message: m.CreateRun, request: Request) -> Run:
     """Two round trips: the experiment, then one transaction that writes the run."""
     if not message.experiment_id:
         raise errors.BadRequest("A run needs an experiment: 'experiment_id' is missing or empty.")
@@ -51,9 +59,7 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
         tags={**dict(tags), RUN_NAME_TAG: name},
     )
     creations.create(run, experiment)
-    created = responses.run(run)
-    del created["outputs"]
-    return {"run": created}
+    return run
 
 
 def get_run(message: m.GetRun, request: Request) -> dict[str, Any]:
@@ -73,9 +79,19 @@ def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:
     return {"run_info": responses.run_info(update_info(run, status, end_time, name))}
 
 
-def update_info(run: StoredRun, status: str | None, end_time: int | None, name: str | None) -> Run:
+def update_info(
+    run: StoredRun,
+    status: str | None,
+    end_time: int | None,
+    name: str | None,
+    texts: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Run:
     """Sets what is given; an empty name is no name. The name and the tag ``mlflow.runName`` go
-    together. Answers what :func:`mlcore.repos.runs.runs.outline` tells of the run."""
+    together. Answers what :func:`mlcore.repos.runs.runs.outline` tells of the run.
+
+    Args:
+        texts: ``params`` and ``tags`` to set with it, of a run that has none of them.
+    """
     attributes: list[tuple[ItemAttribute[Any], Any]] = []
     if status is not None:
         attributes.append((RunItem.status, status))
@@ -83,13 +99,17 @@ def update_info(run: StoredRun, status: str | None, end_time: int | None, name: 
         attributes.append((RunItem.lsi3sk, lsi3_run(status, start, run.run_id)))
     if end_time is not None:
         attributes.append((RunItem.end_time, end_time))
-    sets = {"tags": {RUN_NAME_TAG: name}} if name else {}
+    named = {RUN_NAME_TAG: name} if name else {}
+    params, tags = texts.get("params", {}), {**texts.get("tags", {}), **named}
+    sets = {"params": params, "tags": tags}
     written = runs.write(run, lambda _: (sets, ()), attributes)
     before = runs.outline(written)
     return before._replace(
         status=status or before.status,
         end_time=before.end_time if end_time is None else end_time,
         run_name=name or before.run_name,
+        params={**before.params, **params},
+        tags={**before.tags, **tags},
     )
 
 

@@ -21,6 +21,14 @@ POINT: Final = {"key": "m", "value": 1.5, "timestamp": 7, "step": 7}
 SCHEMA: Final = {**OF_EXPERIMENT, "name": "good", "type": "FEEDBACK", "input": YES_NO}
 RECORDS: Final = {"records": json.dumps([{"inputs": {"q": "2"}, "expectations": {"a": "4"}}])}
 ISSUE: Final = {**OF_EXPERIMENT, "name": "slow", "description": "d"}
+PROMPT: Final = {
+    "prompt_template": "Say it",
+    "prompt_parameters": [{"key": "thing", "value": "hello"}],
+    "model_route": "chat",
+    "model_input": "Say hello",
+    "model_output": "Hello",
+    "mlflow_version": "3.0.0",
+}
 GRANT: Final = {
     "username": "{user}",
     "permission": "READ",
@@ -89,6 +97,7 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"POST {_EXPERIMENTS}/search-datasets": {"experiment_ids": ["{experiment}"]},
     # Runs.
     f"POST {_RUNS}/create": {**OF_EXPERIMENT, "start_time": 1},
+    f"POST {_RUNS}/create-promptlab-run": {**OF_EXPERIMENT, **PROMPT},
     f"GET {_RUNS}/get": OF_RUN,
     f"POST {_RUNS}/update": {**OF_RUN, "status": "FINISHED", "end_time": 2},
     f"POST {_RUNS}/delete": OF_RUN,

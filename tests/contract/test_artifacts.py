@@ -4,6 +4,7 @@ uploads in parts."""
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+import yaml
 
 import artifacts.app
 import experiments.app
@@ -19,9 +21,12 @@ from mlcore import artifacts as port
 from mlcore.artifacts import safe_path
 from mlcore.artifacts.folder import Folder
 from mlcore.db import capacity
+from mlcore.errors import TemporarilyUnavailable
 from tests.contract.conftest import Store, enable_workspaces
+from tests.contract.route_requests import PROMPT
 
 PROXY = "/api/2.0/mlflow-artifacts/"
+MLFLOW = "/api/2.0/mlflow/"
 LIST = "/api/2.0/mlflow/artifacts/list"
 
 
@@ -155,6 +160,101 @@ def test_locations_that_are_not_ours(service: Service, location: str) -> None:
     ]
     assert [answer.status for answer in asked] == [400] * 3
     assert {answer.json["error_code"] for answer in asked} == {"INVALID_PARAMETER_VALUE"}
+
+
+NUMBERS = itertools.count()
+TRIED = {
+    **PROMPT,
+    "run_name": "tried",
+    "prompt_template": "Say {{ thing }}:\n{{thing}}!",
+    "prompt_parameters": [{"key": "thing", "value": "é: ☃"}],
+    "model_parameters": [{"key": "temperature", "value": 0.5}, {"key": "stop", "value": None}],
+    "model_output_parameters": [{"key": "tokens", "value": 7}],
+    "user_id": "ann",
+    "start_time": 5,
+    "tags": [{"key": "t", "value": "v"}],
+}
+
+
+def _try_prompt(service: Service, more: dict[str, Any], **location: str) -> Any:
+    """The run that is made of a prompt in a new experiment, which is stored as it was answered."""
+    of_experiment, _ = service.run(f"e{next(NUMBERS)}", **location)
+    run = service.ask("GET", f"{MLFLOW}runs/get", None, runs.app, {"run_id": of_experiment}).json
+    fields = {"experiment_id": run["run"]["info"]["experiment_id"], **TRIED, **more}
+    answer = service.post(
+        "/ajax-api/2.0/mlflow/runs/create-promptlab-run", fields, function=runs.app
+    )
+    assert answer.status == 200, answer
+    made = answer.json["run"]
+    query = {"run_id": made["info"]["run_id"]}
+    assert service.ask("GET", f"{MLFLOW}runs/get", None, runs.app, query).json["run"] == made
+    assert made["info"]["end_time"] > made["info"]["start_time"]
+    return made
+
+
+def _values(pairs: list[dict[str, str]]) -> dict[str, str]:
+    return {pair["key"]: pair["value"] for pair in pairs}
+
+
+@pytest.mark.parametrize("workspace", ["default", "team"])
+def test_a_run_of_the_prompt_lab(service: Service, workspace: str) -> None:
+    service.workspace = workspace
+    made = _try_prompt(service, {})
+    info, tags = made["info"], _values(made["data"]["tags"])
+    assert (info["status"], info["run_name"], info["user_id"]) == ("FINISHED", "tried", "ann")
+    assert _values(made["data"]["params"]) == {
+        "temperature": "0.5",
+        "stop": "None",
+        "model_route": "chat",
+        "prompt_template": TRIED["prompt_template"],
+    }
+    [model] = json.loads(tags.pop("mlflow.log-model.history"))
+    assert tags == {
+        "t": "v",
+        "mlflow.runName": "tried",
+        "mlflow.runSourceType": "PROMPT_ENGINEERING",
+        "mlflow.loggedArtifacts": '[{"path": "eval_results_table.json", "type": "table"}]',
+    }
+    place = urlsplit(info["artifact_uri"]).path.lstrip("/")
+    assert place.startswith("workspaces/team/") == (workspace == "team")
+    table = json.loads(service.folder.get(f"{place}/eval_results_table.json") or b"")
+    assert table["columns"] == ["thing", "prompt", "output", "tokens"]
+    assert table["data"] == [["é: ☃", "Say hello", "Hello", "7"]]
+    described = yaml.safe_load(service.folder.get(f"{place}/model/MLmodel") or b"")
+    for key in ("run_id", "model_uuid", "utc_time_created", "artifact_path"):
+        assert described[key] == model[key]
+    assert model["run_id"] == info["run_id"]
+    given = yaml.safe_load(service.folder.get(f"{place}/model/parameters.yaml") or b"")
+    assert given["prompt_parameters"] == {"thing": "é: ☃"}
+    assert given["prompt_template"] == TRIED["prompt_template"]
+    again = _try_prompt(service, {"experiment_id": info["experiment_id"], "run_name": None})
+    assert again["info"]["run_id"] != info["run_id"]
+    assert again["info"]["run_name"] not in {"", "tried"}
+
+
+def test_a_run_of_the_prompt_lab_whose_params_break_a_rule(service: Service) -> None:
+    for name in ("bad~key", "model_route", "k" * 251):
+        made = _try_prompt(service, {"model_parameters": [{"key": name, "value": "v"}]})
+        assert made["info"]["status"] == "FAILED"
+        assert made["data"].keys() == {"tags"}
+        assert _values(made["data"]["tags"]) == {"t": "v", "mlflow.runName": "tried"}
+        assert service.list_run(made["info"]["run_id"]).json.get("files", []) == []
+
+
+@pytest.mark.parametrize("place", ["s3://another/x", "a store that does not answer"])
+def test_a_run_of_the_prompt_lab_without_its_files(
+    service: Service, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(key: str, data: bytes) -> None:
+        if key.endswith("conda.yaml"):
+            raise TemporarilyUnavailable("The store does not answer.")
+
+    monkeypatch.setattr(service.folder, "put", put)
+    location = {"artifact_location": place} if place.startswith("s3") else {}
+    made = _try_prompt(service, {}, **location)
+    assert made["info"]["status"] == "FAILED"
+    assert len(made["data"]["params"]) == 4
+    assert "mlflow.log-model.history" in _values(made["data"]["tags"])
 
 
 def test_a_location_in_our_own_bucket(service: Service) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import pytest
 
 import artifacts.app
+import runs.app
 import traces.app
 from mlcore import artifacts as port
 from mlcore.artifacts.folder import Folder
@@ -26,6 +27,7 @@ from mlcore.repos.users import grants, users
 from tests.contract.api import Answer
 from tests.contract.conftest import Store
 from tests.contract.logins import ADMIN, Logins, named
+from tests.contract.route_requests import PROMPT
 
 NUMBERS = itertools.count()
 MLFLOW = "2.0/mlflow"
@@ -42,7 +44,23 @@ class Callers(Logins):
             files = lambda_handler(artifacts.app.RPCS, artifacts.app.PLAIN_ROUTES)
             self._handlers |= {"artifacts": files}
             self._files = files
+            self._runs = lambda_handler(runs.app.RPCS)
             self._traces = lambda_handler(traces.app.RPCS, traces.app.PLAIN_ROUTES)
+
+    def try_prompt(self, caller: dict[str, Any], fields: dict[str, Any]) -> Answer:
+        event = {
+            "version": "2.0",
+            "rawPath": "/ajax-api/2.0/mlflow/runs/create-promptlab-run",
+            "rawQueryString": "",
+            "headers": {"content-type": "application/json", "host": "localhost"},
+            "requestContext": {"http": {"method": "POST"}, "requestId": "t", "authorizer": caller},
+            "isBase64Encoded": False,
+            "body": json.dumps(fields),
+        }
+        answer = self._runs(event, None)
+        text = str(answer["body"])
+        body = json.loads(text) if text.startswith("{") else {"text": text}
+        return Answer(answer["statusCode"], body, len(text))
 
     def plain(
         self, caller: dict[str, Any], method: str, path: str, body: str = "", /, **query: str
@@ -206,6 +224,32 @@ def test_an_experiment_in_anothers_run_reaches_nothing(store: Store, files: Fold
     query = {"name": "m", "version": "1", "path": "secret"}
     assert callers.plain(b, "GET", "/model-versions/get-artifact", **query) == 403
     assert callers.plain(ADMIN, "GET", "/model-versions/get-artifact", **query) == 200
+
+
+def test_files_of_the_prompt_lab_need_rights_where_they_come(store: Store, files: Folder) -> None:
+    callers = Callers()
+    (owner, a), (attacker, b) = _user(), _user()
+    _made_before_login("1", "mlflow-artifacts:/1", owner)
+    _made_before_login("2", "mlflow-artifacts:/1/inside", attacker)
+    _deny(attacker, "1")
+
+    def tried(caller: dict[str, Any], **named: str) -> Answer:
+        return callers.try_prompt(caller, {**PROMPT, **named})
+
+    assert tried(a, experiment_id="1").body["run"]["info"]["status"] == "FINISHED"
+    written = files.list("1")
+    for experiment_id in ("1", "2", "404"):
+        assert tried(b, experiment_id=experiment_id).status == 403, experiment_id
+    assert files.list("1") == written
+    assert tried(ADMIN, experiment_id="2").status == 200
+    told = tried(b)
+    assert (told.status, told.code) == (400, "INVALID_PARAMETER_VALUE")
+    assert told.body["message"] == "CreatePromptlabRun request must specify experiment_id."
+    grants.put(attacker, "default", Grant(EXPERIMENT, "1", "READ"))
+    assert tried(b, experiment_id="1").status == 403
+    grants.put(attacker, "default", Grant(EXPERIMENT, "1", "EDIT"))
+    for experiment_id in ("1", "2"):
+        assert tried(b, experiment_id=experiment_id).status == 200, experiment_id
 
 
 def test_a_trace_may_not_name_anothers_files(store: Store, files: Folder) -> None:

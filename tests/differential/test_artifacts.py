@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+import yaml
 
 from tests.differential.rest import AJAX, API
 
@@ -252,6 +254,91 @@ def test_logged_models_and_model_versions(both: Both) -> None:
         both.compare("GET", f"/model-versions/get-artifact?path=..&{query}")
     for query in ("path=a&name=none&version=1", "path=a&name=m{run}&version=9", "path=a"):
         both.compare("GET", f"/model-versions/get-artifact?{query}")
+
+
+PROMPTLAB = f"{AJAX}runs/create-promptlab-run"
+PROMPT = {
+    "run_name": "tried",
+    "prompt_template": "Say {{ a }} to\n{{ b c }}: yes",
+    "prompt_parameters": [{"key": "a", "value": "hi: there"}, {"key": "b c", "value": 42}],
+    "model_route": "no",
+    "model_parameters": [
+        {"key": "temperature", "value": 0.5},
+        {"key": "stop", "value": ["x", "y"]},
+        {"key": "true", "value": True},
+        {"key": "nothing"},
+    ],
+    "model_input": "Say hi: there to\n42: yes",
+    "model_output": "Grüße ☃ 😀 \x01",
+    "model_output_parameters": [{"key": "tokens", "value": 12}],
+    "mlflow_version": "2.7.1",
+    "user_id": "u",
+    "start_time": 1_700_000_000_000,
+}
+
+
+def _promptlab(side: Files, fields: dict[str, Any]) -> Any:
+    """The run that a server makes of a prompt, and its files; without what differs from run to
+    run, and the versions of pip and setuptools."""
+    run = side.json("POST", PROMPTLAB, {"experiment_id": side.experiment, **fields})["run"]
+    info = run["info"]
+    started = info["start_time"] if "start_time" in fields else info.pop("start_time")
+    assert info.pop("end_time") >= started
+    place = urlsplit(info["artifact_uri"]).path.lstrip("/")
+    found: dict[str, Any] = {}
+    for folder in ("", "/model"):
+        listed = side.json("GET", f"{PROXY}?path={place}{folder}").get("files", [])
+        for path in [f"{folder}/{file['path']}" for file in listed if not file.get("is_dir")]:
+            content = side.ask("GET", f"{PROXY}/{place}{path}").body.decode()
+            is_yaml = path.endswith((".yaml", "MLmodel"))
+            found[path] = yaml.safe_load(content) if is_yaml else content
+    tags = {tag["key"]: tag["value"] for tag in run["data"]["tags"]}
+    if "/model/MLmodel" in found:
+        [model] = json.loads(tags.pop("mlflow.log-model.history"))
+        for name in ("model_uuid", "utc_time_created"):
+            assert found["/model/MLmodel"].pop(name) == model[name]
+            model[name] = len(model[name])
+        tags["model"] = json.dumps(model)
+        for name, key in (("conda", "dependencies"), ("python_env", "build_dependencies")):
+            listed = found[f"/model/{name}.yaml"][key]
+            listed[:] = [re.sub("^(pip|setuptools)[<=].*", r"\1", str(one)) for one in listed]
+    if "run_name" not in fields:
+        assert info.pop("run_name") == tags.pop("mlflow.runName")
+    params = {param["key"]: param["value"] for param in run["data"].get("params", [])}
+    told = json.dumps([info, params, tags, run["inputs"], run["outputs"], found], sort_keys=True)
+    shown = told.replace(info["run_id"], "…").replace(f"/{side.experiment}/", "/…/")
+    return json.loads(shown.replace(f'"{side.experiment}"', '"…"'))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"prompt_parameters": [{"key": "a", "value": "1"}, {"key": "a", "value": "2"}]},
+        {"model_parameters": [{"key": "bad~key", "value": 1}]},
+        {"model_parameters": [{"key": "model_route", "value": 1}]},
+        {"prompt_template": "t" * 7000, "model_output": None, "model_input": {"a": [1.5]}},
+    ],
+)
+def test_a_run_of_the_prompt_lab(both: Both, more: dict[str, Any]) -> None:
+    stock, ours = (_promptlab(side, {**PROMPT, **more}) for side in both.sides)
+    assert ours == stock
+    names = ("prompt_template", "prompt_parameters", "model_route", "model_input", "mlflow_version")
+    least = {name: PROMPT[name] for name in names} | more
+    stock, ours = (_promptlab(side, least) for side in both.sides)
+    assert ours == stock
+
+
+def test_what_the_prompt_lab_must_send(both: Both) -> None:
+    fields = {"experiment_id": "98765432", **PROMPT}
+    for name, value in fields.items():
+        rest = {key: fields[key] for key in fields if key != name}
+        for sent in (rest, {**rest, name: type(value)()}):
+            for body in (sent, {**sent, "model_input": []}):
+                data = json.dumps(body).encode()
+                answer = both.compare("POST", PROMPTLAB, data, Content_Type="application/json")
+                assert 400 <= answer.status < 500
+    both.compare("POST", PROMPTLAB, b"{}", Content_Type="text/plain")
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "OPTIONS"])

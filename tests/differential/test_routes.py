@@ -25,10 +25,6 @@ DOMAINS = re.compile(
     r"(experiments|runs|metrics|webhooks|logged-models(?!.*/artifacts/)|server-info"
     r"|datasets|scorers|label-schemas|review-queues|issues|scorer|genai|jobs)\b"
 )
-NOT_SERVED = {
-    # Calls a model gateway on the user's behalf.
-    ("POST", "/ajax-api/2.0/mlflow/runs/create-promptlab-run"),
-}
 OF_THE_OTHER_FRAMEWORK = {
     # Stock has these beside the application that is asked here.
     ("GET", "/ajax-api/3.0/jobs/{}"),
@@ -57,4 +53,4 @@ def test_same_methods_and_paths() -> None:
         for prefix in (("/ajax-api",) if rpc.ajax_only else ("/api", "/ajax-api"))
     ]
     assert len(ours) == len(set(ours))
-    assert set(ours) - FOR_OLD_CLIENTS - OF_THE_OTHER_FRAMEWORK == stock - NOT_SERVED
+    assert set(ours) - FOR_OLD_CLIENTS - OF_THE_OTHER_FRAMEWORK == stock

@@ -126,7 +126,7 @@ def _play(views: tuple[View, View, View], hook_url: str, seed: str, *, accounts:
         for call in calls.beginning(caller, listed):
             world.tell(whose, call)
     for _ in range(ROUNDS):
-        more = [route for route in listed for _ in range(3) if route.path in calls.MAKING]
+        more = [route for route in listed for _ in range(4) if route.path in calls.MAKING]
         turns = [(whose, route) for route in listed + more for whose in callers]
         rng.shuffle(turns)
         for whose, route in turns:

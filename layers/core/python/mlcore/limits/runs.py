@@ -37,8 +37,11 @@ class MetricFields(Protocol):
 class KeyValue(Protocol):
     """A param or tag as a request has it."""
 
-    key: str
-    value: str
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def value(self) -> str: ...
 
 
 class Batch(NamedTuple):

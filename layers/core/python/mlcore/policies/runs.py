@@ -6,13 +6,23 @@ from collections.abc import Iterable
 from typing import Any
 
 from mlcore.auth.permissions import RUN
+from mlcore.limits.promptlab import experiment_of
 from mlcore.policies.access import Access
+from mlcore.policies.file_rights import may_through
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.requests import Policy, creating, on_runs, subject
 
 
 def create(access: Access, message: Any) -> bool:
     return access.allows(*creating(subject(message, "experiment_id"), RUN))
+
+
+def create_with_files(access: Access, message: Any) -> bool:
+    """As :func:`create`; the run's files also come into the places that its experiment lies in."""
+    experiment_id = experiment_of(message)
+    return access.allows(*creating(experiment_id, RUN)) and may_through(
+        access, [experiment_id], "update"
+    )
 
 
 def on_run(action: str) -> Policy:
