@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore import artifacts
+from mlcore.repos.traces import span_packs
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.trace_calls import Fields, ask, export, span_ids, start
 from tests.contract.trace_story import TOLD, new_trace, seen, story
@@ -42,6 +43,28 @@ def tagged(trace: str) -> Step:
 
 def exported(spans: list[Fields]) -> Step:
     return lambda: export("0", spans, RESOURCE).status
+
+
+def test_spans_that_change_nothing_but_what_counts_twice(
+    shared_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A span without tokens of its own tells which spans are below it: it comes between what
+    another export reads for its sums and what that one writes."""
+    once, at_once = new_trace(), new_trace()
+    assert export("0", story(once), RESOURCE).status == 200
+    spans = {int(one["spanId"], 16): one for one in story(at_once)}
+    assert export("0", [spans[1]], RESOURCE).status == 200
+    nodes = span_packs.nodes
+
+    def meanwhile(owner: span_packs.Owner) -> dict[str, span_packs.Node]:
+        found = nodes(owner)
+        monkeypatch.setattr(span_packs, "nodes", nodes)
+        assert export("0", [spans[5]], RESOURCE).status == 200
+        return found
+
+    monkeypatch.setattr(span_packs, "nodes", meanwhile)
+    assert export("0", [spans[number] for number in (2, 3, 4, 6)], RESOURCE).status == 200
+    assert seen(at_once) == seen(once)
 
 
 @examples(60)

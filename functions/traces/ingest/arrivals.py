@@ -159,7 +159,9 @@ def _extend(export: _Export, trace: StoredTrace) -> None:
             known = span_packs.nodes(owner)
         if before is None or _sums_again(export, current):
             told = making.summed(told, _merged(known, export.nodes))
-        return state.with_facts(current, told, current.info.first_pack or first_pack)
+        change = state.with_facts(current, told, current.info.first_pack or first_pack)
+        # Who sums meanwhile has perhaps not read these spans, and must find that he is not alone.
+        return change or Change(current.info, {})
 
     if traces.write(trace, decide) is None:
         raise Conflict
