@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
-import re
 import sys
 import time
 from base64 import b64encode
@@ -29,7 +28,7 @@ from tests.contract.conftest import pointed
 from tests.contract.route_requests import REQUESTS
 from tests.contract.route_world import DOMAINS, Fields, World, routes_of
 from tests.engines import memory_folder
-from tests.servers import Server, start_product, stopped
+from tests.servers import Server, announced_engine, start_product, stopped
 
 LOGIN: Final = "Basic " + b64encode(b"admin:password1234").decode()
 REST_SECONDS: Final = 2.0
@@ -109,10 +108,8 @@ def main() -> int:
 
 
 def endured(runner: Server, folder: Path, calls: int, every: int) -> int:
-    announced = re.search(r"^ *engine +(\S+)", runner.log.read_text(), re.MULTILINE)
-    assert announced, "the runner does not say where its engine is"
     # What no route makes, the world writes into the table itself.
-    with pointed(announced[1], environment.table_name()):
+    with pointed(announced_engine(runner), environment.table_name()):
         world = Reached(runner.url)
         one_by_one = rounds(world)
         began, told = time.monotonic(), 0

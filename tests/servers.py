@@ -166,17 +166,21 @@ def stopped(server: Server) -> Iterator[Server]:
         server.stop()
 
 
+def announced_engine(server: Server) -> str:
+    """The endpoint of the engine of our runner, as it says at its last start."""
+    return re.findall(r"^ *engine +(http\S+)", server.log.read_text(), re.MULTILINE)[-1]
+
+
 def followed(server: Server, **more: str) -> str:
     """Waits until the indexer has followed: what ``verify`` says as soon as it finds nothing wrong
     and nothing behind."""
-    engines = re.findall(r"engine +(http\S+)", server.log.read_text())
     command = [sys.executable, "-m", "local.admin", "verify"]
     deadline = time.monotonic() + FOLLOW_SECONDS
     while True:
         answer = subprocess.run(
             command,
             cwd=ROOT,
-            env=environment(AWS_ENDPOINT_URL_DYNAMODB=engines[-1], **more),
+            env=environment(AWS_ENDPOINT_URL_DYNAMODB=announced_engine(server), **more),
             capture_output=True,
             text=True,
             check=False,

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from demo.caller import Caller
 from demo.conversations import TURNS
+from mlcore.mlflow_version import MLFLOW_VERSION
 
 DATASET: Final = "mlflow-demo-questions"
-_CLIENT: Final = "3.17.2"
 
 JUDGES: Final = {
     "is_grounded": "Is everything in {{ outputs }} said by what was found for {{ inputs }}? Answer "
@@ -80,7 +80,7 @@ def _scorer(name: str, instructions: str) -> dict[str, Any]:
         "name": name,
         "aggregations": [],
         "is_session_level_scorer": False,
-        "mlflow_version": _CLIENT,
+        "mlflow_version": MLFLOW_VERSION,
         "serialization_version": 1,
         "instructions_judge_pydantic_data": {
             "instructions": instructions,

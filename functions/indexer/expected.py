@@ -175,7 +175,7 @@ def _marker(run: Owner) -> Raw:
         write_id=OVERFLOW_WRITE_ID,
         version=1,
     )
-    return dict(model.serialize())
+    return model.serialize()
 
 
 def content(item: Raw | None) -> Raw:

@@ -70,4 +70,4 @@ def name_reversed(experiment_id: str, item: Raw | None) -> child_items.Writes:
         name_rev=experiment.name[::-1],
         version=experiment.version,
     )
-    return child_items.Writes([dict(model.serialize())], [], [])
+    return child_items.Writes([model.serialize()], [], [])

@@ -131,5 +131,9 @@ def _experiment_of(image: Raw) -> Key:
 
 
 def _time_ms(record: Mapping[str, Any]) -> int:
-    """When the item was removed; whole seconds in AWS."""
-    return int(float(record["ApproximateCreationDateTime"]) * 1000)
+    """When the item was removed; the record tells the second alone. What is written later within
+    it may belong to a new trace or experiment; the ids of runs and logged models come once.
+    """
+    second = int(float(record["ApproximateCreationDateTime"]))
+    comes_once = Item.of(record["OldImage"]).type in (keys.RUN.name, keys.LOGGED_MODEL.name)
+    return second * 1000 + (1000 if comes_once else 0)

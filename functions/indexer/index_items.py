@@ -42,7 +42,7 @@ def _metric(run: Owner, key: str, text: str, version: int | None) -> Raw:
     model = RankMetric(
         PK=place.pk, SK=place.sk, key=key, value=value, run_id=run[1], version=version
     )
-    return dict(model.serialize())
+    return model.serialize()
 
 
 def _param_place(run: Owner, key: str, text: str) -> Key:
@@ -52,7 +52,7 @@ def _param_place(run: Owner, key: str, text: str) -> Key:
 def _param(run: Owner, key: str, text: str, version: int | None) -> Raw:
     place = _param_place(run, key, text)
     model = RankParam(PK=place.pk, SK=place.sk, key=key, value=text, run_id=run[1], version=version)
-    return dict(model.serialize())
+    return model.serialize()
 
 
 def _link_place(run: Owner, key: str, text: str) -> Key:
@@ -71,7 +71,7 @@ def _link(run: Owner, key: str, text: str, version: int | None) -> Raw:
         digest=reference.digest,
         version=version,
     )
-    return dict(model.serialize())
+    return model.serialize()
 
 
 INDEXES: Mapping[str, Index] = {

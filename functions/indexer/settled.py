@@ -68,7 +68,7 @@ def read(run: Owner) -> Found:
 
     ranges = (
         (prefix("INPUT"), prefix("LM") + LAST),
-        (prefix("METRIC"), prefix("METRIC") + LAST),
+        keys.sort_keys_with(prefix("METRIC")),
         (prefix("PARAM"), prefix("TAG") + LAST),
     )
     children = {key_in(item): item for one in ranges for item in table.query_all(pk, between=one)}

@@ -44,7 +44,7 @@ _INDEX_PREFIXES = (
 _FULL_TEXT_PREFIXES = (keys.FTS.sk.prefix(), keys.FTS_REV.sk.prefix())
 _ANY = ""
 """The experiment that an item is of, where it does not matter."""
-_BEGIN, _END = keys.run_prefix(), keys.run_prefix() + LAST
+_BEGIN, _END = keys.sort_keys_with(keys.run_prefix())
 
 
 class Suspects(NamedTuple):

@@ -72,7 +72,7 @@ def items(entry: Entry) -> list[Raw]:
             entity_id=found,
             version=version,
         )
-        made.append(dict(model.serialize()))
+        made.append(model.serialize())
     return made
 
 

@@ -152,7 +152,7 @@ def item(entity: Entity, posting: Posting, version: int | None) -> Raw:
         gsi2pk=globally.pk or None,
         gsi2sk=globally.sk or None,
     )
-    return dict(made.serialize())
+    return made.serialize()
 
 
 def reverse_items(
@@ -186,7 +186,7 @@ def _reverse(entity: Entity, of: str, number: int, shown: str, version: int | No
         postings=shown,
         version=version,
     )
-    return dict(made.serialize())
+    return made.serialize()
 
 
 def is_whole(experiment_id: str, found: Raw) -> bool:

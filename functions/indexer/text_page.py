@@ -95,7 +95,7 @@ def _begun(entries: Sequence[Entry]) -> bool:
     first.require_absent(FtsTexts.PK)
     made = FtsTexts(PK=where.pk, SK=where.sk, texts={entry.name: HELD for entry in entries})
     try:
-        table.put(dict(made.serialize()), first)
+        table.put(made.serialize(), first)
     except ConditionFailed:
         return False
     return True

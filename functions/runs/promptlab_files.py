@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from mlcore.entities.runs import Param
 from mlcore.limits.promptlab import Prompt
+from mlcore.mlflow_version import MLFLOW_VERSION
 from runs.yaml_text import Plain, dump
 
 TABLE: Final = "eval_results_table.json"
 MODEL: Final = "model"
-_MLFLOW: Final = "3.17.2"
-_REQUIREMENT: Final = f"mlflow[gateway]=={_MLFLOW}"
+_REQUIREMENT: Final = f"mlflow[gateway]=={MLFLOW_VERSION}"
 
 
 def files_of(prompt: Prompt, described: Mapping[str, Any]) -> dict[str, bytes]:
@@ -61,7 +61,7 @@ def _model(prompt: Prompt, described: Mapping[str, Any]) -> Plain:
             }
         },
         "is_signature_from_type_hint": False,
-        "mlflow_version": _MLFLOW,
+        "mlflow_version": MLFLOW_VERSION,
         "model_id": None,
         "model_uuid": str(described["model_uuid"]),
         "prompts": None,

@@ -6,10 +6,8 @@ from typing import Any
 
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request, Response
+from mlcore.mlflow_version import MLFLOW_VERSION
 from server_info.messages import GetServerInfo
-
-MLFLOW_VERSION = "3.17.2"
-"""The version whose API is served; clients switch features on by it."""
 
 
 def health(_request: Request) -> Response:

@@ -71,6 +71,20 @@ def recorded(asking: Callable[[], object]) -> Answers:
     return Stock.answers
 
 
+def kills_until_done(transfer: Callable[[], int]) -> int:
+    """How often an import was killed before it was through, each time one write later."""
+    kills = 0
+    while True:
+        with pytest.MonkeyPatch.context() as patch:
+            killed_after(kills, patch)
+            try:
+                assert transfer() == 0
+            except Killed:
+                kills += 1
+            else:
+                return kills
+
+
 def killed_after(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many writes to the table, but for those to the counter of ids, are the last."""
     done: list[str] = []

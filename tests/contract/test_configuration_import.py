@@ -23,7 +23,14 @@ from operate.transfer.rest import SourceFailed
 from tests.contract import gateway_world
 from tests.contract.api import Api, called
 from tests.contract.conftest import Store, pointed
-from tests.contract.old_product import API_3, Answers, Killed, Stock, killed_after, recorded
+from tests.contract.old_product import (
+    API_3,
+    Answers,
+    Stock,
+    killed_after,
+    kills_until_done,
+    recorded,
+)
 from tests.contract.sealing import seal_here
 from tests.engines import Engine, create_table
 
@@ -180,18 +187,9 @@ def test_it_comes_over_once(told: Answers, monkeypatch: pytest.MonkeyPatch, caps
     assert led == {"1.0.0", "2.0.0-rc.1"}
 
 
-def test_a_killed_import_goes_on(told: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_import_goes_on(told: Answers) -> None:
     """Each attempt gets one write further than the last."""
-    kills = 0
-    while True:
-        with monkeypatch.context() as patch:
-            killed_after(kills, patch)
-            try:
-                assert transfer() == 0
-                break
-            except Killed:
-                kills += 1
-    assert kills > 3
+    assert kills_until_done(transfer) > 3
     assert plain(recorded(lambda: transfer(write=False))) == plain(told)
 
 

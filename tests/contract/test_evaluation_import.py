@@ -18,7 +18,14 @@ from operate.transfer.rest import SourceFailed
 from tests.contract import gateway_world, trace_calls
 from tests.contract.api import Api
 from tests.contract.conftest import Store, pointed
-from tests.contract.old_product import API_3, Answers, Killed, Stock, killed_after, recorded
+from tests.contract.old_product import (
+    API_3,
+    Answers,
+    Stock,
+    killed_after,
+    kills_until_done,
+    recorded,
+)
 from tests.contract.sealing import seal_here
 from tests.contract.test_evaluation import YES_NO, new_dataset, sent, upsert
 from tests.engines import Engine, create_table
@@ -170,18 +177,10 @@ def test_it_comes_over_once(source_id: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert {entity_refs.experiment_of(one["scorer_id"]) for one in scorers} == {mine}
 
 
-def test_a_killed_import_goes_on(source_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_import_goes_on(source_id: str) -> None:
     """Each attempt gets one write further than the last."""
-    told, kills = dict(Stock.answers), 0
-    while True:
-        with monkeypatch.context() as patch:
-            killed_after(kills, patch)
-            try:
-                assert transfer() == 0
-                break
-            except Killed:
-                kills += 1
-    assert kills > 3
+    told = dict(Stock.answers)
+    assert kills_until_done(transfer) > 3
     assert plain(recorded(compared), target_id()) == plain(told, source_id)
 
 

@@ -7,12 +7,11 @@ speaks to is decided once.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 
 from tests.engines import ROOT
-from tests.servers import Server, environment
+from tests.servers import Server, announced_engine, environment
 
 FIRST = 1_900_000_000
 NOBODYS = 2_000_000_000
@@ -21,7 +20,7 @@ NOBODYS = 2_000_000_000
 
 def begin_high(server: Server) -> None:
     """What is made from here on has a number of ten digits."""
-    engine = re.findall(r"engine +(http\S+)", server.log.read_text())[-1]
+    engine = announced_engine(server)
     done = subprocess.run(
         [sys.executable, "-m", "tests.e2e.numbering"],
         cwd=ROOT,

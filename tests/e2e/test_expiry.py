@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from local import environment
 from local.engine.client import URL, through_socket
 from mlcore.db.local_socket import socket_path
-from tests.servers import Server, followed, start_product, stopped
+from tests.servers import Server, announced_engine, followed, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -28,8 +27,7 @@ CONFIG = "/api/3.0/mlflow-serverless/config"
 class Client:
     def __init__(self, server: Server) -> None:
         self._host = server.url.removeprefix("http://")
-        [engine] = re.findall(r"engine +(http\S+)", server.log.read_text())
-        path = socket_path(engine)
+        path = socket_path(announced_engine(server))
         assert path is not None
         made = boto3.client(
             "dynamodb",

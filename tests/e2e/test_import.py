@@ -22,7 +22,15 @@ from local.engine.table import client
 from local.folder import DataFolder
 from tests.e2e import old_server
 from tests.engines import ROOT
-from tests.servers import Server, environment, followed, start_product, start_stock, stopped
+from tests.servers import (
+    Server,
+    announced_engine,
+    environment,
+    followed,
+    start_product,
+    start_stock,
+    stopped,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -178,8 +186,9 @@ def test_a_killed_import_goes_on(old: Server, tmp_path: Path) -> None:
 
 def test_what_went_on_meanwhile_follows(old: Server, tmp_path: Path) -> None:
     with stopped(start_product(tmp_path, TABLE_NAME=TABLE)) as product:
-        engine = re.findall(r"engine +(\S+)", product.log.read_text())[-1]
-        reached = {"AWS_ENDPOINT_URL_DYNAMODB": engine, "ARTIFACT_FOLDER": str(tmp_path / "files")}
+        engine = announced_engine(product)
+        files = str(tmp_path / "files")
+        reached: dict[str, Any] = {"AWS_ENDPOINT_URL_DYNAMODB": engine, "ARTIFACT_FOLDER": files}
         # Its own experiment under the same name takes the runs.
         mine = old_server.call(product.url, "experiments/create", name="first")["experiment_id"]
         # A judge of it names an endpoint, which comes with all of the gateway's configuration.

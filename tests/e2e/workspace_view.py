@@ -19,7 +19,8 @@ from tests.e2e.workspace_registries import KINDS
 
 _TOKEN = re.compile(r"⟦(\w)\.(\w+)\.(\d+)⟧")
 _QUOTED = re.compile("%E2%9F%A6(.*?)%E2%9F%A7")
-_TIME = re.compile(r"\b(1[6-9]\d{11}|20\d\d-\d\d-\d\d[T ][\d:.]+Z?)\b")
+_TIME = re.compile(r"\b(1[6-9]\d{11}|1[78]\d{8}|20\d\d-\d\d-\d\d[T ][\d:.]+Z?)\b")
+"""Milliseconds, seconds (until 2030; no number that FIRST begins) and ISO 8601."""
 _GENERATED_NAME = re.compile(r'"[a-z]+-[a-z]+-\d{1,4}"')
 _SIGNED = re.compile(r"(?<=/artifact-storage/)[^\s\"]*")
 _ID = re.compile(

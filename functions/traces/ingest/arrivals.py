@@ -138,7 +138,7 @@ def _extend(export: _Export, trace: StoredTrace) -> None:
     owner = making.owner(trace.experiment, trace.trace_id)
     first_pack = trace.info.first_pack
     new = [pack for pack in export.packs if pack.suffix != first_pack]
-    stored: list[dict[str, Node]] = []
+    held: list[dict[str, Node]] = []
 
     def put() -> None:
         nonlocal first_pack
@@ -147,14 +147,14 @@ def _extend(export: _Export, trace: StoredTrace) -> None:
         span_packs.put(owner, new)
 
     def read_nodes() -> None:
-        stored.append(span_packs.nodes(owner) if _sums_again(export, trace) else {})
+        held.append(span_packs.nodes(owner) if _sums_again(export, trace) else {})
 
     table.parallel([put, read_nodes])
 
     def decide(current: StoredTrace) -> Change | None:
         before = facts.parse(current.info.facts)
         told = facts.join(before, export.facts) if before else export.facts
-        known = stored.pop() if stored else {}
+        known = held.pop() if held else {}
         if current is not trace and _sums_again(export, current):
             known = span_packs.nodes(owner)
         if before is None or _sums_again(export, current):

@@ -70,7 +70,8 @@ def test_a_run_and_a_model_lose_their_own(monkeypatch: pytest.MonkeyPatch) -> No
     run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
     found = sent(monkeypatch, run, experiment("w"))
     assert places(found) == [("workspaces/w/E/R/artifacts", [])]
-    assert found[0]["before_ms"] == 5000
+    # A file may be written and its run removed within one second, which is all that is told.
+    assert found[0]["before_ms"] == 6000
     monkeypatch.setenv("ARTIFACT_BUCKET", "b")
     model = item("logged_model", model_id="m", artifact_location="s3://b/x/models/m/artifacts")
     assert places(sent(monkeypatch, model, experiment())) == [("x/models/m/artifacts", [])]
@@ -108,10 +109,13 @@ def test_a_trace_says_nothing_about_places(monkeypatch: pytest.MonkeyPatch) -> N
     trace = item("trace", trace_id="tr-1") | {
         "tags": {"M": {"mlflow.artifactLocation": {"S": "mlflow-artifacts:/OTHER"}}}
     }
-    assert places(sent(monkeypatch, trace, experiment("w"))) == [
+    found = sent(monkeypatch, trace, experiment("w"))
+    assert places(found) == [
         ("workspaces/w/E/traces/tr-1", []),
         (".internal/workspaces/w/traces/E/tr-1", []),
     ]
+    # Another trace may come by the same id within the second.
+    assert {one["before_ms"] for one in found} == {5000}
     assert sent(monkeypatch, item("trace", trace_id="tr/../1"), experiment()) == []
     encoded = item("trace", trace_id="tr%2Fother")
     assert places(sent(monkeypatch, encoded, experiment())) == [

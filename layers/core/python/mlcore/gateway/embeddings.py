@@ -27,7 +27,7 @@ def embedded(call: Invocation, body: Json) -> Json:
         )
     asked = {name: value for name, value in body.items() if value is not None}
     with call.going(asked, _REQUEST) as span:
-        sent = asked if call.guards is None else call.guards.before(asked)
+        sent = call.looked_at(asked)
         answer = call.whole(
             lambda provider: provider.embeddings(dict(sent)), lambda _, answer: used(answer)
         )

@@ -52,6 +52,10 @@ class Invocation:
         finally:
             self._over()
 
+    def looked_at(self, request: Json) -> Json:
+        """A request in any form, as guardrails let it pass. Raises as :meth:`Guards.before`."""
+        return request if self.guards is None else self.guards.before(request)
+
     def whole(self, ask: Callable[[Provider], Json], usage: Usage) -> Json:
         """An answer that comes at once. Raises GatewayCallFailed."""
 

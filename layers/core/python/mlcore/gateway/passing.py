@@ -32,7 +32,7 @@ def answer(call: Invocation, action: str, body: Json, headers: Mapping[str, str]
         GatewayCallFailed
     """
     with call.going(body, *_KINDS[action]) as span:
-        asked = body if call.guards is None else call.guards.before(body)
+        asked = call.looked_at(body)
         answered = call.whole(
             lambda provider: provider.pass_on(action, dict(asked), headers),
             lambda provider, answer: provider.usage(answer),
@@ -48,7 +48,7 @@ def stream(
 ) -> Iterator[bytes]:
     """The lines of the provider's events as they are."""
     with call.going(body, *_KINDS[action]) as span:
-        asked = body if call.guards is None else call.guards.before(body)
+        asked = call.looked_at(body)
         lines: list[bytes] = []
         try:
             for line in call.parts(

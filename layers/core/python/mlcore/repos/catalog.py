@@ -151,7 +151,7 @@ class _Writing:
             key = keys.catalog_shard(self._generation, self._count)
             piece = blob[begin : begin + SHARD_BYTES]
             shard = CatalogShard(PK=key.pk, SK=key.sk, data=piece, updated_at=now_ms())
-            self._waiting.append(dict(shard.serialize()))
+            self._waiting.append(shard.serialize())
             self._count += 1
             if len(self._waiting) >= _SHARDS_AT_ONCE:
                 self.end()
@@ -215,7 +215,7 @@ def _head(one: Current) -> dict[str, Any]:
         data=_packed(json.dumps(one.state)),
         updated_at=now_ms(),
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 def _unchanged(before: Current) -> Condition:
@@ -237,7 +237,7 @@ def _generation(generation: str, state: Mapping[str, Any]) -> dict[str, Any]:
         data=_packed(json.dumps(state)),
         updated_at=now_ms(),
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 def _moved(before: str, after: str) -> Update:

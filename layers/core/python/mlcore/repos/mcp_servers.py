@@ -217,7 +217,7 @@ def _item(server: MCPServer) -> Raw:
         version=server.revision + 1,
         updated_at=now_ms(),
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 def _server(workspace: str, raw: Raw) -> MCPServer:
@@ -277,7 +277,7 @@ def _version_item(version: MCPServerVersion) -> Raw:
         version=version.revision + 1,
         updated_at=now_ms(),
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 def _live(server: MCPServer, raw: Raw) -> MCPServerVersion | None:

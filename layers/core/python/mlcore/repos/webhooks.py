@@ -36,10 +36,10 @@ def put(webhook: Webhook) -> None:
     )
     entered = workspaces.entering(webhook.workspace)
     if not entered:
-        table.put(dict(model.serialize()))
+        table.put(model.serialize())
         return
     try:
-        table.transact([Put(dict(model.serialize())), *entered], new_ulid())
+        table.transact([Put(model.serialize()), *entered], new_ulid())
     except TransactionFailed as failed:
         raise workspaces.missing(webhook.workspace) from failed
 

@@ -79,7 +79,7 @@ def _item(dataset: EvaluationDataset) -> Raw:
         version=dataset.version + 1,
         updated_at=now_ms(),
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 def _dataset(workspace: str, raw: Raw) -> EvaluationDataset:

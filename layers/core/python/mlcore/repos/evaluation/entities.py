@@ -66,7 +66,7 @@ class Kind(Generic[E]):
         self._version = version
 
     def item(self, entity: E) -> Raw:
-        return dict(self._item(entity).serialize())
+        return self._item(entity).serialize()
 
     def unchanged(self, entity: E) -> Condition:
         """Nobody has written the item since the entity was read."""
@@ -104,7 +104,7 @@ class Names(Generic[E]):
         place = self.place_of(entity)
         held: dict[str, Any] = {self._holder.attr_name: entity_id}
         item = self._lock(PK=place.pk, SK=place.sk, updated_at=now_ms(), **held)
-        return Put(dict(item.serialize()), self._free_or(entity_id))
+        return Put(item.serialize(), self._free_or(entity_id))
 
     def freeing(self, entity: E, entity_id: str) -> Delete:
         return Delete(self.place_of(entity), self._free_or(entity_id))

@@ -19,7 +19,7 @@ def put(entity_id: str, experiment_id: str) -> Put:
         experiment_id=experiment_id,
         updated_at=now_ms(),
     )
-    return Put(dict(item.serialize()))
+    return Put(item.serialize())
 
 
 def gone(entity_id: str) -> Delete:

@@ -147,7 +147,7 @@ def _item(job: Job) -> Raw:
         updated_at=now_ms(),
         ttl=int(time.time()) + KEPT_SECONDS,
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 def _job(raw: Raw) -> Job:

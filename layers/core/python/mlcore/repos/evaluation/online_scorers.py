@@ -34,7 +34,7 @@ def put(config: OnlineScorer) -> None:
         version=1,
         updated_at=now_ms(),
     )
-    table.put(dict(item.serialize()))
+    table.put(item.serialize())
 
 
 def find(workspace: str, experiment_id: str, name: str) -> OnlineScorer | None:
@@ -92,7 +92,7 @@ def reach(workspace: str, experiment_id: str, reached: Progress) -> None:
     unchanged = Condition()
     unchanged.require_absent_or_equal(ProgressItem.version, reached.version)
     try:
-        table.put(dict(item.serialize()), unchanged)
+        table.put(item.serialize(), unchanged)
     except ConditionFailed as failed:
         raise Conflict from failed
 

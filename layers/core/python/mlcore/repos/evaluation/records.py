@@ -88,7 +88,7 @@ def _write(record: EvaluationRecord) -> str | None:
     else:
         unchanged.require_absent(RecordItem.PK)
     try:
-        table.put(dict(item.serialize()), unchanged)
+        table.put(item.serialize(), unchanged)
     except ConditionFailed:
         return record.record_id
     return None

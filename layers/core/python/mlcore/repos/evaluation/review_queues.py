@@ -158,7 +158,7 @@ def _raw_item(experiment_id: str, item: QueueItem) -> Raw:
         version=item.version + 1,
         updated_at=now_ms(),
     )
-    return dict(model.serialize())
+    return model.serialize()
 
 
 def _queue(raw: Raw) -> ReviewQueue:

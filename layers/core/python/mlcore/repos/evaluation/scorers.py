@@ -36,10 +36,10 @@ def create(version: ScorerVersion) -> None:
     absent.require_absent(ScorerItem.PK)
     try:
         if version.version > 1:
-            table.put(dict(item.serialize()), absent)
+            table.put(item.serialize(), absent)
         else:
             leading = entity_refs.put(version.scorer_id, version.experiment_id)
-            table.transact([Put(dict(item.serialize()), absent), leading], new_ulid())
+            table.transact([Put(item.serialize(), absent), leading], new_ulid())
     except (ConditionFailed, TransactionFailed) as failed:
         raise Conflict from failed
 

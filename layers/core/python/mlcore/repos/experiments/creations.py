@@ -91,7 +91,7 @@ def lock_of(workspace: str, name: str, experiment_id: str) -> Raw:
     lock = ExperimentNameLock(
         PK=place.pk, SK=place.sk, experiment_id=experiment_id, updated_at=now_ms(), version=1
     )
-    return dict(lock.serialize())
+    return lock.serialize()
 
 
 def holder_in(lock: Raw) -> str:

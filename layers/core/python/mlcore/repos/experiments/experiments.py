@@ -331,7 +331,7 @@ def of_item(raw: Raw) -> StoredExperiment:
 
 
 def _tag(place: keys.Key, key: str, value: str) -> Raw:
-    return dict(ExperimentTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize())
+    return ExperimentTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize()
 
 
 MAPS: document.Maps = {

@@ -243,7 +243,7 @@ def _entry(
         updated_at=now_ms(),
         version=1,
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 # ------------------------------------------------------------------ what was there before the list
@@ -269,7 +269,7 @@ def set_listed(*, remember: bool) -> None:
     item = LocationList(
         PK=place.pk, SK=place.sk, root=settings().artifact_root, updated_at=now_ms(), version=1
     )
-    table.put(dict(item.serialize()))
+    table.put(item.serialize())
 
 
 _complete: Memory[tuple[str, str], bool] = Memory("complete list of locations")

@@ -81,7 +81,7 @@ def _item(policy: BudgetPolicy) -> Raw:
         version=policy.revision + 1,
         updated_at=now_ms(),
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 def _policy(raw: Raw) -> BudgetPolicy:

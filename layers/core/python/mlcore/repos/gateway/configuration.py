@@ -147,4 +147,4 @@ def _counted(before: Configuration) -> Put:
     item = GatewayConfiguration(
         PK=place.pk, SK=place.sk, version=before.revision + 1, updated_at=now_ms()
     )
-    return Put(dict(item.serialize()), condition)
+    return Put(item.serialize(), condition)

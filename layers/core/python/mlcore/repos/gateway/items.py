@@ -92,7 +92,7 @@ def item_of(workspace: str, part: Part) -> Raw:
             action_endpoint_id=part.action_endpoint_id,
             **written,
         )
-    return dict(made.serialize())
+    return made.serialize()
 
 
 def part_of(raw: Raw) -> Part | None:

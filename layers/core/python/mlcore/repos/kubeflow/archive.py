@@ -75,7 +75,7 @@ def end_at(place: Place, end: int) -> None:
     earlier = Condition()
     earlier.require_absent_or_less(ModelEnd.ttl, end)
     with contextlib.suppress(ConditionFailed):
-        table.put(dict(item.serialize()), earlier)
+        table.put(item.serialize(), earlier)
 
 
 def forget(place: Place) -> None:

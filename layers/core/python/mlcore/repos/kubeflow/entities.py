@@ -133,7 +133,7 @@ def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
         version=1,
         **more,
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 def attributes(

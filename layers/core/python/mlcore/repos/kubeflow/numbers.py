@@ -131,7 +131,7 @@ def reference(
         updated_at=now_ms(),
         version=1,
     )
-    return Put(dict(item.serialize()), absent())
+    return Put(item.serialize(), absent())
 
 
 def absent() -> Condition:

@@ -42,7 +42,7 @@ def create_environment(entity: Entity, workspace: str, username: str | None) -> 
     kind = SERVING_ENVIRONMENT
     key = keys.context_name(workspace, kind.name, entity.name)
     lock = ContextName(PK=key.pk, SK=key.sk, number=entity.id, updated_at=now_ms(), version=1)
-    named = Step(Put(dict(lock.serialize()), absent()), taken(kind.title, entity.name))
+    named = Step(Put(lock.serialize(), absent()), taken(kind.title, entity.name))
     steps.execute([*entities.creation(entity, workspace, created_by=username), named])
 
 
@@ -118,7 +118,7 @@ def _serving(service: Entity) -> Step:
         updated_at=now_ms(),
         version=1,
     )
-    return Step(Put(dict(item.serialize()), absent()))
+    return Step(Put(item.serialize(), absent()))
 
 
 def _served(service: Entity) -> keys.Key:

@@ -62,7 +62,7 @@ def child(
         updated_at=now_ms(),
         version=1,
     )
-    return Step(Put(dict(item.serialize()), absent()), error)
+    return Step(Put(item.serialize(), absent()), error)
 
 
 def external_id(
@@ -76,7 +76,7 @@ def external_id(
         key = keys.external_id(workspace, kind.name, after)
         item = ExternalId(PK=key.pk, SK=key.sk, number=number, updated_at=now_ms(), version=1)
         taken = external_id_taken(kind.title, after)
-        steps.append(Step(Put(dict(item.serialize()), _mine(number)), taken))
+        steps.append(Step(Put(item.serialize(), _mine(number)), taken))
     if before:
         key = keys.external_id(workspace, kind.name, before)
         steps.append(Step(Delete(key, _mine(number))))

@@ -305,11 +305,11 @@ def _entity(stored: StoredLoggedModel, metrics: tuple[ModelMetric, ...]) -> Logg
 
 
 def _param(place: keys.Key, key: str, text: str) -> Raw:
-    return dict(LoggedModelParam(PK=place.pk, SK=place.sk, key=key, value=text).serialize())
+    return LoggedModelParam(PK=place.pk, SK=place.sk, key=key, value=text).serialize()
 
 
 def _tag(place: keys.Key, key: str, text: str) -> Raw:
-    return dict(LoggedModelTag(PK=place.pk, SK=place.sk, key=key, value=text).serialize())
+    return LoggedModelTag(PK=place.pk, SK=place.sk, key=key, value=text).serialize()
 
 
 MAPS: document.Maps = {

@@ -256,7 +256,7 @@ def _link(model: StoredRegisteredModel, version: ModelVersion) -> Raw:
         updated_at=now_ms(),
         version=1,
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 def set_description(stored: StoredModelVersion, description: str | None) -> ModelVersion:
@@ -369,7 +369,7 @@ def aliases(model: RegisteredModel, version: int) -> list[str]:
 
 
 def _tag(place: keys.Key, key: str, value: str) -> Raw:
-    return dict(ModelVersionTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize())
+    return ModelVersionTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize()
 
 
 MAPS: document.Maps = {

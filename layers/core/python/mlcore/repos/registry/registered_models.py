@@ -237,12 +237,12 @@ def of_item(raw: Raw) -> StoredRegisteredModel:
 
 
 def _tag(place: keys.Key, key: str, value: str) -> Raw:
-    return dict(ModelTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize())
+    return ModelTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize()
 
 
 def _alias(place: keys.Key, alias: str, version: str) -> Raw:
     item = ModelAlias(PK=place.pk, SK=place.sk, key=alias, alias=alias, model_version=int(version))
-    return dict(item.serialize())
+    return item.serialize()
 
 
 MAPS: document.Maps = {

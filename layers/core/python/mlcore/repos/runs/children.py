@@ -113,15 +113,15 @@ def _metric(place: keys.Key, key: str, text: str) -> Raw:
         step=latest.step,
         timestamp=latest.timestamp,
     )
-    return dict(model.serialize())
+    return model.serialize()
 
 
 def _param(place: keys.Key, key: str, text: str) -> Raw:
-    return dict(RunParam(PK=place.pk, SK=place.sk, key=key, value=text).serialize())
+    return RunParam(PK=place.pk, SK=place.sk, key=key, value=text).serialize()
 
 
 def _tag(place: keys.Key, key: str, text: str) -> Raw:
-    return dict(RunTag(PK=place.pk, SK=place.sk, key=key, value=text).serialize())
+    return RunTag(PK=place.pk, SK=place.sk, key=key, value=text).serialize()
 
 
 def _input(place: keys.Key, key: str, text: str) -> Raw:
@@ -134,7 +134,7 @@ def _input(place: keys.Key, key: str, text: str) -> Raw:
         digest=reference.digest,
         tags=json.dumps([list(tag) for tag in reference.tags], ensure_ascii=False),
     )
-    return dict(model.serialize())
+    return model.serialize()
 
 
 def _input_place(experiment_id: str, run_id: str, key: str) -> keys.Key:
@@ -144,7 +144,7 @@ def _input_place(experiment_id: str, run_id: str, key: str) -> keys.Key:
 
 
 def _model(place: keys.Key, key: str, text: str) -> Raw:
-    return dict(RunLoggedModel(PK=place.pk, SK=place.sk, key=key, value=text).serialize())
+    return RunLoggedModel(PK=place.pk, SK=place.sk, key=key, value=text).serialize()
 
 
 def _entry(

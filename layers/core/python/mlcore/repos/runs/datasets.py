@@ -161,7 +161,7 @@ def _create(identity: Identity, dataset: Dataset) -> None:
     absent = Condition()
     absent.require_absent(DatasetItem.PK)
     try:
-        table.put(dict(model.serialize()), absent)
+        table.put(model.serialize(), absent)
     except ConditionFailed:
         return  # another writer was first; its fields stay
 

@@ -87,7 +87,7 @@ def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Me
             updated_at=now_ms(),
             version=1,
         )
-        made.append(dict(model.serialize()))
+        made.append(model.serialize())
     return made
 
 
@@ -215,7 +215,7 @@ def _batch_item(experiment_id: str, run_id: str, series: Mapping[str, Sequence[M
     span = point_places.span(first, last)
     place = keys.run_metric_batch(experiment_id, run_id, keys.batch_id(span, first, digest))
     model = RunMetricBatch(PK=place.pk, SK=place.sk, data=data, updated_at=now_ms(), version=1)
-    return dict(model.serialize())
+    return model.serialize()
 
 
 def _reach(series: Sequence[Metric]) -> tuple[str, str]:

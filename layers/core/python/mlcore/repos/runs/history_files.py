@@ -213,4 +213,4 @@ def _file(experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]
         updated_at=now_ms(),
         version=1,
     )
-    return HistoryFile(location, bytes(content), dict(model.serialize()))
+    return HistoryFile(location, bytes(content), model.serialize())

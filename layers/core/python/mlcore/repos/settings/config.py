@@ -35,7 +35,7 @@ def put(key: str, value: Any) -> None:
     place = keys.config(key)
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     item = Config(PK=place.pk, SK=place.sk, key=key, value=text, updated_at=now_ms(), version=1)
-    table.put(dict(item.serialize()))
+    table.put(item.serialize())
     setting.forget(key)
 
 

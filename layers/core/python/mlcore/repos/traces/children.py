@@ -14,14 +14,14 @@ from mlcore.repos import document
 
 
 def _tag(place: keys.Key, key: str, text: str) -> Raw:
-    return dict(TraceTag(PK=place.pk, SK=place.sk, key=key, value=text).serialize())
+    return TraceTag(PK=place.pk, SK=place.sk, key=key, value=text).serialize()
 
 
 def _child(
     model: type[TraceMetadata] | type[TraceAssessment] | type[TracePrompt],
 ) -> Callable[[keys.Key, str, str], Raw]:
     def child(place: keys.Key, key: str, _text: str) -> Raw:
-        return dict(model(PK=place.pk, SK=place.sk, key=key).serialize())
+        return model(PK=place.pk, SK=place.sk, key=key).serialize()
 
     return child
 

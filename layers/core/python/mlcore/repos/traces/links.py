@@ -18,7 +18,7 @@ def put(run_id: str, trace_ids: Iterable[str]) -> None:
         link = TraceLink(
             PK=place.pk, SK=place.sk, trace_id=trace_id, run_id=run_id, updated_at=now_ms()
         )
-        items.append(dict(link.serialize()))
+        items.append(link.serialize())
     table.batch_write(items)
 
 

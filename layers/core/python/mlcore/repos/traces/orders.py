@@ -135,7 +135,7 @@ def _by_state(one: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
 
 
 def _by_name(one: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
-    lowest, highest = keys.lsi4_trace_prefix(), keys.lsi4_trace_prefix() + keys.LAST
+    lowest, highest = keys.sort_keys_with(keys.lsi4_trace_prefix())
     if one.after is not None:
         if one.after[0] != PRESENT:
             return iter(())

@@ -203,7 +203,7 @@ def _item(model: type[TraceSpans], place: keys.Key, owner: Owner, pack: Pack) ->
         updated_at=now_ms(),
         version=1,
     )
-    return dict(made.serialize())
+    return made.serialize()
 
 
 def _put(owner: Owner, pack: Pack) -> None:

@@ -165,10 +165,10 @@ def _item(user: User, workspace: str, grant: Grant) -> Raw:
         updated_at=now_ms(),
         **extra,
     )
-    return dict(made.serialize())
+    return made.serialize()
 
 
 def _listing(user: User, workspace: str, grant: Grant) -> Put:
     place = keys.grantee(workspace, grant.resource_type, grant.resource_pattern, user.username)
     entry = Grantee(PK=place.pk, SK=place.sk, username=user.username, updated_at=now_ms())
-    return Put(dict(entry.serialize()))
+    return Put(entry.serialize())

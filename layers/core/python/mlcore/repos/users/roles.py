@@ -86,7 +86,7 @@ def create(name: str, workspace: str, description: str | None) -> Role:
     absent = Condition()
     absent.require_absent(RoleName.PK)
     try:
-        table.transact([Put(_name(role), absent), Put(dict(item.serialize()))], new_ulid())
+        table.transact([Put(_name(role), absent), Put(item.serialize())], new_ulid())
     except TransactionFailed as failed:
         raise RoleNameTaken(name) from failed
     return role
@@ -204,7 +204,7 @@ def assign(user: User, role_id: int) -> Assignment:
     absent.require_absent_or_other(RoleUser.user_id, user.user_id)
     try:
         table.transact(
-            [Put(dict(first.serialize()), absent), Put(dict(second.serialize()))],
+            [Put(first.serialize(), absent), Put(second.serialize())],
             new_ulid(),
         )
     except TransactionFailed as failed:
@@ -273,7 +273,7 @@ def _leveled(entry: RolePermission, permission: str) -> RolePermission:
 def _name(role: Role) -> Raw:
     place = keys.role_name(role.workspace, role.name)
     held = RoleName(PK=place.pk, SK=place.sk, role_id=role.role_id, updated_at=now_ms())
-    return dict(held.serialize())
+    return held.serialize()
 
 
 def _role(raw: Raw) -> Role:

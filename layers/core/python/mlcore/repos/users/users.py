@@ -89,7 +89,7 @@ def create(username: str, password_hash: str, is_admin: bool) -> User:
     absent = Condition()
     absent.require_absent(UserItem.PK)
     try:
-        table.transact([Put(dict(item.serialize()), absent), Put(name.serialize())], new_ulid())
+        table.transact([Put(item.serialize(), absent), Put(name.serialize())], new_ulid())
     except TransactionFailed as failed:
         raise UserExists(username) from failed
     return user

@@ -57,7 +57,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
     try:
         table.transact(
             [
-                Put(dict(lock.serialize()), absent),
+                Put(lock.serialize(), absent),
                 Delete(keys.experiment_name_lock(old, name)),
                 Change(place, change),
                 *locations.of_moved(experiment_id, item.artifact_location, old),

@@ -96,7 +96,7 @@ def create(workspace: Workspace) -> None:
     absent = Condition()
     absent.require_absent(WorkspaceItem.PK)
     try:
-        table.transact([Put(dict(item.serialize()), absent), Put(entry.serialize())], new_ulid())
+        table.transact([Put(item.serialize(), absent), Put(entry.serialize())], new_ulid())
     except TransactionFailed as failed:
         raise errors.ResourceAlreadyExists(
             f"Workspace '{workspace.name}' already exists."
@@ -184,7 +184,7 @@ def _default() -> Raw:
     item = WorkspaceItem(
         PK=place.pk, SK=place.sk, name=DEFAULT_WORKSPACE, description=DEFAULT_DESCRIPTION, version=0
     )
-    return dict(item.serialize())
+    return item.serialize()
 
 
 _CHANGEABLE: Mapping[str, TextAttribute[Any]] = {
