@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -27,15 +28,21 @@ def engine_pid(folder: Any) -> Any:
     return json.loads((Path(folder) / "engine.json").read_text())["pid"]
 
 
+def spent() -> float:
+    """Seconds of the processor that the processes took that have ended, with their own."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_serves_and_ends_cleanly(local: Any) -> None:
-    began = time.monotonic()
+    before = spent()
     runner = local("--ephemeral")
-    assert time.monotonic() - began < 10
     assert runner.request("GET", "/health")[:2] == (200, b"OK")
     folder = Path(runner.value("data"))
     pid = engine_pid(folder)
     assert f"export MLFLOW_TRACKING_URI=http://127.0.0.1:{runner.port}" in runner.output
     assert runner.end(signal.SIGTERM) == 0
+    assert spent() - before < 4
     assert not folder.exists()
     assert gone(pid)
     assert "GET /health 200" in runner.output
