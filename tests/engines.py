@@ -44,8 +44,13 @@ class Engine(NamedTuple):
     lags: bool
 
 
+@functools.cache
 def client(endpoint: str) -> Any:
-    """A DynamoDB client of the tests, which tries once: a test wants to see the first answer."""
+    """A DynamoDB client of the tests, which tries once: a test wants to see the first answer.
+
+    One for each engine, for making it takes longer than most tests; closing it closes its
+    connections, and it opens others when it is used again.
+    """
     return boto3.client(
         "dynamodb",
         endpoint_url=endpoint,

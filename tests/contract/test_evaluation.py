@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-import botocore.endpoint
 import pytest
 
 import evaluation.app
@@ -61,7 +59,6 @@ def state(dataset_id: str) -> list[Any]:
 
 @pytest.fixture
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda _seconds: None))
     monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
 
 

@@ -6,10 +6,8 @@ import itertools
 import json
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-import botocore.endpoint
 import pytest
 
 from mlcore.db import table as table_module
@@ -100,7 +98,6 @@ CASES: dict[str, tuple[str, str, Callable[[str], Fields]]] = {
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda _seconds: None))
     monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
     monkeypatch.setattr(document, "INLINE_BYTES", 1000)
 

@@ -6,10 +6,8 @@ import itertools
 import json
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import botocore.endpoint
 import pytest
 
 from mlcore.db import table as table_module
@@ -42,7 +40,6 @@ def faults_at(nth: int, name: str) -> list[Fault]:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda _seconds: None))
     monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
 
 

@@ -9,10 +9,8 @@ import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import botocore.endpoint
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -176,7 +174,6 @@ def test_a_fault_at_every_call(
     broken: tuple[Api, Doubles], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     _, doubles = broken
-    monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda _seconds: None))
     monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
 
     def prepared() -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from mlcore.db import transport
 from tests.doubles import proxy
 from tests.doubles.counting import Counting
 from tests.doubles.faulty import FaultyCalls
@@ -31,8 +32,10 @@ class Doubles(NamedTuple):
 
 
 @pytest.fixture
-def doubles(dynoxide: Engine) -> Iterator[Doubles]:
-    """Counted, healthy until armed, and with global indexes that never catch up until told to."""
+def doubles(dynoxide: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Doubles]:
+    """Counted, healthy until armed, and with global indexes that never catch up until told to. The
+    product repeats what failed at once: there is nobody who needs the pause."""
+    monkeypatch.setattr(transport, "LONGEST_BACK_OFF", 0.0)
     counting, faulty, lagging = Counting(), FaultyCalls(), LaggingIndexes()
     table = create_table(dynoxide.endpoint)
     direct = client(dynoxide.endpoint)

@@ -1,4 +1,5 @@
 import math
+import os
 import re
 from hashlib import blake2b
 from typing import Any
@@ -49,7 +50,9 @@ def same(first: object, second: object) -> bool:
     return repr(first) == repr(second)
 
 
-few = settings(max_examples=25)  # of each of the many templates
+few = settings(max_examples=int(os.environ.get("KEY_EXAMPLES", "8")))
+"""Of each of the many templates, most of which have the fields of others: over a thousand of each
+property in all."""
 
 
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=lambda template: template.text)
