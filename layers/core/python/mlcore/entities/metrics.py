@@ -1,4 +1,4 @@
-"""A point of a metric, many of them, the double that is stored of one, and which of two is later."""
+"""Points of metrics, the double that is stored of one, and which of two is later."""
 
 from __future__ import annotations
 
