@@ -29,10 +29,11 @@ before 2.0 call it. Whatever else is asked for is answered `ENDPOINT_NOT_FOUND`.
   for grants, after `hides` what `mlcore/policies/redactions` takes out of the answer.
 - **Cost** is round trips to DynamoDB one after another, for the smallest sensible request of a
   process that knows where things are, where nobody logs in (of users: for an administrator).
-  The first time that a process meets a run, a trace or a logged model costs one more, and each
-  login what the authorizer remembers for a while. `tests/contract/test_route_costs.py` sends each
-  request and counts. Units are those of capacity, at most, of the calls in
-  `tests/contract/test_budgets.py`. No number: nothing that the test could count.
+  The first time that a process meets a run, a trace or a logged model costs one more, and so does
+  logging to a run that another process wrote to last, and each login what the authorizer
+  remembers for a while. `tests/contract/test_route_costs.py` sends each request and counts. Units
+  are those of capacity, at most, of the calls in `tests/contract/test_budgets.py`. No number:
+  nothing that the test could count.
 - **MLflow** is the first version whose server has the route, where that is later than {OLDEST}, and
   the last one where newer ones dropped it; *ours* is a route that MLflow's server never had.
 - **Otherwise** is where the answer differs from that of MLflow's server beyond

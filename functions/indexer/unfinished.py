@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
+from mlcore.db.keys import Key
 from mlcore.db.table import Check, Operation, Put, TransactionFailed, key_in, table
 from mlcore.entities.metrics import Metric, recency
 from mlcore.ids import new_ulid
@@ -28,6 +29,7 @@ from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, points, runs
+from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.latest_points import same
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.repos.settings import ttl_policy
@@ -51,9 +53,9 @@ NOTHING = Left({}, [])
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """Of records of runs and of their points: raises the latest values that points have overtaken.
     Runs that have no record beside their points, or none that is new enough, are read in one
-    BatchGetItem."""
-    logged: dict[tuple[str, str], list[Metric]] = {}
-    known: dict[tuple[str, str], Raw] = {}
+    BatchGetItem, with their points: those of a request that was refused have been taken away."""
+    logged: dict[Owner, dict[Key, Raw]] = {}
+    known: dict[Owner, Raw] = {}
     for record in records:
         image: Raw | None = record.get("NewImage")
         if image is None:
@@ -62,16 +64,37 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             item = Run.of(image)
             known[item.experiment_id, item.run_id] = image
         else:
-            fields = keys.parse(*key_in(image)).fields
-            series = history.batch_points(image).values()
-            points_of_run = logged.setdefault((fields["experiment_id"], fields["run_id"]), [])
-            points_of_run += [point for one in series for point in one]
-    greatest = {run: points.latest_of(found) for run, found in logged.items()}
-    behind = [run for run, found in greatest.items() if _overtaken(known.get(run), found)]
-    read = table.batch_get([keys.run(*run) for run in behind])
-    for run, now in zip(behind, read, strict=True):
-        if now is not None and _overtaken(now, greatest[run]):
-            _raise_latest(run, greatest[run])
+            place = key_in(image)
+            fields = keys.parse(*place).fields
+            logged.setdefault((fields["experiment_id"], fields["run_id"]), {})[place] = image
+    behind = [
+        run
+        for run, found in logged.items()
+        if _overtaken(known.get(run), _greatest(found.values()))
+    ]
+    places = [place for run in behind for place in logged[run]]
+    read = table.batch_get([*(keys.run(*run) for run in behind), *places])
+    # What is gone is in a pack: it was not refused.
+    refused = {
+        place
+        for place, item in zip(places, read[len(behind) :], strict=True)
+        if item is not None and history.is_refused(item)
+    }
+    for run, now in zip(behind, read, strict=False):
+        kept = [image for place, image in logged[run].items() if place not in refused]
+        greatest = _greatest(kept)
+        if now is not None and _overtaken(now, greatest):
+            _raise_latest(run, greatest)
+
+
+def _greatest(batches: Iterable[Raw]) -> dict[str, Metric]:
+    """The latest point of each metric."""
+    return points.latest_of(
+        point
+        for batch in batches
+        for series in history.batch_points(batch).values()
+        for point in series
+    )
 
 
 def _overtaken(item: Raw | None, greatest: Mapping[str, Metric]) -> bool:
@@ -158,7 +181,7 @@ def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
         wanted = later(latest, runs.metrics(read.document))
         return {"metrics": {key: points.latest_text(one) for key, one in wanted.items()}}, ()
 
-    runs.write(read, decide, any_stage=True)
+    run_writes.write(read, decide, any_stage=True)
 
 
 def _add_points(run: Owner, missing: Sequence[Metric]) -> None:

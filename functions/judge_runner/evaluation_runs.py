@@ -24,6 +24,7 @@ from mlcore.judges.content import Subject
 from mlcore.limits.evaluation.judges import judge
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs import history, runs
+from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.points import latest_text
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.repos.traces import links
@@ -140,7 +141,7 @@ def _end(run: StoredRun, status: str, now: int, points: Sequence[Metric]) -> Non
         (RunItem.end_time, now),
     ]
     metrics = {point.key: latest_text(point) for point in points}
-    runs.write(run, lambda _: ({"metrics": metrics} if metrics else {}, ()), attributes)
+    run_writes.write(run, lambda _: ({"metrics": metrics} if metrics else {}, ()), attributes)
 
 
 def _sessions(subjects: Sequence[Subject]) -> list[list[Subject]]:

@@ -1,8 +1,9 @@
 """The lander: puts what the table's stream tells of experiments, runs and points where the
 publisher of the system tables finds it; one object for a batch, named by the batch.
 
-Points are taken from the batches in the stream, for those are packed later; of all else it is
-enough to know that it changed. A batch that cannot be put fails as a whole and is delivered again.
+Points are taken from the batches in the stream, for those are packed later, and not where a request
+was refused after all; of all else it is enough to know that it changed. A batch that cannot be put
+fails as a whole and is delivered again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
 from mlcore.db.table import key_in
 from mlcore.models.base import Item
 from mlcore.repos.runs import history
@@ -42,7 +44,7 @@ def shard_of(records: Sequence[Record]) -> str:
 
 def land(records: Sequence[Record], shard: str) -> None:
     """Puts one object, or none if the records tell nothing of the tables."""
-    points: list[PointRow] = []
+    batches: dict[Key, Raw] = {}
     experiments: set[str] = set()
     runs: set[tuple[str, str]] = set()
     for record in records:
@@ -58,14 +60,20 @@ def land(records: Sequence[Record], shard: str) -> None:
             if kind in _RUN:
                 runs.add(run)
             elif "NewImage" in change:
-                points += _points(run, image)
+                if history.is_refused(image):
+                    batches.pop(place, None)
+                else:
+                    batches.setdefault(place, image)
+    points = [row for place, image in batches.items() for row in _points(place, image)]
     if points or experiments or runs:
         numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
         content = landing.encode(distinct(points), Changed(experiments, runs))
         landing.put(landing.name_of(shard, numbers[0], numbers[-1]), content)
 
 
-def _points(run: tuple[str, str], image: Raw) -> Iterator[PointRow]:
+def _points(place: Key, image: Raw) -> Iterator[PointRow]:
+    fields = keys.parse(*place).fields
+    run = fields["experiment_id"], fields["run_id"]
     inserted = Item.of(image).updated_at or 0
     for points in history.batch_points(image).values():
         for point in points:

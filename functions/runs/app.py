@@ -43,23 +43,23 @@ RPCS = (
         m.LogMetric,
         logged_values.log_metric,
         "runs.log_metric",
-        cost=2,
+        cost=1,
         write_units=8,
         deviation="A bare NaN or Infinity is refused; MLflow's server stores 0.",
     ),
     post(
-        "/mlflow/runs/log-parameter", m.LogParam, logged_values.log_param, "runs.update_run", cost=2
+        "/mlflow/runs/log-parameter", m.LogParam, logged_values.log_param, "runs.update_run", cost=1
     ),
     post(
         "/mlflow/runs/log-batch",
         m.LogBatch,
         logged_values.log_batch,
         "runs.log_batch",
-        cost=3,
+        cost=1,
         write_units=60,
     ),
     post("/mlflow/runs/log-model", m.LogModel, service.log_model, "runs.update_run", cost=2),
-    post("/mlflow/runs/set-tag", m.SetTag, service.set_tag, "runs.update_run", cost=2),
+    post("/mlflow/runs/set-tag", m.SetTag, service.set_tag, "runs.update_run", cost=1),
     post("/mlflow/runs/delete-tag", m.DeleteTag, service.delete_tag, "runs.update_run", cost=2),
     post("/mlflow/runs/log-inputs", m.LogInputs, inputs.log_inputs, "runs.log_models", cost=5),
     post(

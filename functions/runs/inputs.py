@@ -9,6 +9,7 @@ from mlcore.http import Request
 from mlcore.limits.datasets import check_log_inputs
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import datasets, runs
+from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.search.fields import DATASET_CONTEXT_TAG
 from runs import messages as m
@@ -46,7 +47,7 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
             },
         }, ()
 
-    runs.write(run, link)
+    run_writes.write(run, link)
     datasets.add_contexts(
         experiment_id,
         [
@@ -75,5 +76,5 @@ def log_outputs(message: m.LogOutputs, request: Request) -> dict[str, Any]:
             }
         }, ()
 
-    runs.write(run, link)
+    run_writes.write(run, link)
     return {}

@@ -1,13 +1,12 @@
 """The rules of logging metrics, params and tags, one at a time and in batches.
 
-The run and its experiment are read first, so every rule is checked before anything is written.
-Points of history may be written beside the run item; only where params are logged, whose conflict
-forbids the batch, do they follow it.
+A run that this process knows is written to at once (:mod:`mlcore.repos.runs.unread_writes`). Any
+other is read first, with its experiment, so every rule is checked before anything is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlcore import errors
@@ -15,7 +14,8 @@ from mlcore.db.table import table
 from mlcore.entities.metrics import Metric, recency, stored_value
 from mlcore.http import Request
 from mlcore.limits import runs as limits
-from mlcore.repos.runs import history, runs
+from mlcore.repos.runs import history, runs, unread_writes
+from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.points import latest_of, latest_text, parse_latest
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.search.fields import RUN_NAME_TAG
@@ -25,19 +25,19 @@ from runs.model_metrics import Models
 
 
 def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
-    """Two round trips: the run, then its item and the point side by side; so with a model too."""
+    """One round trip if this process knows the run, else two: the run, then its item and the point
+    side by side; so with a model too."""
     metric = limits.check_metric(message)
     model_metrics.check_dataset(message)
     models = Models([message], request.workspace)
-    run = runs.load(message.run_id or message.run_uuid, request.workspace, models.reading)
-    writes = models.writes(run)
-    _log(run, [metric._replace(value=stored_value(metric.value))], {}, {}, writes)
+    points = [metric._replace(value=stored_value(metric.value))]
+    _log(message.run_id or message.run_uuid, request.workspace, models, points, {}, {})
     return {}
 
 
 def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
     param = limits.check_param(message)
-    run = runs.load(message.run_id or message.run_uuid, request.workspace)
+    run_id = message.run_id or message.run_uuid
 
     def decide(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         known = run.document.texts("params").get(param.key)
@@ -51,31 +51,31 @@ def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
             )
         return {}, ()
 
-    runs.write(run, decide)
+    if not unread_writes.write(run_id, request.workspace, decide):
+        run_writes.write(runs.load(run_id, request.workspace), decide)
     return {}
 
 
 def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
-    """Two round trips, three with params (and one to locate the run the first time)."""
+    """One round trip if this process knows the run, else two (and one to locate the run the first
+    time); with params three where others write to it as well."""
     batch = limits.check_log_batch(message.run_id, message.metrics, message.params, message.tags)
     for metric in message.metrics:
         model_metrics.check_dataset(metric)
     models = Models(message.metrics, request.workspace)
-    run = runs.load(message.run_id, request.workspace, models.reading)
-    writes = models.writes(run)
     points = [metric._replace(value=stored_value(metric.value)) for metric in batch.metrics]
-    _log(run, points, dict(batch.params), dict(batch.tags), writes)
+    _log(message.run_id, request.workspace, models, points, dict(batch.params), dict(batch.tags))
     return {}
 
 
 def _log(
-    run: StoredRun,
+    run_id: str,
+    workspace: str,
+    models: Models,
     metrics: Sequence[Metric],
     params: Mapping[str, str],
     tags: Mapping[str, str],
-    writes: Sequence[Callable[[], None]],
 ) -> None:
-    """``writes`` are executed beside those of the points."""
     latest = latest_of(metrics)
     kept_tags = {key: value for key, value in tags.items() if value or key != RUN_NAME_TAG}
 
@@ -86,22 +86,27 @@ def _log(
             "tags": _changed(run.document.texts("tags"), kept_tags),
         }, ()
 
+    if models.reading is None and unread_writes.write(run_id, workspace, decide, metrics):
+        return
+    run = runs.load(run_id, workspace, models.reading)
+    model_writes = models.writes(run)
+
     def write_run() -> None:
-        runs.write(run, decide)
+        run_writes.write(run, decide)
 
     def write_points() -> None:
         history.write(run.experiment.experiment_id, run.run_id, metrics)
 
-    point_writes = [write_points, *writes]
+    point_writes = [write_points, *model_writes]
 
     if not metrics:
         write_run()
-    elif params:
-        write_run()
-        table.parallel(point_writes)
-    else:
+    elif not params:
         runs.check_active(run)
         table.parallel([write_run, *point_writes])
+    elif model_writes or not unread_writes.write_read(run, decide, metrics):
+        write_run()
+        table.parallel(point_writes)
 
 
 def _later(run: StoredRun, latest: Mapping[str, Metric]) -> dict[str, str]:

@@ -19,7 +19,8 @@ from mlcore.limits.experiments import experiment_id
 from mlcore.limits.locations import below
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import creations, runs
+from mlcore.repos.runs import creations, runs, unread_writes
+from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.responses import runs as responses
 from mlcore.run_names import generate
@@ -102,7 +103,7 @@ def update_info(
     named = {RUN_NAME_TAG: name} if name else {}
     params, tags = texts.get("params", {}), {**texts.get("tags", {}), **named}
     sets = {"params": params, "tags": tags}
-    written = runs.write(run, lambda _: (sets, ()), attributes)
+    written = run_writes.write(run, lambda _: (sets, ()), attributes)
     before = runs.outline(written)
     return before._replace(
         status=status or before.status,
@@ -114,26 +115,27 @@ def update_info(
 
 
 def delete_run(message: m.DeleteRun, request: Request) -> dict[str, Any]:
-    runs.set_stage(runs.load(message.run_id, request.workspace), DELETED)
+    run_writes.set_stage(runs.load(message.run_id, request.workspace), DELETED)
     return {}
 
 
 def restore_run(message: m.RestoreRun, request: Request) -> dict[str, Any]:
-    runs.set_stage(runs.load(message.run_id, request.workspace), ACTIVE)
+    run_writes.set_stage(runs.load(message.run_id, request.workspace), ACTIVE)
     return {}
 
 
 def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
     tag = limits.check_tag(message)
-    run = runs.load(message.run_id or message.run_uuid, request.workspace)
-    set_tags(run, {tag.key: tag.value})
+    run_id = message.run_id or message.run_uuid
+    # An empty name is no name.
+    kept = {tag.key: tag.value} if tag.value or tag.key != RUN_NAME_TAG else {}
+
+    def decide(_: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        return {"tags": kept}, ()
+
+    if not unread_writes.write(run_id, request.workspace, decide):
+        run_writes.write(runs.load(run_id, request.workspace), decide)
     return {}
-
-
-def set_tags(run: StoredRun, tags: dict[str, str]) -> None:
-    """An empty ``mlflow.runName`` is not set, because an empty name is no name."""
-    kept = {key: value for key, value in tags.items() if value or key != RUN_NAME_TAG}
-    runs.write(run, lambda _: ({"tags": kept}, ()))
 
 
 def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
@@ -143,7 +145,7 @@ def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
         raise errors.ResourceDoesNotExist(
             f"No tag with name: {message.key} in run with id {run.run_id}"
         )
-    runs.write(run, lambda _: ({}, [("tags", message.key)]))
+    run_writes.write(run, lambda _: ({}, [("tags", message.key)]))
     return {}
 
 
@@ -158,5 +160,5 @@ def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
             return {}, ()
         return {"tags": {LOGGED_MODELS_TAG: json.dumps([*history, entry])}}, ()
 
-    runs.write(runs.load(message.run_id, request.workspace), append, exclusive=True)
+    run_writes.write(runs.load(message.run_id, request.workspace), append, exclusive=True)
     return {}

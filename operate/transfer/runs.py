@@ -15,6 +15,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import creations, datasets, history, runs
+from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.points import pack
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.search.fields import DATASET_CONTEXT_TAG
@@ -111,7 +112,7 @@ def _update(run: Run, workspace: str) -> None:
     """A run that went on, on the server, since it was brought over. Nothing is taken away."""
     stored = runs.load(run.run_id, workspace)
     if stored.stage != ACTIVE:
-        runs.set_stage(stored, ACTIVE)
+        run_writes.set_stage(stored, ACTIVE)
         stored = runs.load(run.run_id, workspace)
 
     def decide(current: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
@@ -121,7 +122,7 @@ def _update(run: Run, workspace: str) -> None:
             changed[name] = {key: text for key, text in wanted.items() if present.get(key) != text}
         return changed, ()
 
-    runs.write(stored, decide)
+    run_writes.write(stored, decide)
     update = Update()
     update.set(RunItem.status, run.status)
     update.set(RunItem.user_id, run.user_id)
@@ -131,4 +132,4 @@ def _update(run: Run, workspace: str) -> None:
         update.set(RunItem.end_time, run.end_time)
     change(keys.run(stored.experiment.experiment_id, run.run_id), update)
     if run.lifecycle_stage != ACTIVE:
-        runs.set_stage(runs.load(run.run_id, workspace), run.lifecycle_stage)
+        run_writes.set_stage(runs.load(run.run_id, workspace), run.lifecycle_stage)

@@ -21,7 +21,8 @@ from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
 from mlcore.models.runs import Run
 from mlcore.repos import document
-from mlcore.repos.runs import history, points, runs
+from mlcore.repos.runs import history, points
+from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.settings import config
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples, forget
@@ -47,9 +48,11 @@ def written(sides: str) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         if sides in (POINTS, NEITHER):
-            patch.setattr(runs, "write", die)
+            patch.setattr(run_writes, "write", die)
+            patch.setattr(run_writes, "send_change", die)
         if sides in (RUN, NEITHER):
             patch.setattr(history, "write", die)
+            patch.setattr(table, "put", die)
         with contextlib.suppress(Killed):
             yield
 

@@ -197,9 +197,11 @@ class Table:
 
     # -- writes ------------------------------------------------------------------------------------
 
-    def put(self, item: Raw, condition: Condition | None = None) -> None:
-        """PutItem. Raises ConditionFailed."""
-        self._call("PutItem", Item=item, **_conditional(condition))
+    def put(self, item: Raw, condition: Condition | None = None) -> Raw | None:
+        """PutItem; what was there. Raises ConditionFailed."""
+        answer = self._call("PutItem", Item=item, ReturnValues="ALL_OLD", **_conditional(condition))
+        old: Raw | None = answer.get("Attributes")
+        return old
 
     def update(self, key: Key, update: Update, *, returning: bool = False) -> Raw:
         """UpdateItem; the whole new item when ``returning``. Raises ConditionFailed."""

@@ -6,6 +6,7 @@ from mlcore.db import keys
 from mlcore.db.attributes import (
     BytesAttribute,
     DoubleAttribute,
+    FlagAttribute,
     IntAttribute,
     TextAttribute,
     TextMapAttribute,
@@ -86,7 +87,8 @@ class RunMetricHistory(Item):
 class RunMetricBatch(Item):
     """Points of a request: ``data`` as of a pack; of earlier versions ``points``, JSON
     ``{key: [[step, timestamp, value], …]}``, and whose they are. As small as it can be: it is
-    written at every step of every training."""
+    written at every step of every training. ``refused``: of a request that was refused after all,
+    without its points."""
 
     pattern = keys.RUN_METRIC_BATCH
 
@@ -95,6 +97,7 @@ class RunMetricBatch(Item):
     points = TextAttribute(null=True)
     run_id = TextAttribute(null=True)
     experiment_id = TextAttribute(null=True)
+    refused = FlagAttribute(null=True)
 
 
 class RunMetricFile(Item):

@@ -170,8 +170,11 @@ def write(
     removals: Iterable[tuple[str, str]],
     complete: Callable[[Update], None],
     beside: Sequence[Operation] = (),
-) -> None:
-    """Writes texts into the maps, the caller having left out what its rules make no change.
+    *,
+    returning: bool = False,
+) -> Raw | None:
+    """Writes texts into the maps, the caller having left out what its rules make no change. Answers
+    the item as it is then, if that is asked for and one UpdateItem was enough.
 
     Args:
         removals: (map, key) pairs to take away.
@@ -208,8 +211,7 @@ def write(
     if not update.fits():
         update = update_by(_set_whole)
     if not moves and not beside:
-        table.update(document.key, update)
-        return
+        return table.update(document.key, update, returning=returning) or None
     _move(document, update, first, beside)
     for number_done, group in enumerate(later, start=1):
         update = Update()
@@ -219,13 +221,13 @@ def write(
                 update.remove(_place(document, move.path))
         update.require_equal(MetaItem.version, document.version + number_done)
         _move(document, update, group)
+    return None
 
 
 def spills(document: Document, sets: Mapping[str, Texts]) -> bool:
     """Whether writing the texts would put one of them outside."""
-    growth = sum(_weight(key, text) for texts in sets.values() for key, text in texts.items())
     present = document.inline()
-    if _size(present) + growth <= INLINE_BYTES:
+    if weight(present) + weight(sets) <= INLINE_BYTES:
         return False
     return bool(_placed(document, present, sets)[1])
 
@@ -260,7 +262,7 @@ def _placed(
     """What is written into the maps, what outside, and the size of the maps then."""
     inline: dict[str, dict[str, str]] = {}
     outside: dict[str, dict[str, str]] = {}
-    size = _size(present)
+    size = weight(present)
     for attribute, texts in sets.items():
         known = present[attribute]
         elsewhere = document.outside.get(attribute, {})
@@ -391,8 +393,9 @@ def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
     return {child.key: child.text or "" for child in children if child.outside is not None}
 
 
-def _size(present: Mapping[str, Texts]) -> int:
-    return sum(_weight(key, text) for texts in present.values() for key, text in texts.items())
+def weight(contents: Mapping[str, Texts]) -> int:
+    """Bytes of the texts of maps in their item."""
+    return sum(_weight(key, text) for texts in contents.values() for key, text in texts.items())
 
 
 def _weight(key: str, text: str) -> int:

@@ -29,6 +29,7 @@ from mlcore.repos.kubeflow.steps import Step
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import datasets, history
 from mlcore.repos.runs import runs as mlflow_runs
+from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.points import latest_text, parse_latest
 from mlcore.repos.runs.runs import StoredRun as RunRecord
 
@@ -202,7 +203,7 @@ def log_metric(read: runs.Record, metric: Metric) -> None:
             return {}, ()
         return {"metrics": {metric.key: latest_text(metric)}}, ()
 
-    mlflow_runs.write(run, decide, any_stage=True)
+    run_writes.write(run, decide, any_stage=True)
     history.write(run.experiment.experiment_id, run.run_id, [metric])
 
 
@@ -217,7 +218,7 @@ def set_param(read: runs.Record, key: str, value: str) -> None:
                 return {}, ()
             return {"params": {key: value}}, ()
 
-        mlflow_runs.write(run, decide, any_stage=True)
+        run_writes.write(run, decide, any_stage=True)
         return
     if known == value:
         return
@@ -226,7 +227,7 @@ def set_param(read: runs.Record, key: str, value: str) -> None:
             f"the run {read.number} has more parameters than can be changed: {key}"
         )
     entry: Any = (RunItem.params, key)
-    mlflow_runs.write(run, lambda _: ({}, ()), [(entry, value)], exclusive=True, any_stage=True)
+    run_writes.write(run, lambda _: ({}, ()), [(entry, value)], exclusive=True, any_stage=True)
 
 
 def log_dataset(read: runs.Record, dataset: Dataset) -> str:
@@ -242,7 +243,7 @@ def log_dataset(read: runs.Record, dataset: Dataset) -> str:
         return {"inputs": {key: run_children.input_text(reference, len(linked))}}, ()
 
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
-    mlflow_runs.write(run, link, any_stage=True)
+    run_writes.write(run, link, any_stage=True)
     return key
 
 

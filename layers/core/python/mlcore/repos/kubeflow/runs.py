@@ -28,6 +28,7 @@ from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentR
 from mlcore.repos.kubeflow import contexts, entities, experiments, numbers, steps, tags
 from mlcore.repos.removal import remains
 from mlcore.repos.runs import creations, runs
+from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.runs import StoredRun as RunRecord
 from mlcore.search.fields import RUN_NAME_TAG
 from mlcore.settle import Conflict, settle
@@ -221,7 +222,7 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         steps.execute(taken_now)
     if after.fields["state"] != before.fields["state"]:
         stage = DELETED if after.fields["state"] == tags.ARCHIVED else ACTIVE
-        runs.set_stage(read.run, stage)
+        run_writes.set_stage(read.run, stage)
         read = get(read.number, workspace)
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], list[tuple[str, str]]]:
@@ -240,7 +241,7 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
     ]
     if "endTimeSinceEpoch" in fields:
         attributes.append((RunItem.end_time, int(fields["endTimeSinceEpoch"])))
-    runs.write(read.run, decide, attributes, exclusive=True, any_stage=True)
+    run_writes.write(read.run, decide, attributes, exclusive=True, any_stage=True)
     if before.external_id and after.external_id != before.external_id:
         with contextlib.suppress(Conflict):  # it is another's by now
             steps.execute(steps.external_id(workspace, KIND, read.number, before.external_id, None))

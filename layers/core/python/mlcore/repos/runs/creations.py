@@ -17,6 +17,7 @@ from mlcore.repos import document
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import index_keys as run_keys
 from mlcore.repos.runs import runs
+from mlcore.repos.runs import writes as run_writes
 
 
 class AlsoFailed(Exception):
@@ -77,8 +78,9 @@ def create(
         table.batch_write(children)
     absent = Condition()
     absent.require_absent(RunItem.PK)
+    item = {**model.serialize(), **attributes, **(more or {})}
     operations = [
-        Put({**model.serialize(), **attributes, **(more or {})}, absent),
+        Put(item, absent),
         Put(location.serialize(), absent),
     ]
     try:
@@ -87,4 +89,6 @@ def create(
         # The id is new and random: what is there already is this very run, whose answer was lost.
         if min(failed.items) >= len(operations):
             raise AlsoFailed(min(failed.items) - len(operations)) from failed
+    else:
+        run_writes.know(experiment, item)
     runs.remember(run.run_id, run.experiment_id)

@@ -10,14 +10,16 @@ packed twice) are one point, as in MLflow.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter, lt
 from typing import Final, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Raw
-from mlcore.db.table import table
+from mlcore.db.expression import Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import key_in, table
 from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
 from mlcore.models.base import Item
@@ -97,8 +99,29 @@ def ending(made: Iterable[Raw]) -> list[Raw]:
     return [ttl_policy.marked(item, end) for item in made]
 
 
+def batches(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Raw]:
+    """:func:`items` as they are put now; none without points."""
+    return ending(items(experiment_id, run_id, metrics)) if metrics else []
+
+
+def refuse(batch: Raw) -> None:
+    """Takes away the points of a batch, unless it has gone or was put again since. Its item stays,
+    so that the stream tells of it: batches whose points are elsewhere by now go."""
+    update = Update()
+    update.remove(RunMetricBatch.data)
+    update.set(RunMetricBatch.refused, True)
+    update.require_equal(Item.updated_at, Item.of(batch).updated_at)
+    with contextlib.suppress(ConditionFailed):
+        table.update(key_in(batch), update)
+
+
+def is_refused(batch: Raw) -> bool:
+    """Whether :func:`refuse` took its points."""
+    return RunMetricBatch.refused.attr_name in batch
+
+
 def write(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> None:
-    made = ending(items(experiment_id, run_id, metrics))
+    made = batches(experiment_id, run_id, metrics)
     if len(made) == 1:
         table.put(made[0])
     else:

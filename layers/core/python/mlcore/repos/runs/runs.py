@@ -7,32 +7,27 @@ Its experiment's ``E#META`` is read with it, whose epoch takes part in the stage
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Raw, Update
-from mlcore.db.failures import ConditionFailed
+from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Dataset, DatasetInput, Run
-from mlcore.entities.stages import ACTIVE, DELETED
-from mlcore.ids import now_ms
+from mlcore.entities.stages import ACTIVE
 from mlcore.memory import Memory
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunReference
-from mlcore.repos import document, settlement
+from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
-from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import datasets, marks, points
-from mlcore.repos.runs import index_keys as run_keys
-from mlcore.repos.runs.index_keys import Values
+from mlcore.repos.runs import datasets, points
 from mlcore.repos.settings import ttl_policy
 
 PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
@@ -164,129 +159,12 @@ def metrics(document: Document) -> dict[str, Metric]:
     return points.parse_all_latest(document.texts("metrics"))
 
 
-def set_stage(run: StoredRun, target: str) -> None:
-    """Deletes or restores one run, whatever its stage is now."""
-    item = run.item
-    change = Update()
-    document.touch(change)
-    change.set(RunItem.stage, target)
-    change.set(RunItem.epoch, run.experiment.epoch)
-    change.set(RunItem.lsi1sk, keys.lsi1_run(target, item.start_time, item.run_id))
-    if target == DELETED:
-        change.set(RunItem.deleted_time, now_ms())
-    else:
-        change.remove(RunItem.deleted_time)
-        change.remove(RunItem.ttl)
-    change.require_exists(RunItem.PK)
-    try:
-        table.update(run.document.key, change)
-    except ConditionFailed as failed:
-        raise missing(run.run_id) from failed
-
-
-Decision = Callable[[StoredRun], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
-"""From a run as it is: texts to set by map, and (map, key) pairs to remove. Raises what forbids the
-write."""
-
-
-def write(
-    run: StoredRun,
-    decide: Decision,
-    attributes: Values = (),
-    *,
-    exclusive: bool = False,
-    any_stage: bool = False,
-) -> StoredRun:
-    """Changes maps and attributes of an active run; decides again whenever another writer came
-    first.
-
-    Args:
-        decide: what to change, asked anew for each attempt.
-        attributes: further attributes to set, or to remove where the value is None.
-        exclusive: what is decided depends on the value that it replaces, so nobody may write in
-            between.
-        any_stage: completes what was begun while the run was active, whatever it is now.
-
-    Returns:
-        The run as it was decided on last (not as it is after the write).
-
-    Raises:
-        InvalidParameterValue: the run is not active.
-    """
-    check = _any if any_stage else check_active
-    check(run)
-    change = _decided(run, decide, attributes)
-    if change is None:
-        return run
-
-    def send(current: StoredRun) -> None:
-        to_send: _Change | None = change
-        if current is not run:
-            check(current)
-            to_send = _decided(current, decide, attributes)
-        if to_send is not None:
-            _send(current, to_send, exclusive=exclusive)
-
-    return settlement.write("run", run, send, _meanwhile)
-
-
-def _any(_: StoredRun) -> None:
-    """Allows a write in any stage."""
-
-
-class _Change(NamedTuple):
-    sets: Mapping[str, Mapping[str, str]]
-    removals: Sequence[tuple[str, str]]
-    attributes: Values
-
-
-def _decided(run: StoredRun, decide: Decision, attributes: Values) -> _Change | None:
-    """What to change in a run as it is; None for nothing."""
-    sets, removals = decide(run)
-    extra = [*attributes, *run_keys.of_texts(run.item, sets)]
-    if not any(sets.values()) and not removals and not extra:
-        return None
-    return _Change(sets, removals, extra)
-
-
-def _send(run: StoredRun, change: _Change, *, exclusive: bool) -> None:
-    """Raises ConditionFailed and TooLarge."""
-    item = run.item
-    places: list[Any] = [place for place, _ in change.attributes]
-    alone = [(one[0].attr_name, one[1]) for one in places if isinstance(one, tuple)]
-    mark = marks.after(item, change.sets, [*change.removals, *alone])
-
-    def complete(update: Update) -> None:
-        for attribute, value in change.attributes:
-            update.set_or_remove(attribute, value)
-        if mark is not None:
-            update.set(RunItem.lsi5sk, mark)
-        if not any(attribute is RunItem.property_types for attribute, _ in change.attributes):
-            types = item.property_types
-            untype(update, RunItem.property_types, types, change.sets, change.removals)
-        update.require_equal(RunItem.epoch, item.epoch)
-        update.require_equal(RunItem.stage, item.stage)
-        if exclusive:
-            update.require_equal(RunItem.version, item.version)
-
-    document.write(run.document, change.sets, change.removals, complete)
-
-
 def check_active(run: StoredRun) -> None:
     """Raises InvalidParameterValue, as MLflow does for any write to a deleted run."""
     if run.stage != ACTIVE:
         raise errors.InvalidParameterValue(
             f"The run {run.run_id} must be in the 'active' state. Current state is {run.stage}."
         )
-
-
-def _meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
-    """The run after another writer came first; a stage that moved is read again with its
-    experiment."""
-    moved = item is None or RunItem.of(item).epoch != run.item.epoch
-    if item is None or moved or RunItem.run_id.attr_name not in item:
-        return load(run.run_id, run.experiment.workspace)
-    return of_item(item, run.experiment)
 
 
 def remember(run_id: str, experiment_id: str) -> None:

@@ -1,0 +1,205 @@
+"""Writes of runs that this process knows, sent without reading the run first: one round trip.
+
+What a process remembers of a run may be behind, so it decides nothing by itself: the run item is
+updated on the condition that it still is in that very version. Side by side with it go the points
+of history, and the read of the experiment, whose deletion no run item tells of. Where the condition
+fails, the run that is there instead is decided on as if it had been read. What turns out to be
+forbidden is taken back; see ``docs/adr/0054``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from mlcore import errors, settle
+from mlcore.db import keys
+from mlcore.db.expression import Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.metrics import Metric
+from mlcore.entities.stages import ACTIVE
+from mlcore.memory import Memory
+from mlcore.models.base import MetaItem
+from mlcore.models.experiments import Experiment as ExperimentItem
+from mlcore.repos import document
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import history, runs
+from mlcore.repos.runs import writes as run_writes
+from mlcore.repos.runs.runs import StoredRun
+from mlcore.repos.runs.writes import Change, Decision
+from mlcore.repos.settings import ttl_policy
+
+MOST_BATCHES: Final = 4
+"""Items that the points of a request may be; with more, the run is read first."""
+
+MOST_BYTES: Final = 100_000
+"""Of what is set: with that the item of a run that is remembered has room."""
+
+_shared: Memory[str, bool] = Memory("run that others write to", seconds=5.0)
+"""What fails costs write units, too: runs that several processes write to are read for a while."""
+
+
+def write(run_id: str, workspace: str, decide: Decision, metrics: Sequence[Metric] = ()) -> bool:
+    """Writes what is decided, and the points of history, if this process knows the run.
+
+    Returns:
+        Whether it was written. If not, nothing was: the run is to be read, and tells why.
+
+    Raises:
+        MlflowError: as ``decide`` and :func:`mlcore.repos.runs.writes.write` do. Where it is the
+            caller's fault, nothing was written.
+    """
+    run = run_writes.known(run_id, workspace)
+    if run is None or run.stage != ACTIVE:
+        return False
+    # What has to be read besides is read with the run.
+    if run_id in _shared or ttl_policy.asking():
+        return False
+    try:
+        sending = _sending(run, decide, metrics)
+    except errors.MlflowError:
+        return False
+    return sending is not None and sending.send(decide, [sending.update, sending.read_experiment])
+
+
+def write_read(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> bool:
+    """As :func:`write`, of a run that was read just now, with its experiment."""
+    if run.run_id in _shared:
+        return False
+    runs.check_active(run)
+    sending = _sending(run, decide, metrics)
+    return sending is not None and sending.send(decide, [sending.update])
+
+
+def _sending(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> _Sending | None:
+    """None for what is not one UpdateItem and few points, or could not be taken back."""
+    change = run_writes.decided(run, decide, ())
+    if change is None or change.attributes or change.removals or run.item.property_types:
+        return None
+    if document.weight(change.sets) > MOST_BYTES or run.document.overflowed:
+        return None
+    batches = history.batches(run.experiment.experiment_id, run.run_id, metrics)
+    if len(batches) > MOST_BATCHES:
+        return None
+    return _Sending(run, change, batches)
+
+
+class _Sending:
+    """A write on its way, and what has become of its parts."""
+
+    def __init__(self, run: StoredRun, change: Change, batches: Sequence[Raw]) -> None:
+        self._run = run
+        self._change = change
+        self._batches = batches
+        self._experiment: Experiment | None = run.experiment
+        """None where it forbids the write."""
+        self._left: Raw | None = None
+        """The run item as the write left it."""
+        self._instead: ConditionFailed | None = None
+        self._new: list[Raw] = []
+        """The batches of points that were not there before."""
+
+    def send(self, decide: Decision, calls: Sequence[Callable[[], None]]) -> bool:
+        """Makes the calls beside those that put the points; see :func:`write`."""
+        try:
+            puts = [partial(self._put, batch) for batch in self._batches]
+            table.parallel(list[Callable[[], None]]((*calls, *puts)))
+        except errors.MlflowError:
+            run_writes.forget(self._run.run_id)
+            if self._experiment is None:
+                self._take_back()
+            raise
+        if self._experiment is None:
+            run_writes.forget(self._run.run_id)
+            self._take_back()
+            return False
+        if self._instead is not None:
+            _shared.put(self._run.run_id, True)
+            self._decide_again(decide, self._experiment, self._instead.item)
+        return True
+
+    def update(self) -> None:
+        try:
+            self._left = run_writes.send_change(self._run, self._change, exclusive=True)
+        except ConditionFailed as failed:
+            self._instead = failed
+
+    def read_experiment(self) -> None:
+        self._experiment = _allowing(self._run, table.get(self._place_of_experiment()))
+
+    def _place_of_experiment(self) -> keys.Key:
+        return keys.experiment(self._run.experiment.experiment_id)
+
+    def _put(self, batch: Raw) -> None:
+        before = table.put(batch)
+        if before is None or history.is_refused(before):
+            self._new.append(batch)
+
+    def _decide_again(self, decide: Decision, experiment: Experiment, item: Raw | None) -> None:
+        run = self._run._replace(experiment=experiment)
+        try:
+            run_writes.write(run_writes.meanwhile(run, item), decide)
+        except errors.MlflowError as refused:
+            if refused.status < 500:
+                self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        for batch in self._new:
+            history.refuse(batch)
+        if self._left is not None:
+            _revert(self._run, self._change, self._left)
+
+
+def _allowing(run: StoredRun, meta: Raw | None) -> Experiment | None:
+    """The experiment as it was read, if the run may be written to as far as that tells."""
+    if meta is None:
+        return None
+    item, known = ExperimentItem.of(meta), run.experiment
+    if item.workspace != known.workspace:
+        return None
+    if item.epoch == known.epoch:
+        return known
+    experiment = experiments.of_item(meta).experiment
+    return experiment if runs.stage(run.item, experiment) == ACTIVE else None
+
+
+def _revert(run: StoredRun, change: Change, left: Raw) -> None:
+    """Gives what a change has set its former values, but for those that others have set since."""
+    found: Raw | None = left
+
+    def attempt() -> None:
+        nonlocal found
+        update = None if found is None else _reverting(run, change, found)
+        if update is None:
+            return
+        try:
+            table.update(run.document.key, update)
+        except ConditionFailed as failed:
+            found = failed.item
+            raise settle.Conflict from failed
+
+    settle.settle("run", attempt)
+
+
+def _reverting(run: StoredRun, change: Change, found: Raw) -> Update | None:
+    """None where nothing of the change is there any more."""
+    update = Update()
+    reverted = False
+    for name, texts in change.sets.items():
+        field = run.document.maps[name].field
+        before, now = field.of(run.document.item), field.of(found)
+        ours = {key for key, text in texts.items() if now.get(key) == text != before.get(key)}
+        if ours:
+            kept = {key: text for key, text in now.items() if key not in ours}
+            former = {key: before[key] for key in ours if key in before}
+            update.set(field, {**kept, **former})
+            reverted = True
+    if not reverted:
+        return None
+    document.touch(update)
+    update.require_equal(MetaItem.version, MetaItem.of(found).version)
+    return update
