@@ -17,7 +17,7 @@ from mlcore.models.runs import RunMetricBatch
 from mlcore.queries import metric_samples
 from mlcore.queries.metric_samples import Wanted
 from mlcore.repos.runs import history, point_columns, points
-from mlcore.repos.runs.history import Stored
+from mlcore.repos.runs.history import Kept
 
 FAR = 2**63 - 1
 VALUES = st.sampled_from((-1.5, 0.0, 1.0, math.nan))
@@ -38,9 +38,9 @@ def old_batch(series: Sequence[Metric]) -> Any:
     return RunMetricBatch(PK=place.pk, SK=place.sk, points=told, version=1).serialize()
 
 
-def stored(series: Sequence[Metric], cuts: Sequence[int], chance: Any) -> Stored:
+def kept(series: Sequence[Metric], cuts: Sequence[int], chance: Any) -> Kept:
     """The series in parts, each kept in one of the ways, and some in two."""
-    found = Stored([], [], [])
+    found = Kept([], [], [])
     ends = sorted({min(cut, len(series)) for cut in cuts} | {len(series)})
     parts = [series[begin:end] for begin, end in zip([0, *ends], ends, strict=False) if end > begin]
     chance.shuffle(parts)
@@ -103,7 +103,7 @@ def test_what_is_sampled_is_what_sql_would_choose(
         latest = series[-1] if series else None
     low, high = reach or (None, None)
     wanted = Wanted("k", low, high, limit)
-    columns = metric_samples.of(stored(series, cuts, chance), latest, wanted)
+    columns = metric_samples.of(kept(series, cuts, chance), latest, wanted)
     found = [
         ("NaN" if math.isnan(point.value) else repr(point.value), point.timestamp, point.step)
         for point in columns.points("k")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from mlcore.entities.metrics import Columns, Metric
 from mlcore.repos.runs import history, history_columns, latest_points
-from mlcore.repos.runs.history import Stored
+from mlcore.repos.runs.history import Kept
 
 
 class Wanted(NamedTuple):
@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     limit: int
 
 
-def of(found: Stored, latest: Metric | None, wanted: Wanted) -> Columns:
+def of(found: Kept, latest: Metric | None, wanted: Wanted) -> Columns:
     """The sample of a history to which the latest value belongs, by step, timestamp and value."""
     columns = history_columns.in_order(found, wanted.key)
     if columns is None or not (latest is None or history_columns.holds(columns, latest)):

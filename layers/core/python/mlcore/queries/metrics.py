@@ -14,7 +14,7 @@ from mlcore.queries import metric_samples
 from mlcore.queries.metric_samples import Wanted
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, history_pages, latest_points, runs
-from mlcore.repos.runs.history import Stored
+from mlcore.repos.runs.history import Kept
 from mlcore.repos.runs.history_pages import HistoryPage
 from mlcore.repos.runs.point_places import Order
 
@@ -35,8 +35,8 @@ def history_interval(
     them, the last one always among them."""
     limits.check_step_range(low, high)
 
-    def read(run_id: str, home: str) -> Stored:
-        return history.stored(home, run_id, key)
+    def read(run_id: str, home: str) -> Kept:
+        return history.kept(home, run_id, key)
 
     wanted = Wanted(key, low, high, limit)
     found = _of_runs(workspace, run_ids, key, read, refuse=True)

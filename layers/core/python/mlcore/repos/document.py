@@ -104,13 +104,6 @@ class Document(NamedTuple):
         inline = self.maps[attribute].field.of(self.item)
         return {**self.outside.get(attribute, {}), **inline} if self.outside else inline
 
-    def text(self, attribute: str, key: str) -> str | None:
-        """One of :meth:`texts`."""
-        found = self.maps[attribute].field.one(self.item, key)
-        if found is None and self.outside:
-            return self.outside.get(attribute, {}).get(key)
-        return found
-
     def inline(self) -> dict[str, dict[str, str]]:
         """What the item holds of each map."""
         return {name: entry.field.of(self.item) for name, entry in self.maps.items()}

@@ -128,7 +128,7 @@ def write(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> None:
         table.batch_write(made)
 
 
-class Stored(NamedTuple):
+class Kept(NamedTuple):
     """A metric's history as it is kept: items that hold points of it, perhaps among others, and
     segments of files. Points may be in two of them."""
 
@@ -137,7 +137,7 @@ class Stored(NamedTuple):
     segments: list[bytes]
 
 
-def stored(experiment_id: str, run_id: str, key: str) -> Stored:
+def kept(experiment_id: str, run_id: str, key: str) -> Kept:
     """What is to be read of a metric's history; two round trips for one of usual size."""
     pk = keys.run(experiment_id, run_id).pk
     batches: list[Raw] = []
@@ -149,7 +149,7 @@ def stored(experiment_id: str, run_id: str, key: str) -> Stored:
             listed += history_files.segments(item, key)
         else:
             batches.append(item)
-    found = Stored(batches, [], [])
+    found = Kept(batches, [], [])
 
     def read_packs() -> None:
         prefix = keys.run_metric_history_prefix(run_id, key)
@@ -165,10 +165,10 @@ def stored(experiment_id: str, run_id: str, key: str) -> Stored:
 def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
     """All distinct points of a metric, ordered by timestamp, step and value (NaN as 0) as MLflow's
     history is. For a page of them see :mod:`mlcore.repos.runs.history_pages`."""
-    return points_of(stored(experiment_id, run_id, key), key)
+    return points_of(kept(experiment_id, run_id, key), key)
 
 
-def points_of(found: Stored, key: str) -> list[Metric]:
+def points_of(found: Kept, key: str) -> list[Metric]:
     """As :func:`read`."""
     series = [points_of_batch(item, key) for item in found.batches]
     series += [points_of_pack(item, key) for item in found.packs]

@@ -9,10 +9,10 @@ from operator import lt
 from mlcore.entities.metrics import Columns, Metric
 from mlcore.models.runs import RunMetricBatch, RunMetricHistory
 from mlcore.repos.runs import history, latest_points, point_columns
-from mlcore.repos.runs.history import Stored
+from mlcore.repos.runs.history import Kept
 
 
-def in_order(found: Stored, key: str) -> Columns | None:
+def in_order(found: Kept, key: str) -> Columns | None:
     """The distinct points by step and timestamp. None where that is not how they were logged: two
     have the same step and timestamp, or parts of the history overlap."""
     parts = [part for part in _parts(found, key) if part.steps]
@@ -45,7 +45,7 @@ def _ascend(steps: Sequence[int], timestamps: Sequence[int]) -> bool:
     return all(map(lt, moments, moments[1:]))
 
 
-def _parts(found: Stored, key: str) -> Iterator[Columns]:
+def _parts(found: Kept, key: str) -> Iterator[Columns]:
     for item in found.batches:
         data = RunMetricBatch.of(item).data
         yield Columns.of(history.points_of_batch(item, key)) if data is None else _part(data, key)

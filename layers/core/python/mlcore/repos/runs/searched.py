@@ -22,7 +22,7 @@ class _Texts:
         self._document = document
 
     def get(self, key: str) -> str | None:
-        return self._document.text(self._attribute, key)
+        return _text(self._document, self._attribute, key)
 
     def __contains__(self, key: str) -> bool:
         return self.get(key) is not None
@@ -37,8 +37,16 @@ class _Metrics:
         self._document = document
 
     def get(self, key: str) -> Metric | None:
-        text = self._document.text("metrics", key)
+        text = _text(self._document, "metrics", key)
         return None if text is None else points.parse_latest(key, text)
+
+
+def _text(document: Document, attribute: str, key: str) -> str | None:
+    """One of a document's texts, wherever it lives."""
+    found = document.maps[attribute].field.one(document.item, key)
+    if found is None and document.outside:
+        return document.outside.get(attribute, {}).get(key)
+    return found
 
 
 _MAPS: Final[Mapping[str, Callable[[Document], Any]]] = MappingProxyType(
