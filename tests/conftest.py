@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import scheduling
 
@@ -23,8 +23,8 @@ os.environ.setdefault("TABLE_NAME", "mlflow-under-test")
 for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE"):
     os.environ.pop(name, None)
 
-# Shared machines pause; a slow example is no wrong one.
-settings.register_profile("default", deadline=None)
+# Shared machines pause; a slow example, or one that is slowly drawn, is no wrong one.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import platform
+import random
 import shutil
 import signal
 import socket
@@ -27,6 +29,9 @@ from local import template
 ROOT = Path(__file__).resolve().parents[1]
 REGION = "us-east-1"
 START_SECONDS = 60
+_PORTS = range(20_000, 32_000)
+_numbers = itertools.count(random.SystemRandom().choice(_PORTS))
+"""Processes that ask at the same moment begin at different places."""
 
 __all__ = ["Engine", "client", "create_table", "dynoxide", "extenddb", "running_dynoxide"]
 
@@ -83,9 +88,13 @@ def create_table(endpoint: str, name: str | None = None) -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One below those that systems give to whoever asks for any, and to callers: nobody gets it
+    between this answer and its use, nor while a server that has it is started again."""
+    while True:
+        port = _PORTS[0] + next(_numbers) % len(_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def binary(name: str) -> Path:

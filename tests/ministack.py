@@ -90,7 +90,7 @@ def running(folder: Path, python: str | None = None, **more: str) -> Iterator[st
 
 def make_bucket(url: str, name: str) -> None:
     request = urllib.request.Request(f"{url}/{name}", method="PUT")
-    with urllib.request.urlopen(request, timeout=10):
+    with urllib.request.urlopen(request, timeout=60):
         pass
 
 

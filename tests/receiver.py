@@ -73,7 +73,7 @@ class Receiver:
             time.sleep(0.02)
         return list(self.deliveries)
 
-    def wait(self, condition: Callable[[], Any], seconds: float = 20) -> Any:
+    def wait(self, condition: Callable[[], Any], seconds: float = 60) -> Any:
         deadline = time.monotonic() + seconds
         while not (found := condition()):
             assert time.monotonic() < deadline, [(d.path, d.text[:200]) for d in self.deliveries]

@@ -108,7 +108,7 @@ def list_budget_windows(message: m.Nothing, request: Request) -> dict[str, Any]:
         if policy.target_scope == GLOBAL or policy.workspace == request.workspace
     ]
     shown = []
-    for policy, spent in zip(policies, spent_of(policies), strict=True):
+    for policy, spent in zip(policies, spent_of(policies, now), strict=True):
         start, end = window(policy.duration_unit, policy.duration_value, now)
         shown.append(
             {

@@ -29,7 +29,7 @@ from mlcore.db.local_socket import endpoint
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OVERRIDE = "MLFLOW_SERVERLESS_ENGINE"
-_START_SECONDS = 10.0
+_START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 
 MOST_ENDS = 5

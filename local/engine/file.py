@@ -26,8 +26,12 @@ _STRING = "S:"
 
 
 _PROBE_SECONDS = 2.0
+_BEGIN_SECONDS = 30.0
+"""What the interpreter of a check may take until it begins; a busy machine takes its time."""
 _CHECK = """
-import sqlite3, sys
+import signal, sqlite3, sys
+signal.signal(signal.SIGALRM, signal.SIG_DFL)
+signal.setitimer(signal.ITIMER_REAL, max(1e-6, float(sys.argv[2])))
 try:
     connection = sqlite3.connect(sys.argv[1] + "?mode=ro", uri=True)
     print(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -36,7 +40,9 @@ except sqlite3.OperationalError:
 except sqlite3.DatabaseError as error:
     print(error)
 """
-"""An operational error is no damage: a disk or a right is missing, which the engine will tell."""
+"""Ends itself when its time is over, which begins here: SQLite looks at no clock while it checks.
+
+An operational error is no damage: a disk or a right is missing, which the engine will tell."""
 
 _DAMAGE = ("malformed", "no such table", "not a database", "not a valid SQLite database", "corrupt")
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -72,11 +78,14 @@ class EngineFile:
         """
         if not self.path.exists():
             return None
-        command = [sys.executable, "-I", "-S", "-c", _CHECK, self.path.resolve().as_uri()]
+        asked = [self.path.resolve().as_uri(), str(seconds)]
         try:
-            # A process, because SQLite looks at no clock while it checks.
             ended = subprocess.run(
-                command, timeout=seconds, capture_output=True, text=True, check=False
+                [sys.executable, "-I", "-S", "-c", _CHECK, *asked],
+                timeout=_BEGIN_SECONDS + seconds,
+                capture_output=True,
+                text=True,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return None

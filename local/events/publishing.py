@@ -22,7 +22,7 @@ from local.log import report
 EVERY_SECONDS = 60.0
 UPKEEP_EVERY = 60
 """So many publications later small files are merged, and old ones removed."""
-FOLLOW_SECONDS = 10.0
+FOLLOW_SECONDS = 15.0
 LOOK_SECONDS = 0.05
 
 

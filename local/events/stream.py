@@ -273,7 +273,8 @@ class StreamPoller:
 
     def _is_quiet(self, shard: _Shard) -> bool:
         """Whether nothing was written since the shard's last read began, as far as is known."""
-        if self._written_at is None or time.time() - shard.read_at > UNHINTED_SECONDS:
+        # A clock that was set back since then tells nothing of what came first.
+        if self._written_at is None or not 0 <= time.time() - shard.read_at <= UNHINTED_SECONDS:
             return False
         return shard.read_at - self._written_at() > CLOCK_GRAIN_SECONDS
 

@@ -122,6 +122,6 @@ def visiting(browser: Any, url: str, login: tuple[str, str] | None = None) -> It
         http_credentials=typed,
     )
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     yield Visitor(page, url)
     context.close()

@@ -86,7 +86,7 @@ def _look(visitor: Visitor, address: str) -> dict[str, Any]:
 
 
 def _drawn(visitor: Visitor) -> dict[str, Any]:
-    visitor.page.locator("body[data-state=drawn]").wait_for(timeout=60_000)
+    visitor.page.locator("body[data-state=drawn]").wait_for(timeout=100_000)
     shown: dict[str, Any] = visitor.page.evaluate(SHOWN)
     return shown
 
@@ -166,7 +166,7 @@ def test_every_chart_shows_what_its_sql_says(browser: Any, data: Data, fleet: st
         page.locator("#theme").click()
         assert page.evaluate(ground) != dark
         page.locator("#refresh").click()
-        page.locator("#refresh:enabled").wait_for(timeout=60_000)
+        page.locator("#refresh:enabled").wait_for(timeout=100_000)
         assert page.evaluate(SHOWN)["reliability"] == shown["reliability"]
         visitor.looks("dashboards-phone-light", "Runs at a glance")
 

@@ -77,7 +77,7 @@ def test_dashboards_ask_who_that_is_and_what_may_be_read(browser: Any, guarded: 
         visitor.looks("dashboards-forbidden", "You may not read the system tables.")
     with visiting(browser, guarded.url, ADMIN) as visitor:
         visitor.page.goto(f"{guarded.url}/dashboards")
-        visitor.page.locator("body[data-state=drawn]").wait_for(timeout=60_000)
+        visitor.page.locator("body[data-state=drawn]").wait_for(timeout=100_000)
         visitor.looks("dashboards-empty", "There is nothing to show.")
 
 

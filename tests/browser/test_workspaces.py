@@ -60,7 +60,7 @@ def _work(team: str) -> list[Call]:
 def visitor(browser: Any, teams: tuple[Server, Side]) -> Iterator[Visitor]:
     context = browser.new_context(viewport={"width": 1500, "height": 950}, locale="en-US")
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     yield Visitor(page, teams[0].url)
     context.close()
 

@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from playwright.sync_api import Error
+
 from tests.engines import ROOT
 
 SCREENSHOTS = ROOT / ".cache/screenshots"
 """One picture for each page looked at, of the last run."""
 STILL_SECONDS = 0.4
-PATIENCE_SECONDS = 40
+PATIENCE_SECONDS = 100
+
+IDLE = "() => new Promise((done) => requestIdleCallback(() => done(), {timeout: 5000}))"
+"""Of JavaScript: ends when the page has worked off what was answered, which takes a busy machine
+longer than it asks for nothing."""
 
 EXPECTED = {
     # As MLflow's server does where nobody logs in; the UI takes it for that.
@@ -81,12 +87,22 @@ class Visitor:
     def settle(self) -> None:
         """Waits until nothing is asked for any more."""
         deadline = time.monotonic() + self._patience
-        while self._asked or time.monotonic() - self._changed < STILL_SECONDS:
+        while not self._is_still():
             self.page.wait_for_timeout(50)
             if time.monotonic() > deadline:
                 self.problems.append(f"never answered: {sorted(self._asked.values())}")
                 self._asked.clear()
                 return
+
+    def _is_still(self) -> bool:
+        changed = self._changed
+        if self._asked or time.monotonic() - changed < STILL_SECONDS:
+            return False
+        try:
+            self.page.evaluate(IDLE)
+        except Error:  # the page is just being left
+            return False
+        return self._changed == changed
 
     def looks(self, name: str, *texts: str) -> None:
         """The texts are to be seen and nothing has gone wrong; keeps a screenshot."""

@@ -67,7 +67,10 @@ def test_older_files_below_a_directory_go(store: Store) -> None:
     assert store.list("") == [Entry("b2", None), Entry("bc", 1)]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.data())
 def test_any_sequence_of_writes_and_deletions(store: Store, data: st.DataObject) -> None:
     store.delete_tree("")

@@ -3,8 +3,10 @@ ends them."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.contract.test_gateway_calls import events_of, post
 from tests.doubles.providers import openai, serving
 
 CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
+DAY_MS = 24 * 3600 * 1000
 PRICE = 11 * 2.5e-6 + 7 * 10e-6
 """Of a chat with gpt-4o: 11 tokens in, 7 out."""
 
@@ -33,6 +36,15 @@ PRICE = 11 * 2.5e-6 + 7 * 10e-6
 def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seal_here(monkeypatch, tmp_path)
     allow_local(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The moment of all that a test does, so that no window ends meanwhile."""
+    moment = ids.now_ms()
+    monkeypatch.setattr(ids, "now_ms", lambda: moment)
+    monkeypatch.setattr(budgets, "now_ms", lambda: moment)
+    return moment
 
 
 @pytest.fixture
@@ -63,7 +75,7 @@ def spent() -> dict[str, float]:
     return {one["budget_policy_id"]: one["current_spend"] for one in answer["windows"]}
 
 
-def test_a_budget_ends_calls(endpoint_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_ends_calls(endpoint_id: str, now: int, monkeypatch: pytest.MonkeyPatch) -> None:
     budget("ENDPOINT", PRICE * 1.5, target=endpoint_id)
     for _ in range(2):
         assert post("chat/mlflow/invocations", CHAT)[0] == 200
@@ -73,8 +85,7 @@ def test_a_budget_ends_calls(endpoint_id: str, monkeypatch: pytest.MonkeyPatch) 
         "Budget limit exceeded. Limit: $0.00 USD per 1 day. Budget resets at "
     )
     assert post("openai/v1/chat/completions", {"model": "chat", **CHAT})[0] == 429
-    tomorrow = ids.now_ms() + 24 * 3600 * 1000
-    monkeypatch.setattr(budgets, "now_ms", lambda: tomorrow)
+    monkeypatch.setattr(budgets, "now_ms", lambda: now + DAY_MS)
     assert post("chat/mlflow/invocations", CHAT)[0] == 200
 
 
@@ -92,8 +103,22 @@ def test_every_kind_of_call_counts_where_it_belongs(endpoint_id: str) -> None:
     assert spent() == counted
 
 
-def test_a_user_pays_alone(endpoint_id: str) -> None:
-    now = ids.now_ms()
+def test_a_window_that_ends_meanwhile(
+    endpoint_id: str, now: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told is all of one window: its end, and what was spent in it."""
+    budget_id = budget("ENDPOINT", PRICE / 2, target=endpoint_id)
+    assert post("chat/mlflow/invocations", CHAT)[0] == 200
+    (policy,) = policies.find_all()
+    resets = datetime.fromtimestamp((now // DAY_MS + 1) * DAY_MS / 1000, tz=UTC)
+    moments = itertools.count(now, DAY_MS)
+    monkeypatch.setattr(budgets, "now_ms", lambda: next(moments))
+    with pytest.raises(GatewayCallFailed, match=f"resets at {resets:%Y-%m-%dT%H:%M:%SZ}"):
+        budgets.check([policy])
+    assert spent() == {budget_id: pytest.approx(PRICE)}
+
+
+def test_a_user_pays_alone(endpoint_id: str, now: int) -> None:
     policy = BudgetPolicy(
         budget_policy_id="bp-user",
         workspace="default",
@@ -114,7 +139,7 @@ def test_a_user_pays_alone(endpoint_id: str) -> None:
     chats.complete("default", "chat", CHAT, "ann")
     budgets.count([policy], 0.5)
     assert chats.complete("default", "chat", CHAT, "bob")["provider"] == "openai"
-    assert budgets.spent_of([policy]) == [pytest.approx(1.25 + PRICE)]
+    assert budgets.spent_of([policy], now) == [pytest.approx(1.25 + PRICE)]
     with pytest.raises(GatewayCallFailed, match=r"^Budget limit exceeded\. Limit: \$1\.00 USD"):
         chats.complete("default", "chat", CHAT, "ann")
 

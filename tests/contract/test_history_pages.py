@@ -69,7 +69,9 @@ def form(
     chance=st.randoms(use_true_random=False),
 )
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_pages_make_up_the_history_whatever_the_indexer_does_between(
     store: Store,

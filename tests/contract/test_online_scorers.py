@@ -64,7 +64,7 @@ def test_new_traces_are_judged_once_by_those_that_judge_by_themselves(
     """Sampled, filtered; sweeps side by side or cut short before they say how far they came."""
     monkeypatch.setenv(online.BUFFER_SECONDS, "0")
     now = ids.now_ms()
-    monkeypatch.setattr(trace_calls, "START", (now + 5_000) * 1_000_000)
+    monkeypatch.setattr(trace_calls, "START", (now + 30_000) * 1_000_000)
     scorer_id = registered(world, judge(BOTH, "all"), monkeypatch, tmp_path)
     registered(world, judge(BOTH, "some"), monkeypatch, tmp_path)
     registered(world, judge(BOTH, "off"), monkeypatch, tmp_path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import threading
 import time
 import zlib
@@ -23,10 +25,11 @@ from mlcore.db import deadline
 from mlcore.db.signature import Keys, Signer
 from mlcore.db.transport import IDLE_SECONDS, Transport
 from tests.doubles.nat import Nat
-from tests.engines import free_port
 
 FINE = (200, {"Item": {"PK": {"S": "é"}}})
 THROTTLED = (400, {"__type": "x#ThrottlingException", "message": "slow down"})
+PATIENT_SECONDS = 60.0
+"""Of a timeout that is not what is tested."""
 REFUSED = (400, {"__type": "x#ConditionalCheckFailedException", "Item": {"a": {"S": "1"}}})
 
 
@@ -34,9 +37,10 @@ class _Engine(BaseHTTPRequestHandler):
     """Answers with the next of ``answers``: (status, body), or a word for what goes wrong."""
 
     protocol_version = "HTTP/1.1"
-    answers: ClassVar[list[Any]] = []
-    seen: ClassVar[list[tuple[str, bytes]]] = []
-    connections: ClassVar[set[Any]] = set()
+    answers: ClassVar[list[Any]]
+    seen: ClassVar[list[tuple[str, bytes]]]
+    connections: ClassVar[set[Any]]
+    port: ClassVar[int]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -47,7 +51,7 @@ class _Engine(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if answer == "silence":
-            threading.Event().wait(1.0)
+            self.rfile.read(1)  # until the caller gives up
             self.close_connection = True
             return
         status, said = (200, FINE[1]) if isinstance(answer, str) else answer
@@ -66,14 +70,20 @@ class _Engine(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def engine() -> Iterator[type[_Engine]]:
-    _Engine.answers, _Engine.seen, _Engine.connections = [], [], set()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Engine)
+    class Engine(_Engine):
+        """One of this test alone: a thread of another's may still be at work."""
+
+        answers: ClassVar[list[Any]] = []
+        seen: ClassVar[list[tuple[str, bytes]]] = []
+        connections: ClassVar[set[Any]] = set()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    _Engine.port = server.server_address[1]  # type: ignore[attr-defined]
+    Engine.port = server.server_address[1]
     try:
-        yield _Engine
+        yield Engine
     finally:
         server.shutdown()
         server.server_close()
@@ -86,8 +96,8 @@ def transport(port: int, **more: Any) -> Transport:
         Signer("dynamodb", "us-east-1"),
         lambda: Keys("a", "b", None),
         **{
-            "connect_timeout": 1,
-            "read_timeout": 0.3,
+            "connect_timeout": PATIENT_SECONDS,
+            "read_timeout": PATIENT_SECONDS,
             "attempts": 3,
             "connections": 4,
             "user_agent": "test",
@@ -96,9 +106,9 @@ def transport(port: int, **more: Any) -> Transport:
     )
 
 
-def ask(engine: Any, *answers: Any) -> dict[str, Any]:
+def ask(engine: Any, *answers: Any, **more: Any) -> dict[str, Any]:
     engine.answers[:] = answers
-    made = transport(engine.port)
+    made = transport(engine.port, **more)
     try:
         return made.call("GetItem", {"Key": {"PK": {"S": "p"}}})
     finally:
@@ -120,7 +130,9 @@ def test_one_connection_serves_many_calls(engine: Any) -> None:
     ids=str,
 )
 def test_what_passes_is_tried_again(engine: Any, wrong: Any) -> None:
-    assert ask(engine, wrong, wrong) == FINE[1]
+    # The third answer must come within the timeout, too, on a machine that may just pause.
+    more = {"read_timeout": 1.0} if wrong == "silence" else {}
+    assert ask(engine, wrong, wrong, **more) == FINE[1]
     assert len(engine.seen) == 3
 
 
@@ -139,12 +151,20 @@ def test_a_connection_closed_while_idle_costs_no_attempt(engine: Any) -> None:
 )
 def test_no_answer_in_the_end(engine: Any, wrong: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        ask(engine, *[wrong] * 6)
+        ask(engine, *[wrong] * 6, **({"read_timeout": 0.3} if wrong == "silence" else {}))
+
+
+@contextlib.contextmanager
+def closed_port() -> Iterator[int]:
+    """One that refuses connections, and that nobody else gets meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def test_nobody_listens() -> None:
-    with pytest.raises(EndpointConnectionError):
-        transport(free_port()).call("GetItem", {})
+    with closed_port() as port, pytest.raises(EndpointConnectionError):
+        transport(port).call("GetItem", {})
 
 
 @pytest.mark.parametrize(
@@ -177,11 +197,12 @@ def filled(nat: Nat, count: int, **more: Any) -> Transport:
     """A transport with so many idle connections."""
     made = transport(nat.port, connections=count, **more)
     together = threading.Barrier(count)
-    kept = [made._connected(1.0) for _ in range(count)]
+    kept = [made._connected(PATIENT_SECONDS) for _ in range(count)]
 
     def use(connection: http.client.HTTPConnection) -> None:
-        together.wait(5)
-        made._answer(connection, {"X-Amz-Target": "none"}, b"{}", time.monotonic() + 5)
+        together.wait(PATIENT_SECONDS)
+        ends = time.monotonic() + PATIENT_SECONDS
+        made._answer(connection, {"X-Amz-Target": "none"}, b"{}", ends)
 
     threads = [threading.Thread(target=use, args=(connection,)) for connection in kept]
     for thread in threads:
@@ -193,13 +214,11 @@ def filled(nat: Nat, count: int, **more: Any) -> Transport:
 
 
 def test_a_black_hole_costs_one_attempt(engine: Any, nat: Nat) -> None:
-    made = filled(nat, 8, read_timeout=0.4, attempts=2)
+    made = filled(nat, 8, read_timeout=1.0, attempts=2)
     nat.forget_connections()
-    started = time.monotonic()
     for _ in range(4):
         assert made.call("GetItem", {}) == FINE[1]
     assert nat.swallowed == 1
-    assert time.monotonic() - started < 0.4 + 0.4
     made.close()
 
 
@@ -231,20 +250,14 @@ def test_a_clock_that_was_set_back(engine: Any, nat: Nat, monkeypatch: pytest.Mo
 
 def test_an_endpoint_that_refuses_for_a_second(engine: Any) -> None:
     """The attempts of a call would be used up in a moment."""
-    port = free_port()
-    nats: list[Nat] = []
-
-    def open_later() -> None:
-        time.sleep(1.0)
-        nats.append(Nat(engine.port, port))
-
-    opening = threading.Thread(target=open_later)
+    nat = Nat(engine.port, refuses=True)
+    opening = threading.Timer(1.0, nat.open)
     opening.start()
-    made = transport(port, patience=10)
+    made = transport(nat.port, patience=PATIENT_SECONDS, longest=PATIENT_SECONDS)
     assert made.call("GetItem", {}) == FINE[1]
     opening.join()
     made.close()
-    nats[0].close()
+    nat.close()
 
 
 class _Invocation:
@@ -258,14 +271,15 @@ class _Invocation:
 @pytest.mark.parametrize("endpoint", ["silent", "closed"])
 def test_a_call_ends_before_its_request_must(engine: Any, endpoint: str) -> None:
     engine.answers[:] = ["silence"] * 50
-    port = engine.port if endpoint == "silent" else free_port()
-    made = transport(port, attempts=50, read_timeout=0.3, patience=60)
-    started = time.monotonic()
-    with deadline.within(_Invocation(deadline.ANSWER_SECONDS + 0.5)):
-        for _ in range(3):  # the deadline is that of all calls together
-            with pytest.raises((ReadTimeoutError, EndpointConnectionError)):
-                deadline.carried(lambda: made.call("GetItem", {}))()
-    assert time.monotonic() - started < 0.5 + 0.5
+    with closed_port() as closed:
+        port = engine.port if endpoint == "silent" else closed
+        made = transport(port, attempts=50, read_timeout=0.3, patience=60)
+        invocation = _Invocation(deadline.ANSWER_SECONDS + 0.5)
+        with deadline.within(invocation):
+            for _ in range(3):  # the deadline is that of all calls together
+                with pytest.raises((ReadTimeoutError, EndpointConnectionError)):
+                    deadline.carried(lambda: made.call("GetItem", {}))()
+    assert invocation.get_remaining_time_in_millis() > 0
     assert deadline.current() == float("inf")
     made.close()
 
@@ -273,8 +287,7 @@ def test_a_call_ends_before_its_request_must(engine: Any, endpoint: str) -> None
 def test_a_call_without_a_deadline_ends_as_well(engine: Any) -> None:
     engine.answers[:] = ["silence"] * 50
     made = transport(engine.port, attempts=50, read_timeout=0.1, longest=0.5)
-    started = time.monotonic()
     with pytest.raises(ReadTimeoutError):
         made.call("GetItem", {})
-    assert time.monotonic() - started < 1.5
+    assert len(engine.seen) <= 5, "each of them takes a tenth of a second"
     made.close()

@@ -73,7 +73,7 @@ def main() -> None:
     call(0)
     call(3)
     mlflow.flush_trace_async_logging()
-    for _ in range(50):
+    for _ in range(400):
         found = read(experiment_id)
         if len(found) == 5 and sum(len(one["spans"]) for one in found) == 15:
             break

@@ -312,7 +312,7 @@ def test_what_the_client_reads(two: Two, logging: str, tmp_path: Path) -> None:
         )
         for url, how in ((two.stock.url, "sync"), (two.product.url, logging))
     ]
-    stock, ours = [json.loads(run.communicate(timeout=120)[0]) for run in runs]
+    stock, ours = [json.loads(run.communicate(timeout=220)[0]) for run in runs]
     assert rounded(ours) == rounded(stock)
     assert [(one["name"], bool(one["cost"])) for one in stock] == [
         *(("agent of 1", True), ("agent of 2", True), ("agent of 4", True)),

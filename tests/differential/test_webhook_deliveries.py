@@ -125,10 +125,17 @@ def told(deliveries: list[Delivery]) -> list[str]:
     return sorted(map(json.dumps, bodies))
 
 
+def _is_told(deliveries: list[Delivery]) -> bool:
+    """Whether the last of the calls was."""
+    return any(one.body["data"].get("name") == "last" for one in deliveries)
+
+
 def test_the_same_calls_are_told_the_same(servers: Pair, receiver: Receiver) -> None:
     for call in CALLS:
         replies = servers.stock.send(call), servers.product.send(call)
         assert replies[0].status == replies[1].status, call
+    receiver.wait(lambda: _is_told(receiver.at("/stock")) and _is_told(receiver.at("/ours")))
+    receiver.wait(lambda: len(receiver.at("/stock")) == len(receiver.at("/ours")))
     deliveries = receiver.settled()
     stock = [one for one in deliveries if one.path == "/stock"]
     ours = [one for one in deliveries if one.path == "/ours"]

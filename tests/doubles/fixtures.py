@@ -39,3 +39,4 @@ def doubles(dynoxide: Engine) -> Iterator[Doubles]:
     with proxy.running(dynoxide.endpoint, counting, faulty, lagging) as endpoint:
         yield Doubles(endpoint, table, direct, counting, faulty, lagging)
     direct.delete_table(TableName=table)
+    direct.close()

@@ -11,13 +11,20 @@ class Nat:
     """Forwards connections to an engine; from a moment on the open ones swallow what they are sent,
     as those that a NAT has forgotten: no answer, no end. New ones go through."""
 
-    def __init__(self, engine: int, port: int = 0) -> None:
+    def __init__(self, engine: int, *, refuses: bool = False) -> None:
+        """``refuses`` connections until it is opened; nobody else gets its port meanwhile."""
         self._engine = engine
-        self._socket = socket.create_server(("127.0.0.1", port))
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self._open: list[socket.socket] = []
         self._swallowing: set[socket.socket] = set()
         self.swallowed = 0
+        if not refuses:
+            self.open()
+
+    def open(self) -> None:
+        self._socket.listen(128)
         threading.Thread(target=self._serve, daemon=True).start()
 
     def forget_connections(self) -> None:

@@ -226,16 +226,16 @@ def test_an_upload_that_did_not_arrive_as_it_was_sent(deployment: Deployment) ->
 def test_the_fronts_refuse(deployment: Deployment) -> None:
     """What S3 and API Gateway refuse, or all of this would prove nothing."""
     url = deployment.server.url + PROXY + "a.txt"
-    assert requests.get(url, timeout=10).status_code == 403
+    assert requests.get(url, timeout=30).status_code == 403
     call(deployment, "PUT", f"{PROXY}b.txt", b"b", headers={"Content-Type": "a/b"})
     presigned = call(deployment, "GET", "/api/2.0/mlflow-artifacts/presigned/b.txt").json()["url"]
-    assert requests.get(presigned, timeout=10).content == b"b"
+    assert requests.get(presigned, timeout=30).content == b"b"
     for headers in (
         {"x-amz-security-token": str(CALLER.token)},
         {"x-amz-date": "20260101T000000Z"},
         {"Authorization": "AWS4-HMAC-SHA256 Credential=x"},
     ):
-        assert requests.get(presigned, headers=headers, timeout=10).status_code == 403
-    assert requests.get(presigned.replace("b.txt", "c.txt"), timeout=10).status_code == 403
-    assert requests.put(presigned, data=b"x", timeout=10).status_code == 403
+        assert requests.get(presigned, headers=headers, timeout=30).status_code == 403
+    assert requests.get(presigned.replace("b.txt", "c.txt"), timeout=30).status_code == 403
+    assert requests.put(presigned, data=b"x", timeout=30).status_code == 403
     deployment.bucket.refused.clear()

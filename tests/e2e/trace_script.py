@@ -270,7 +270,7 @@ def main() -> None:
             assert trace.info.token_usage["total_tokens"] == 7, trace.info
     everything = {trace_id for _, trace_id in made}
     where: Any = {"locations" if VERSION >= (3, 17) else "experiment_ids": [owner]}
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         found = client.search_traces(**where)
         if len(found) == len(made) or time.monotonic() > deadline:

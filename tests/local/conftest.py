@@ -28,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = Path(__file__).parent / "fixtures/template.yaml"
 TABLE = "mlflow-serverless"
 START_SECONDS = 120  # usually two; other tests run beside it
+PATIENT_SECONDS = 60
+"""For what usually happens within one; the time of whoever waits for it is no assertion."""
 
 
 class Local:
@@ -85,7 +87,7 @@ class Local:
     def request(
         self, method: str, path: str, body: bytes | str | None = None, **headers: str
     ) -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENT_SECONDS)
         try:
             connection.request(
                 method, path, body, {k.replace("_", "-"): v for k, v in headers.items()}
@@ -98,7 +100,7 @@ class Local:
     def end(self, number: int = signal.SIGTERM) -> int:
         """Sends a signal and answers the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(PATIENT_SECONDS)
 
 
 @pytest.fixture
@@ -190,7 +192,7 @@ def engine(tmp_path: Any) -> Any:
     running.close()
 
 
-def eventually(condition: Any, seconds: float = 10.0) -> Any:
+def eventually(condition: Any, seconds: float = PATIENT_SECONDS) -> Any:
     """Waits until the condition is true and answers its value."""
     deadline = time.monotonic() + seconds
     while True:

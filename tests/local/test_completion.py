@@ -108,8 +108,8 @@ def test_both_sides_are_whole_after_a_start(tmp_path: Path) -> None:
             run = ask(runner, "GET", f"runs/get?run_id={run_id}")["run"]
             return {one["key"]: one["value"] for one in run["data"]["metrics"]}
 
-        eventually(lambda: latest() == {"pointless": 1, "behind": 7.5}, 20)
-        eventually(lambda: "unfinished writes completed in 1 runs" in runner.output, 20)
+        eventually(lambda: latest() == {"pointless": 1, "behind": 7.5})
+        eventually(lambda: "unfinished writes completed in 1 runs" in runner.output)
         assert runner.end() == 0
 
         with opened(data) as dynamodb:

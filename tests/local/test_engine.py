@@ -22,7 +22,7 @@ from local.engine.engine import Engine
 from local.folder import DataFolder
 from mlcore.db.local_socket import SocketConnection, socket_path
 
-from .conftest import Local, eventually
+from .conftest import PATIENT_SECONDS, Local, eventually
 
 LISTENING = "0A"
 NOBODY = 65534
@@ -60,7 +60,7 @@ def ports(pid: int) -> set[int]:
 def answer(port: int) -> str:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/", b"{}", MADE_UP)
     try:
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=PATIENT_SECONDS) as reply:
             return str(reply.read())
     except urllib.error.HTTPError as refusal:
         return str(refusal.read())
@@ -188,11 +188,11 @@ def test_an_engine_that_dies_alone_is_started_again(local: Any, tmp_path: Path) 
     try:
         for _ in range(3):
             before = len(acknowledged)
-            eventually(lambda: len(acknowledged) > before + 20, 30)  # noqa: B023 - used at once
+            eventually(lambda: len(acknowledged) > before + 20)  # noqa: B023 - used at once
             pid = killed(folder)
-            eventually(lambda: engine_pid(folder) != pid, 30)  # noqa: B023
+            eventually(lambda: engine_pid(folder) != pid)  # noqa: B023
         before = len(acknowledged)
-        eventually(lambda: len(acknowledged) > before + 20, 30)
+        eventually(lambda: len(acknowledged) > before + 20)
     finally:
         stop.set()
         writer.join()
@@ -201,7 +201,7 @@ def test_an_engine_that_dies_alone_is_started_again(local: Any, tmp_path: Path) 
     for name in acknowledged:
         assert runner.request("GET", f"/items/{name}")[1] == b"v"
     last = acknowledged[-1]
-    eventually(lambda: runner.request("GET", f"/items/{last}?kind=COPY")[0] == 200, 30)
+    eventually(lambda: runner.request("GET", f"/items/{last}?kind=COPY")[0] == 200)
     assert runner.output.count("the DynamoDB engine ended with code -9; it is started again") == 3
     assert runner.end() == 0
     assert "Traceback" not in runner.output
@@ -212,9 +212,9 @@ def test_an_engine_that_keeps_dying_ends_the_runner(local: Any, tmp_path: Path) 
     runner: Local = local(f"--data={folder}")
     for _ in range(engines.MOST_ENDS - 1):
         pid = killed(folder)
-        eventually(lambda: engine_pid(folder) != pid, 30)  # noqa: B023 - used at once
+        eventually(lambda: engine_pid(folder) != pid)  # noqa: B023 - used at once
     killed(folder)
-    assert runner.process.wait(30) == 1
+    assert runner.process.wait(PATIENT_SECONDS) == 1
     assert "the DynamoDB engine ended 5 times within 60 s, now with code -9" in runner.output
     assert "docs/operations.md" in runner.output
     assert "Traceback" not in runner.output

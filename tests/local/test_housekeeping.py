@@ -30,5 +30,5 @@ def test_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
     house = Housekeeping({"task": task})
     house.start()
-    assert all(rounds.acquire(timeout=30) for _ in range(3))
+    assert all(rounds.acquire(timeout=60) for _ in range(3))
     house.stop()

@@ -1,6 +1,8 @@
 """The runner as its users meet it: a process with a command line, a port, a folder and signals."""
 
+import http.client
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ROOT, eventually
+from .conftest import PATIENT_SECONDS, ROOT, eventually
 
 
 def gone(pid: Any) -> Any:
@@ -26,15 +28,21 @@ def engine_pid(folder: Any) -> Any:
     return json.loads((Path(folder) / "engine.json").read_text())["pid"]
 
 
+def spent() -> float:
+    """Seconds of the processor that the processes took that have ended, with their own."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_serves_and_ends_cleanly(local: Any) -> None:
-    began = time.monotonic()
+    before = spent()
     runner = local("--ephemeral")
-    assert time.monotonic() - began < 10
     assert runner.request("GET", "/health")[:2] == (200, b"OK")
     folder = Path(runner.value("data"))
     pid = engine_pid(folder)
     assert f"export MLFLOW_TRACKING_URI=http://127.0.0.1:{runner.port}" in runner.output
     assert runner.end(signal.SIGTERM) == 0
+    assert spent() - before < 4
     assert not folder.exists()
     assert gone(pid)
     assert "GET /health 200" in runner.output
@@ -116,7 +124,7 @@ def test_sigkill_keeps_the_data_and_ends_the_engine(local: Any, tmp_path: Any) -
                     == 200
                 ):
                     acknowledged.append(name)
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 return
 
     writer = threading.Thread(target=write)
@@ -126,7 +134,7 @@ def test_sigkill_keeps_the_data_and_ends_the_engine(local: Any, tmp_path: Any) -
     runner.end(signal.SIGKILL)
     stop.set()
     writer.join()
-    eventually(lambda: gone(pid), 5)
+    eventually(lambda: gone(pid))
     again = local(f"--data={folder}")
     for name in acknowledged:
         assert again.request("GET", f"/items/{name}")[1] == name.encode()
@@ -147,7 +155,7 @@ def test_an_abandoned_engine_is_ended_first(local: Any, tmp_path: Any) -> None:
         reaper = threading.Thread(target=orphan.wait)
         reaper.start()
         again = local(f"--data={folder}")
-        reaper.join(5)
+        reaper.join(PATIENT_SECONDS)
         assert orphan.returncode is not None
         assert again.end() == 0
     finally:
@@ -173,7 +181,7 @@ def test_two_runners_do_not_share_a_folder(local: Any, tmp_path: Any) -> None:
     folder = tmp_path / "data"
     runner = local(f"--data={folder}")
     second = local(f"--data={folder}", ready=False)
-    assert second.process.wait(10) == 1
+    assert second.process.wait(PATIENT_SECONDS) == 1
     assert f"in use by another runner (process {runner.process.pid})" in second.output
     assert runner.request("GET", "/health")[0] == 200
 
@@ -252,7 +260,7 @@ def test_impatient_signals_do_not_interrupt_the_end(local: Any) -> None:
 )
 def test_refusals(local: Any, arguments: Any, environ: Any, code: Any, message: Any) -> None:
     runner = local(*arguments, ready=False, **environ)
-    assert runner.process.wait(10) == code
+    assert runner.process.wait(PATIENT_SECONDS) == code
     assert message in runner.output
     assert "Traceback" not in runner.output
 
@@ -260,7 +268,7 @@ def test_refusals(local: Any, arguments: Any, environ: Any, code: Any, message: 
 def test_a_taken_port_is_named(local: Any) -> None:
     runner = local("--ephemeral")
     second = local("--ephemeral", f"--port={runner.port}", ready=False)
-    assert second.process.wait(10) == 1
+    assert second.process.wait(PATIENT_SECONDS) == 1
     assert f"cannot listen on 127.0.0.1:{runner.port}" in second.output
 
 
@@ -290,7 +298,7 @@ EVERYWHERE = "--host=0.0.0.0"
 
 def test_the_default_password_is_warned_of_and_stays_on_this_machine(product: Any) -> None:
     refused = product("--auth", EVERYWHERE, ready=False)
-    assert refused.process.wait(30) == 2
+    assert refused.process.wait(PATIENT_SECONDS) == 2
     assert "--host 0.0.0.0 is open to other machines" in refused.output
     assert "MLFLOW_AUTH_ADMIN_PASSWORD" in refused.output
     assert "Traceback" not in refused.output
@@ -311,4 +319,4 @@ def test_the_default_password_on_this_machine(product: Any, asked: str) -> None:
     assert runner.end() == 0
     # Setting another one later does not change it.
     late = product("--auth", EVERYWHERE, ready=False, MLFLOW_AUTH_ADMIN_PASSWORD="too late")
-    assert late.process.wait(30) == 2
+    assert late.process.wait(PATIENT_SECONDS) == 2

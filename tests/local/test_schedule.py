@@ -31,11 +31,10 @@ def test_each_rule_is_called_in_its_interval_and_survives_a_failure() -> None:
     ]
     schedule = Schedule(rules, invoke)
     schedule.start()
-    assert enough.wait(10)
+    assert enough.wait(60)
     schedule.stop()
-    count = len(called)
     assert set(map(str, called)) == {str(("a", {"source": "x"}))}
-    assert not enough.wait(0.05) or len(called) == count
+    assert not schedule._thread.is_alive()
 
 
 def test_the_template_looks_for_quiet_runs_and_for_traces_to_judge() -> None:

@@ -1,7 +1,6 @@
 """The queues of the runner, and the services that it answers for, through botocore's clients."""
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from local.aws.endpoint import AwsEndpoint
 from local.aws.kms import Kms
 from local.aws.sqs import Queues
 from local.definitions import QueueDefinition, QueueMapping
+from local.events import queue_poller
 from local.events.queue_poller import QueuePoller
 
 from .conftest import eventually
@@ -79,7 +79,9 @@ def test_one_with_many_messages_lets_others_go_first(queues: Queues) -> None:
     assert queues.receive("Work", 1)[0].body == "one"
 
 
-def test_a_function_is_driven_as_by_lambda(queues: Queues) -> None:
+def test_a_function_is_driven_as_by_lambda(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is sent wakes the poller, which looks by itself too rarely to be of any help here.
+    monkeypatch.setattr(queue_poller, "LOOK_SECONDS", 3600.0)
     calls: list[Any] = []
     hanging = threading.Event()
 
@@ -87,7 +89,7 @@ def test_a_function_is_driven_as_by_lambda(queues: Queues) -> None:
         [record] = event["Records"]
         calls.append(record["body"])
         if record["body"] == "hangs":
-            hanging.wait(10)
+            hanging.wait(60)
         if record["body"] == "raises":
             raise RuntimeError("as asked")
         failed = [{"itemIdentifier": record["messageId"]}] if record["body"] == "fails" else []
@@ -101,10 +103,8 @@ def test_a_function_is_driven_as_by_lambda(queues: Queues) -> None:
             queues.send("Work", body)
         eventually(lambda: len(calls) == 4)
         eventually(lambda: sorted(queues.bodies("Work")) == ["fails", "hangs", "raises"])
-        began = time.monotonic()
         queues.send("Work", "woken")
         eventually(lambda: "woken" in calls)
-        assert time.monotonic() - began < 2
     finally:
         hanging.set()
         poller.stop()

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from mlcore.artifacts.folder import Folder
-from tests.local.conftest import eventually
+from tests.local.conftest import PATIENT_SECONDS, eventually
 from tests.servers import Server, start_product, stopped
 
 KEY = "1/é b.bin"
@@ -31,7 +31,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def ask(
     server: Server, method: str, url: str, body: bytes | None = None, **headers: str
 ) -> tuple[int, bytes, dict[str, str]]:
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENT_SECONDS)
     try:
         connection.request(method, url, body, headers)
         answer = connection.getresponse()
@@ -99,7 +99,7 @@ def test_a_client_that_goes_away_leaves_nothing(served: Any) -> None:
 def test_a_large_put_on_a_kept_connection(served: Any) -> None:
     """Taken, refused, and taken again: nothing of a body is left on the connection."""
     server, store = served
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENT_SECONDS)
     proxy = "/api/2.0/mlflow-artifacts/artifacts/"
     large = bytes(7_000_000)
     for path, status in (("a/large", 200), ("../x", 400), ("a", 400), ("a/large", 200)):

@@ -35,17 +35,16 @@ def check(policies: Sequence[BudgetPolicy]) -> None:
     Raises:
         GatewayCallFailed: one of them is spent; 429.
     """
-    ending = [policy for policy in policies if policy.budget_action == REJECT]
-    for policy, spent in zip(ending, spent_of(ending), strict=True):
+    ending, now = [policy for policy in policies if policy.budget_action == REJECT], now_ms()
+    for policy, spent in zip(ending, spent_of(ending, now), strict=True):
         if spent >= policy.budget_amount:
-            raise GatewayCallFailed(429, _refusal(policy))
+            raise GatewayCallFailed(429, _refusal(policy, now))
 
 
-def spent_of(policies: Sequence[BudgetPolicy]) -> list[float]:
-    """US dollars in the windows of this moment."""
+def spent_of(policies: Sequence[BudgetPolicy], now: int) -> list[float]:
+    """US dollars in the windows of a moment, which is in ms."""
     if not policies:
         return []
-    now = now_ms()
     return spending.read(
         [(policy.budget_policy_id, _window(policy, now)[0]) for policy in policies]
     )
@@ -78,11 +77,11 @@ def _window(policy: BudgetPolicy, now: int) -> tuple[int, int]:
     return window(policy.duration_unit, policy.duration_value, now)
 
 
-def _refusal(policy: BudgetPolicy) -> str:
+def _refusal(policy: BudgetPolicy, now: int) -> str:
     unit = policy.duration_unit.lower()
     if policy.duration_value == 1:
         unit = unit.removesuffix("s")
-    _, end = _window(policy, now_ms())
+    _, end = _window(policy, now)
     resets = datetime.fromtimestamp(end / 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return (
         f"Budget limit exceeded. Limit: ${policy.budget_amount:.2f} USD per "
