@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl
 
 from bench.client import Client
 from bench.environment import stand_alone
-from bench.workload import BATCH, HISTORY, Workload
+from bench.workload import BATCH, HISTORY, INTERVAL_RUNS, Workload
 from mlcore.db import transport
 from mlcore.db.signature import Signer
 from mlcore.http import handler as lambda_handler
@@ -80,12 +80,12 @@ CALLS: Final[dict[str, Callable[[Workload], Iterator[None]]]] = {
 
 
 def fill(workload: Workload) -> None:
-    """Runs as trainings leave them, and the history that is read."""
+    """Runs as trainings leave them, and the histories that are read."""
     for calls, times in (
         (workload.create, RUNS),
         (workload.log_metric, RUNS),
         (workload.log_batch, RUNS),
-        (workload.log_many, HISTORY // BATCH),
+        (workload.log_many, INTERVAL_RUNS * HISTORY // BATCH),
     ):
         made = calls()
         for _ in range(times):

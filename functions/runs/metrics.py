@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from mlcore import errors, paging
-from mlcore.entities.metrics import Metric
+from mlcore.entities.metrics import Columns, Metric
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.queries import metrics
@@ -55,7 +55,7 @@ def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -
     if message.has("max_results"):
         limit = min(message.max_results, limit)
     ordered = sorted(set(run_ids))
-    found: list[tuple[str, list[Metric]]] = []
+    found: list[tuple[str, Columns]] = []
     count = 0
     for run_id, series in zip(
         ordered,
@@ -65,7 +65,7 @@ def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -
         strict=True,
     ):
         fitting = series if limit < 0 else series[: limit - count]
-        found.append((run_id, fitting))
+        found.append((run_id, Columns.of(fitting)))
         count += len(fitting)
     return {"metrics": responses.encoded_points_of_runs(message.metric_key, found)}
 

@@ -95,7 +95,9 @@ def get_metric_history_bulk_interval(
     low, high = fields.get("startStep"), fields.get("endStep")
     found = metrics.history_interval(_request(info).workspace, run_ids, key, low, high, limit)
     sampled = [
-        run_responses.metric_of_run(point, run_id) for run_id, points in found for point in points
+        run_responses.metric_of_run(point, run_id)
+        for run_id, columns in found
+        for point in columns.points(key)
     ]
     return {"metrics": sampled} if sampled else {}
 

@@ -22,6 +22,7 @@ MAXIMUM_HEADER_BYTES = 10_240
 _TEXT_TYPES = frozenset({"application/json", "application/javascript", "application/xml"})
 _TEXT_SUFFIXES = ("+json", "+xml")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_CONTROLS = bytes(range(32))
 _JSON = [(b"content-type", b"application/json")]
 
 _request_prefix = uuid.uuid4().hex[:8]
@@ -150,7 +151,7 @@ def for_authorizer(event: dict[str, Any]) -> dict[str, Any]:
 
 def is_too_large(event: dict[str, Any]) -> bool:
     """Whether Lambda would refuse the event."""
-    return _exceeds(event, len(event.get("body", "")))
+    return _exceeds(event, event.get("body", ""))
 
 
 def to_http(answer: Any) -> HttpResponse:
@@ -174,7 +175,7 @@ def to_http(answer: Any) -> HttpResponse:
         body = ""
     if not isinstance(body, str):
         raise BadAnswer(f"body is a {type(body).__name__}, not a text")
-    if _exceeds(answer, len(body)):
+    if _exceeds(answer, body):
         raise BadAnswer(f"the answer exceeds Lambda's {MAXIMUM_PAYLOAD_BYTES} bytes")
     if answer.get("isBase64Encoded"):
         try:
@@ -210,14 +211,20 @@ def _json(value: Any) -> bytes:
         raise BadAnswer(f"the answer cannot be written as JSON: {error}") from error
 
 
-def _exceeds(payload: dict[str, Any], body_length: int) -> bool:
-    """Whether the payload is over the limit as JSON.
-
-    Short bodies are known to fit without writing them.
-    """
-    if body_length * 6 + MAXIMUM_HEADER_BYTES * 6 < MAXIMUM_PAYLOAD_BYTES:
+def _exceeds(payload: dict[str, Any], body: str) -> bool:
+    """Whether the payload is over the limit as JSON, which is written only if it is close to it."""
+    left = MAXIMUM_PAYLOAD_BYTES - MAXIMUM_HEADER_BYTES * 6
+    if len(body) * 6 < left or _most_bytes(body) < left:
         return False
-    return body_length > MAXIMUM_PAYLOAD_BYTES or len(_json(payload)) > MAXIMUM_PAYLOAD_BYTES
+    return len(body) > MAXIMUM_PAYLOAD_BYTES or len(_json(payload)) > MAXIMUM_PAYLOAD_BYTES
+
+
+def _most_bytes(body: str) -> int:
+    """A bound of the bytes of a text as JSON: quotes and backslashes take two, control characters
+    up to six."""
+    content = body.encode("utf-8", "surrogatepass")
+    controls = len(content) - len(content.translate(None, _CONTROLS))
+    return len(content) + content.count(b'"') + content.count(b"\\") + 5 * controls
 
 
 def _common_log_time(now: float) -> str:

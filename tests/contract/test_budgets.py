@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 import indexer.app
 from mlcore.db import capacity, keys
 from mlcore.db.expression import Update
@@ -12,6 +14,7 @@ from mlcore.db.table import table
 from mlcore.http import Rpc
 from mlcore.repos import document
 from mlcore.repos.runs import marked_experiments
+from mlcore.repos.runs import search as run_search
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, forget
 from tests.contract.route_world import routes_of
@@ -161,6 +164,29 @@ def test_newest_hundred_runs(store: Store) -> None:
             assert cost(api)[0] == 2
             assert len(found["runs"]) == min(size, 100)
         assert ("next_page_token" in found) == (size > 100)
+
+
+def test_top_by_a_metric_while_runs_go_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The running runs are read beside the first entries of the order."""
+    monkeypatch.setattr(run_search, "SMALL_RUNS", 3)
+    api = store.api
+    experiment_id = api.new_experiment("ordered")
+    with following(store) as stream:
+        for n in range(16):
+            made = api.post("runs/create", experiment_id=experiment_id, start_time=n)
+            run_id = made["run"]["info"]["run_id"]
+            api.post("runs/log-metric", run_id=run_id, key="m", value=n % 8, timestamp=1, step=n)
+            if n < 8:
+                api.post("runs/update", run_id=run_id, status="FINISHED", end_time=1)
+        assert indexer.app.index(stream.fresh()) is None
+    found = api.post(
+        "runs/search",
+        experiment_ids=[experiment_id],
+        max_results=4,
+        order_by=["metrics.m DESC"],
+    )
+    assert cost(api)[0] == 3
+    assert [run["info"]["start_time"] for run in found["runs"]] == [15, 7, 14, 6]
 
 
 def test_experiment_by_name(store: Store) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mlcore.entities.runs import Run
+from mlcore.repos import document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import runs
@@ -34,10 +35,14 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_index, "PAGE_IDS", 7)
 
 
-def test_search_is_looking_at_every_run(shared_store: Store) -> None:
+def test_search_is_looking_at_every_run(
+    shared_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with following(shared_store) as stream:
         for seed in range(3 * EXAMPLES):
             rng = random.Random(seed)
+            # Of every third experiment most values are outside of the runs' items.
+            monkeypatch.setattr(document, "INLINE_BYTES", 150 if seed % 3 == 2 else 300_000)
             delivery = Delivery(rng, stream.fresh)
             experiment_id = shared_store.api.new_experiment(f"searched {seed}")
             run_ids: list[str] = []

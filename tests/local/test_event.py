@@ -6,9 +6,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local.http import event
 from local.http.event import (
     MAXIMUM_PAYLOAD_BYTES,
     BadAnswer,
@@ -177,6 +178,25 @@ def test_sizes() -> None:
     assert is_too_large(from_http(request(headers=json_type, body=b"x" * 6_291_456), MATCH))
     assert is_too_large(from_http(request(body=b"x" * 5_000_000), MATCH)), "Base64 adds a third"
     assert len(to_http({"statusCode": 200, "body": "x" * 6_000_000}).body) == 6_000_000
+
+
+@given(
+    text=st.text(st.sampled_from('x"\\\n\0\x1f\x7fé日😀'), min_size=1, max_size=9),
+    bytes_of_json=st.integers(300, 440),
+)
+@settings(database=None)
+def test_an_answer_is_refused_when_its_json_is_too_long(text: str, bytes_of_json: int) -> None:
+    each = len(json.dumps(text, ensure_ascii=False).encode()) - 2
+    answer = {"statusCode": 200, "body": text * (bytes_of_json // each)}
+    size = len(json.dumps(answer, separators=(",", ":"), ensure_ascii=False).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(event, "MAXIMUM_PAYLOAD_BYTES", 400)
+        patch.setattr(event, "MAXIMUM_HEADER_BYTES", 5)
+        if size > event.MAXIMUM_PAYLOAD_BYTES:
+            with pytest.raises(BadAnswer):
+                to_http(answer)
+        else:
+            assert to_http(answer).body.decode() == answer["body"]
 
 
 def test_failures_have_api_gateways_body() -> None:

@@ -112,6 +112,11 @@ class TextMapAttribute(ItemAttribute[V]):
         """The texts of a raw item that has the map."""
         return {key: text[STRING] for key, text in item[self.attr_name][MAP].items()}
 
+    def one(self, item: Mapping[str, Any], key: str) -> str | None:
+        """One text of a raw item that has the map; None if it is not there."""
+        text = item[self.attr_name][MAP].get(key)
+        return None if text is None else text[STRING]
+
     def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:
         return {key: {STRING: text} for key, text in value.items()}
 

@@ -1,9 +1,12 @@
-"""A point of a metric, the double that is stored of it, and which of two points is later."""
+"""Points of metrics, the double that is stored of one, and which of two is later."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Final, NamedTuple
 
 MAX_DOUBLE = 1.7976931348623157e308
 
@@ -15,6 +18,33 @@ class Metric(NamedTuple):
     value: float
     timestamp: int
     step: int
+
+
+_metric: Final = partial(tuple.__new__, Metric)
+"""What ``Metric._make`` does, for points by the ten thousand."""
+
+
+class Columns(NamedTuple):
+    """Points of one metric that are not made yet: the steps, timestamps and values of all."""
+
+    steps: Sequence[int]
+    timestamps: Sequence[int]
+    values: Sequence[float]
+
+    @classmethod
+    def of(cls, points: Sequence[Metric]) -> Columns:
+        """Those of points that are there."""
+        return cls(
+            [point.step for point in points],
+            [point.timestamp for point in points],
+            [point.value for point in points],
+        )
+
+    def points(self, key: str) -> Iterator[Metric]:
+        """The points as those of a metric."""
+        return map(
+            _metric, zip(repeat(key), self.values, self.timestamps, self.steps, strict=False)
+        )
 
 
 def stored_value(value: float) -> float:

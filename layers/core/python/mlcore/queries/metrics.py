@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import itemgetter, lt
 from typing import Generic, NamedTuple, TypeVar
 
 from mlcore.db.table import table
-from mlcore.entities.metrics import Metric
+from mlcore.entities.metrics import Columns, Metric
 from mlcore.environment import workspaces_enabled
 from mlcore.limits import runs as limits
+from mlcore.queries import metric_samples
+from mlcore.queries.metric_samples import Wanted
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, history_pages, latest_points, runs
+from mlcore.repos.runs.history import Kept
 from mlcore.repos.runs.history_pages import HistoryPage
 from mlcore.repos.runs.point_places import Order
 
 T = TypeVar("T")
 
-_MOMENT = itemgetter(3, 2)
-"""Step and timestamp of a point."""
+_NONE = Columns((), (), ())
 
 
 def history_interval(
@@ -30,41 +30,20 @@ def history_interval(
     low: int | None,
     high: int | None,
     limit: int,
-) -> list[tuple[str, list[Metric]]]:
+) -> list[tuple[str, Columns]]:
     """By run, at most ``limit`` of its points from step ``low`` to ``high``, spread evenly over
     them, the last one always among them."""
     limits.check_step_range(low, high)
-    found = read_many(workspace, run_ids, key, refuse=True)
+
+    def read(run_id: str, home: str) -> Kept:
+        return history.kept(home, run_id, key)
+
+    wanted = Wanted(key, low, high, limit)
+    found = _of_runs(workspace, run_ids, key, read, refuse=True)
     return [
-        (run_id, sample(_between(series, low, high), limit))
-        for run_id, series in zip(run_ids, found, strict=True)
+        (run_id, _NONE if one is None else metric_samples.of(one.read, one.latest, wanted))
+        for run_id, one in zip(run_ids, found, strict=True)
     ]
-
-
-def sample(points: Sequence[Metric], limit: int) -> list[Metric]:
-    """The first point of each of ``limit`` buckets over the points by step, and the last point.
-
-    Buckets are those of SQL's NTILE: of N points in n buckets, the first N mod n hold one more.
-    When the sample is full already, the last point takes the place of the last one sampled.
-    """
-    ordered = points
-    moments = list(map(_MOMENT, points))
-    if not all(map(lt, moments, moments[1:])):  # as they mostly are
-        ordered = sorted(points, key=lambda p: (p.step, p.timestamp, *value_order(p)))
-    if len(ordered) <= limit:
-        return list(ordered)
-    size, larger = divmod(len(ordered), limit)
-    firsts = [bucket * size + min(bucket, larger) for bucket in range(limit)]
-    chosen = [ordered[position] for position in firsts]
-    if firsts[-1] != len(ordered) - 1:
-        chosen[-1] = ordered[-1]
-    return chosen
-
-
-def _between(series: list[Metric], low: int | None, high: int | None) -> list[Metric]:
-    if low is None or high is None:
-        return series
-    return [point for point in series if low <= point.step <= high]
 
 
 def read_page(
@@ -113,22 +92,13 @@ def read_beginnings(
     ]
 
 
-def read_many(
-    workspace: str, run_ids: Sequence[str], key: str, *, refuse: bool = False
-) -> list[list[Metric]]:
-    """The points of each run; none for runs of another workspace.
-
-    Args:
-        refuse: where there are workspaces, runs that are not there are no runs without points.
-
-    Raises:
-        ResourceDoesNotExist: as ``refuse`` says.
-    """
+def read_many(workspace: str, run_ids: Sequence[str], key: str) -> list[list[Metric]]:
+    """The points of each run; none for runs of another workspace."""
 
     def read(run_id: str, home: str) -> list[Metric]:
         return history.read(home, run_id, key)
 
-    found = _of_runs(workspace, run_ids, key, read, refuse=refuse)
+    found = _of_runs(workspace, run_ids, key, read)
     return [[] if one is None else latest_points.completed(one.read, one.latest) for one in found]
 
 
@@ -147,7 +117,14 @@ def _of_runs(
 ) -> list[_OfRun[T] | None]:
     """What is read of each run and its experiment, and the latest value of the metric; None for
     runs of another workspace. Whose an experiment is and the latest values are read beside the
-    points."""
+    points.
+
+    Args:
+        refuse: where there are workspaces, runs that are not there are no runs without points.
+
+    Raises:
+        ResourceDoesNotExist: as ``refuse`` says.
+    """
     homes = table.parallel([partial(runs.locate, run_id) for run_id in run_ids])
     distinct = list(dict.fromkeys(home for home in homes if home is not None))
     owned: set[str] = set()
@@ -177,8 +154,3 @@ def _of_runs(
 
 def _nothing() -> None:
     return None
-
-
-def value_order(point: Metric) -> tuple[float, int]:
-    """NaN takes its place as 0, after a real 0."""
-    return (0.0, 1) if math.isnan(point.value) else (point.value, 0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from typing import Any
 
-from mlcore.entities.metrics import Metric
+from mlcore.entities.metrics import Columns, Metric
 from mlcore.entities.runs import DatasetInput, Run
 from mlcore.wire.encoding import Encoded, number, quoted
 
@@ -90,13 +91,20 @@ def encoded_points(key: str, points: Iterable[Metric]) -> Encoded:
     return Encoded("[" + ",".join([_point(name, point) for point in points]) + "]")
 
 
-def encoded_points_of_runs(key: str, series: Iterable[tuple[str, Iterable[Metric]]]) -> Encoded:
+def encoded_points_of_runs(key: str, series: Iterable[tuple[str, Columns]]) -> Encoded:
     """A list of :func:`metric_of_run` of points of one key by run, as text."""
     name = quoted(key)
     found = []
-    for run_id, points in series:
+    for run_id, columns in series:
         end = f',"run_id":{quoted(run_id)}}}'
-        found += [_point(name, point)[:-1] + end for point in points]
+        steps, timestamps, values = columns
+        if all(map(isfinite, values)):  # as they mostly are, by the thousand
+            found += [
+                f'{{"key":{name},"value":{value!r},"timestamp":{timestamp},"step":{step}{end}'
+                for step, timestamp, value in zip(steps, timestamps, values, strict=True)
+            ]
+        else:
+            found += [_point(name, point)[:-1] + end for point in columns.points(key)]
     return Encoded("[" + ",".join(found) + "]")
 
 

@@ -14,7 +14,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter, lt
-from typing import Final
+from typing import Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
@@ -128,32 +128,52 @@ def write(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> None:
         table.batch_write(made)
 
 
-def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
-    """All distinct points of a metric, ordered by timestamp, step and value (NaN as 0) as MLflow's
-    history is. For a page of them see :mod:`mlcore.repos.runs.history_pages`."""
+class Kept(NamedTuple):
+    """A metric's history as it is kept: items that hold points of it, perhaps among others, and
+    segments of files. Points may be in two of them."""
+
+    batches: list[Raw]
+    packs: list[Raw]
+    segments: list[bytes]
+
+
+def kept(experiment_id: str, run_id: str, key: str) -> Kept:
+    """What is to be read of a metric's history; two round trips for one of usual size."""
     pk = keys.run(experiment_id, run_id).pk
-    found: list[Metric] = []
-    segments: list[Segment] = []
+    batches: list[Raw] = []
+    listed: list[Segment] = []
     for item in table.query_all(
         pk, between=keys.run_metric_batches(run_id), attributes=BATCH_ATTRIBUTES
     ):
         if is_file(item):
-            segments += history_files.segments(item, key)
+            listed += history_files.segments(item, key)
         else:
-            found += points_of_batch(item, key)
+            batches.append(item)
+    found = Kept(batches, [], [])
 
-    def read_packs() -> list[Metric]:
-        packs = table.query_all(
-            pk, prefix=keys.run_metric_history_prefix(run_id, key), attributes=PACK_ATTRIBUTES
-        )
-        return [point for item in packs for point in points_of_pack(item, key)]
+    def read_packs() -> None:
+        prefix = keys.run_metric_history_prefix(run_id, key)
+        found.packs.extend(table.query_all(pk, prefix=prefix, attributes=PACK_ATTRIBUTES))
 
-    def read_files() -> list[Metric]:
-        return history_files.read(segments)
+    def read_files() -> None:
+        found.segments.extend(history_files.contents(listed))
 
-    for series in table.parallel([read_packs, *([read_files] if segments else [])]):
-        found += series
-    return distinct(found)
+    table.parallel([read_packs, *([read_files] if listed else [])])
+    return found
+
+
+def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
+    """All distinct points of a metric, ordered by timestamp, step and value (NaN as 0) as MLflow's
+    history is. For a page of them see :mod:`mlcore.repos.runs.history_pages`."""
+    return points_of(kept(experiment_id, run_id, key), key)
+
+
+def points_of(found: Kept, key: str) -> list[Metric]:
+    """As :func:`read`."""
+    series = [points_of_batch(item, key) for item in found.batches]
+    series += [points_of_pack(item, key) for item in found.packs]
+    series += [point_columns.unpack(data, key).get(key, []) for data in found.segments]
+    return distinct([point for points in series for point in points])
 
 
 def is_file(item: Raw) -> bool:

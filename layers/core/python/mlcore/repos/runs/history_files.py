@@ -128,7 +128,17 @@ def folder_of(item: Raw) -> str:
 
 
 def read(wanted: Iterable[Segment]) -> list[Metric]:
-    """The points of segments; what lies side by side in a file is one request.
+    """The points of segments. Raises what :func:`contents` raises."""
+    found = []
+    for data in contents(wanted):
+        for points in point_columns.unpack(data).values():
+            found += points
+    return found
+
+
+def contents(wanted: Iterable[Segment]) -> list[bytes]:
+    """What segments hold, as :mod:`.point_columns` unpacks it; what lies side by side in a file is
+    one request.
 
     Raises:
         NoStore: the environment names no store.
@@ -141,14 +151,14 @@ def read(wanted: Iterable[Segment]) -> list[Metric]:
         else:
             stretches.append([one])
     found = table.parallel([partial(_read, stretch) for stretch in stretches])
-    return [point for points in found for point in points]
+    return [data for parts in found for data in parts]
 
 
 def _end(segment: Segment) -> tuple[str, int]:
     return segment.location, segment.begin + segment.length
 
 
-def _read(stretch: Sequence[Segment]) -> list[Metric]:
+def _read(stretch: Sequence[Segment]) -> list[bytes]:
     from mlcore import artifacts  # noqa: PLC0415 -- as above
 
     if not artifacts.has_store():
@@ -158,12 +168,8 @@ def _read(stretch: Sequence[Segment]) -> list[Metric]:
     data = artifacts.store().read(stretch[0].location, begin, length)
     if data is None or len(data) != length:
         raise errors.TemporarilyUnavailable("The history of the metric cannot be read. Try again.")
-    found = []
-    for one in stretch:
-        at = one.begin - begin
-        for points in point_columns.unpack(data[at : at + one.length]).values():
-            found += points
-    return found
+    places = [one.begin - begin for one in stretch]
+    return [data[at : at + one.length] for at, one in zip(places, stretch, strict=True)]
 
 
 def _segment(location: str, entry: _Entry) -> Segment:

@@ -15,12 +15,11 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from hashlib import blake2b
-from itertools import accumulate, pairwise, repeat
+from itertools import accumulate, pairwise
 from typing import Final
 
-from mlcore.entities.metrics import Metric
+from mlcore.entities.metrics import Columns, Metric
 
 _PACKED: Final = 1
 _PLAIN: Final = 2
@@ -32,8 +31,6 @@ POINT_BYTES: Final = _BYTES * _COLUMNS
 """Of a point before zlib; with its key a bound of what it may take."""
 _LEVEL: Final = 6
 _INT64: Final = 1 << 63
-_metric = partial(tuple.__new__, Metric)
-"""What ``Metric._make`` does, for points by the ten thousand."""
 
 
 class UnknownColumns(ValueError):
@@ -75,30 +72,39 @@ def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
     Raises:
         UnknownColumns: they are of no form that this version knows.
     """
+    return {key: list(one.points(key)) for key, one in columns(data, wanted).items()}
+
+
+def columns(data: bytes, wanted: str | None = None) -> dict[str, Columns]:
+    """As :func:`unpack`, without making the points."""
     flags = data[0]
     if flags & ~_KNOWN:
         raise UnknownColumns(f"points of form {flags}")
     body = zlib.decompress(data[1:]) if flags & _PACKED else data[1:]
     (length,) = _HEADER.unpack_from(body)
-    begin = _HEADER.size + length
-    counts: dict[str, int] = json.loads(body[_HEADER.size : begin])
+    at = _HEADER.size + length
+    counts: dict[str, int] = json.loads(body[_HEADER.size : at])
     if wanted is not None and wanted not in counts:
         return {}
     total = sum(counts.values())
     size = total * _BYTES
     form = f"<{total}q"
-    steps: Iterable[int] = struct.unpack(form, _rows(body, begin, total))
-    timestamps: Iterable[int] = struct.unpack(form, _rows(body, begin + size, total))
-    values = struct.unpack(f"<{total}d", _rows(body, begin + 2 * size, total))
+    steps: Iterable[int] = struct.unpack(form, _rows(body, at, total))
+    timestamps: Iterable[int] = struct.unpack(form, _rows(body, at + size, total))
+    values = struct.unpack(f"<{total}d", _rows(body, at + 2 * size, total))
     if not flags & _PLAIN:
         steps, timestamps = accumulate(steps), accumulate(timestamps)
-    at, found = 0, {}
-    columns = [list(column) for column in (values, timestamps, steps)]
+    whole = Columns(list(steps), list(timestamps), list(values))
+    if len(counts) == 1:
+        return dict.fromkeys(counts, whole)
+    begin, found = 0, {}
     for key, number in counts.items():
+        end = begin + number
         if wanted is None or key == wanted:
-            ours = zip(repeat(key), *[column[at : at + number] for column in columns])
-            found[key] = list(map(_metric, ours))
-        at += number
+            found[key] = Columns(
+                whole.steps[begin:end], whole.timestamps[begin:end], whole.values[begin:end]
+            )
+        begin = end
     return found
 
 

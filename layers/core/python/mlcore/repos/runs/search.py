@@ -22,13 +22,13 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import NamedTuple
 
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import BATCH_GET_KEYS, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import Run
 from mlcore.errors import InvalidParameterValue
@@ -258,10 +258,22 @@ def _by_metric(
             begin = math.nan
         else:
             begin = float(value) if metric.ascending else -float(value)
-    rows = _rows(list(marked), experiment, compiled)
-    seen = 0
     ranked = run_index.ranked(experiment.experiment_id, metric, begin)
-    for added in _chunks(ranked, query.rows):
+    chunks = _chunks(ranked, query.rows)
+    begun: list[list[Raw]] = []
+
+    def read_first() -> list[Row]:
+        begun.extend(islice(chunks, 1))
+        return []
+
+    waiting = list(marked)
+    calls: list[Callable[[], list[Row]]] = [
+        partial(_rows, waiting[at : at + BATCH_GET_KEYS], experiment, compiled)
+        for at in range(0, len(waiting), BATCH_GET_KEYS)
+    ]
+    rows = [row for found in table.parallel([read_first, *calls]) for row in found]
+    seen = 0
+    for added in chain(begun, chunks):
         seen += len(added)
         named = [run_index.place_of(experiment.experiment_id, entry) for entry in added]
         rows += _rows([key for key in named if key not in marked], experiment, compiled)

@@ -6,15 +6,54 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from mlcore.entities.metrics import Metric
 from mlcore.repos.document import Document
-from mlcore.repos.runs import runs
+from mlcore.repos.runs import points, runs
 from mlcore.repos.runs.runs import StoredRun
+
+
+class _Texts:
+    """The texts of a map, each read when it is asked for."""
+
+    __slots__ = ("_attribute", "_document")
+
+    def __init__(self, attribute: str, document: Document) -> None:
+        self._attribute = attribute
+        self._document = document
+
+    def get(self, key: str) -> str | None:
+        return _text(self._document, self._attribute, key)
+
+    def __contains__(self, key: str) -> bool:
+        return self.get(key) is not None
+
+
+class _Metrics:
+    """Latest values, each parsed when it is asked for."""
+
+    __slots__ = ("_document",)
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def get(self, key: str) -> Metric | None:
+        text = _text(self._document, "metrics", key)
+        return None if text is None else points.parse_latest(key, text)
+
+
+def _text(document: Document, attribute: str, key: str) -> str | None:
+    """One of a document's texts, wherever it lives."""
+    found = document.maps[attribute].field.one(document.item, key)
+    if found is None and document.outside:
+        return document.outside.get(attribute, {}).get(key)
+    return found
+
 
 _MAPS: Final[Mapping[str, Callable[[Document], Any]]] = MappingProxyType(
     {
-        "metrics": runs.metrics,
-        "params": lambda document: document.texts("params"),
-        "tags": lambda document: document.texts("tags"),
+        "metrics": _Metrics,
+        "params": lambda document: _Texts("params", document),
+        "tags": lambda document: _Texts("tags", document),
         "dataset_inputs": runs.named_datasets,
     }
 )
@@ -22,7 +61,8 @@ _MAPS: Final[Mapping[str, Callable[[Document], Any]]] = MappingProxyType(
 
 class SearchedRun:
     """Has the attributes of :class:`mlcore.entities.runs.Run` that can be searched, each made when
-    it is asked for: a search looks at many more runs than it answers, and at little of each."""
+    it is asked for: a search looks at many more runs than it answers, and at little of each. Of
+    metrics, params and tags it has those of one key at a time."""
 
     def __init__(self, stored: StoredRun) -> None:
         self._stored = stored
