@@ -15,7 +15,7 @@ from mlcore.entities.evaluation.jobs import (
     batches,
 )
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.runs import Run
+from mlcore.entities.runs import RUNNING, Run
 from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits.evaluation.judges import judge
@@ -211,7 +211,7 @@ def _run(run_id: str, job: Job, experiment: Experiment) -> Run:
         experiment_id=experiment.experiment_id,
         run_name=name,
         user_id=job.creator or "",
-        status="RUNNING",
+        status=RUNNING,
         start_time=job.creation_time,
         end_time=None,
         artifact_uri=below(experiment.artifact_location, f"{run_id}/artifacts"),

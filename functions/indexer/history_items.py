@@ -81,7 +81,7 @@ def pack_runs(runs: Sequence[Owner]) -> None:
 
 def pack_batches(places: Iterable[Key]) -> None:
     """Packs the runs that some batches are of."""
-    runs = list(dict.fromkeys(_owner(place) for place in places))
+    runs = list(dict.fromkeys(map(keys.run_of, places)))
     for at in range(0, len(runs), TOGETHER):
         pack_runs(runs[at : at + TOGETHER])
 
@@ -195,9 +195,4 @@ def _size(item: Raw) -> int:
 
 
 def _run_of(record: Mapping[str, Any]) -> Owner:
-    return _owner(key_in(record["Keys"]))
-
-
-def _owner(place: Key) -> Owner:
-    fields = keys.parse(*place).fields
-    return fields["experiment_id"], fields["run_id"]
+    return keys.run_of(key_in(record["Keys"]))

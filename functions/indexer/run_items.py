@@ -98,7 +98,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             run: Owner = (run_item.experiment_id, run_item.run_id)
             _read_run(seen.setdefault(run, _Seen()), run, record)
         elif is_outside(image):
-            run = _owner_of(image)
+            run = keys.run_of(key_in(image))
             _read_outside(seen.setdefault(run, _Seen()), run, record, image)
     runs, experiments, outside = _read(seen)
     settling = {run for run, item in runs.items() if item and settled.is_settled(Run.of(item))}
@@ -386,8 +386,3 @@ def _texts(image: Raw | None) -> dict[tuple[str, str], str]:
         for attribute in INDEXES
         for key, value in child_items.content(image, attribute).items()
     }
-
-
-def _owner_of(child: Raw) -> tuple[str, str]:
-    fields = keys.parse(*key_in(child)).fields
-    return (fields["experiment_id"], fields["run_id"])

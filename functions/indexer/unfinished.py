@@ -65,8 +65,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             known[item.experiment_id, item.run_id] = image
         else:
             place = key_in(image)
-            fields = keys.parse(*place).fields
-            logged.setdefault((fields["experiment_id"], fields["run_id"]), {})[place] = image
+            logged.setdefault(keys.run_of(place), {})[place] = image
     behind = [
         run
         for run, found in logged.items()

@@ -17,6 +17,7 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
 from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job
 from mlcore.entities.metrics import Metric, stored_value
+from mlcore.entities.runs import RUNNING
 from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
@@ -30,7 +31,6 @@ from mlcore.repos.runs.runs import StoredRun
 from mlcore.repos.traces import links
 from mlcore.repos.traces.traces import StoredTrace
 
-_RUNNING: Final = "RUNNING"
 _AGGREGATES: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "min": min,
     "max": max,
@@ -107,7 +107,7 @@ def finish(run_id: str, workspace: str, metrics: Mapping[str, float]) -> None:
     now = ids.now_ms()
     found = runs.load(run_id, workspace)
     points = [Metric(name, stored_value(value), now, 0) for name, value in metrics.items()]
-    if points and found.item.status == _RUNNING:
+    if points and found.item.status == RUNNING:
         history.write(found.experiment.experiment_id, run_id, points)
     _end(found, "FINISHED", now, points)
 
@@ -133,7 +133,7 @@ def _end_of(job: Job, status: str) -> None:
 
 def _end(run: StoredRun, status: str, now: int, points: Sequence[Metric]) -> None:
     """One that has ended stays as it is."""
-    if run.item.status != _RUNNING:
+    if run.item.status != RUNNING:
         return
     attributes: list[tuple[ItemAttribute[Any], Any]] = [
         (RunItem.status, status),

@@ -54,16 +54,13 @@ def land(records: Sequence[Record], shard: str) -> None:
         place = key_in(change["Keys"])
         if kind == "experiment":
             experiments.add(keys.experiment_id_of(place.pk))
-        elif kind in _RUN or kind == _BATCH:
-            fields = keys.parse(*place).fields
-            run = fields["experiment_id"], fields["run_id"]
-            if kind in _RUN:
-                runs.add(run)
-            elif "NewImage" in change:
-                if history.is_refused(image):
-                    batches.pop(place, None)
-                else:
-                    batches.setdefault(place, image)
+        elif kind in _RUN:
+            runs.add(keys.run_of(place))
+        elif kind == _BATCH and "NewImage" in change:
+            if history.is_refused(image):
+                batches.pop(place, None)
+            else:
+                batches.setdefault(place, image)
     points = [row for place, image in batches.items() for row in _points(place, image)]
     if points or experiments or runs:
         numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
@@ -72,8 +69,7 @@ def land(records: Sequence[Record], shard: str) -> None:
 
 
 def _points(place: Key, image: Raw) -> Iterator[PointRow]:
-    fields = keys.parse(*place).fields
-    run = fields["experiment_id"], fields["run_id"]
+    run = keys.run_of(place)
     inserted = Item.of(image).updated_at or 0
     for points in history.batch_points(image).values():
         for point in points:

@@ -51,8 +51,7 @@ def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
             )
         return {}, ()
 
-    if not unread_writes.write(run_id, request.workspace, decide):
-        run_writes.write(runs.load(run_id, request.workspace), decide)
+    unread_writes.write_texts(run_id, request.workspace, decide)
     return {}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from mlcore import errors, ids
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
-from mlcore.entities.runs import Run
+from mlcore.entities.runs import RUNNING, Run
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.http import Request
 from mlcore.limits import runs as limits
@@ -50,7 +50,7 @@ def new_run(message: m.CreateRun, request: Request) -> Run:
         experiment_id=experiment.experiment_id,
         run_name=name,
         user_id=message.user_id,
-        status="RUNNING",
+        status=RUNNING,
         start_time=message.start_time,
         end_time=None,
         artifact_uri=below(experiment.artifact_location, f"{run_id}/artifacts"),
@@ -133,8 +133,7 @@ def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
     def decide(_: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         return {"tags": kept}, ()
 
-    if not unread_writes.write(run_id, request.workspace, decide):
-        run_writes.write(runs.load(run_id, request.workspace), decide)
+    unread_writes.write_texts(run_id, request.workspace, decide)
     return {}
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mlcore.entities.metrics import Metric
 from mlcore.entities.tags import Tag
+
+RUNNING: Final = "RUNNING"
+"""The status of a run that goes on."""
 
 
 class Dataset(NamedTuple):

@@ -217,14 +217,6 @@ def write(
     return None
 
 
-def spills(document: Document, sets: Mapping[str, Texts]) -> bool:
-    """Whether writing the texts would put one of them outside."""
-    present = document.inline()
-    if weight(present) + weight(sets) <= INLINE_BYTES:
-        return False
-    return bool(_placed(document, present, sets)[1])
-
-
 class _Move(NamedTuple):
     path: tuple[str, str]
     item: Raw | None

@@ -216,7 +216,7 @@ from mlcore.db.keys.logged_models import LOGGED_MODEL_PATTERNS
 from mlcore.db.keys.mcp_servers import *  # noqa: F403
 from mlcore.db.keys.mcp_servers import MCP_SERVER_PATTERNS
 from mlcore.db.keys.pattern import *  # noqa: F403
-from mlcore.db.keys.pattern import Parsed, Pattern
+from mlcore.db.keys.pattern import Key, Parsed, Pattern
 from mlcore.db.keys.platform import *  # noqa: F403
 from mlcore.db.keys.platform import PLATFORM_PATTERNS
 from mlcore.db.keys.registry import *  # noqa: F403
@@ -270,3 +270,9 @@ def parse(pk: str, sk: str) -> Parsed:
         if fields is not None:
             return Parsed(pattern, fields)
     raise ValueError(f"no pattern has the key {pk!r} / {sk!r}")
+
+
+def run_of(place: Key) -> tuple[str, str]:
+    """The ids of the experiment and the run that an item belongs to. Raises as :func:`parse`."""
+    fields = parse(*place).fields
+    return fields["experiment_id"], fields["run_id"]

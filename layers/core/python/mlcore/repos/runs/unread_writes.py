@@ -65,6 +65,12 @@ def write(run_id: str, workspace: str, decide: Decision, metrics: Sequence[Metri
     return sending is not None and sending.send(decide, [sending.update, sending.read_experiment])
 
 
+def write_texts(run_id: str, workspace: str, decide: Decision) -> None:
+    """Writes what is decided to a run, known or not. Raises as :func:`write`."""
+    if not write(run_id, workspace, decide):
+        run_writes.write(runs.load(run_id, workspace), decide)
+
+
 def write_read(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> bool:
     """As :func:`write`, of a run that was read just now, with its experiment."""
     if run.run_id in _shared:
@@ -128,10 +134,8 @@ class _Sending:
             self._instead = failed
 
     def read_experiment(self) -> None:
-        self._experiment = _allowing(self._run, table.get(self._place_of_experiment()))
-
-    def _place_of_experiment(self) -> keys.Key:
-        return keys.experiment(self._run.experiment.experiment_id)
+        meta = table.get(keys.experiment(self._run.experiment.experiment_id))
+        self._experiment = _allowing(self._run, meta)
 
     def _put(self, batch: Raw) -> None:
         before = table.put(batch)

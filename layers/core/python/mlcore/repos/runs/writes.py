@@ -11,6 +11,7 @@ from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import RUNNING
 from mlcore.entities.stages import DELETED
 from mlcore.ids import now_ms
 from mlcore.memory import Memory
@@ -22,8 +23,6 @@ from mlcore.repos.runs import index_keys as run_keys
 from mlcore.repos.runs import marks, runs
 from mlcore.repos.runs.index_keys import Values
 from mlcore.repos.runs.runs import StoredRun
-
-RUNNING: Final = "RUNNING"
 
 KNOWN_BYTES: Final = 16_000
 """Of the texts of a run that is remembered; larger ones are read."""
