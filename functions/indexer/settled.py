@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from indexer import index_items, text_items
 from indexer.child_items import Writes, is_outside
@@ -26,14 +26,13 @@ from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import LAST, Key
 from mlcore.db.table import key_in, table
+from mlcore.entities.runs import ENDED
 from mlcore.entities.stages import DELETED
 from mlcore.models.base import Item
 from mlcore.models.runs import Run, RunMetric
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import index_keys, marks
-
-ENDED: Final = frozenset(("FINISHED", "FAILED", "KILLED"))
 
 
 class Found(NamedTuple):

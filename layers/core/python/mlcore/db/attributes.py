@@ -4,9 +4,10 @@ item may lack them."""
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from math import inf, isnan
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 from pynamodb.constants import BINARY, BOOLEAN, MAP, NUMBER, STRING
 
@@ -93,7 +94,12 @@ class DoubleAttribute(ItemAttribute[float]):
 
 
 class TextMapAttribute(ItemAttribute[V]):
-    """A map from any text to text."""
+    """A map from any text to text, stored in one of two forms.
+
+    As a *map* of DynamoDB, whose entries an expression can name. As *one text*, the JSON of an
+    object: whoever reads the item has one value to take apart instead of one for each entry. An
+    item without the attribute has an empty one.
+    """
 
     attr_type = MAP
 
@@ -109,19 +115,59 @@ class TextMapAttribute(ItemAttribute[V]):
         super().__init__(null=null)
 
     def of(self, item: Mapping[str, Any]) -> dict[str, str]:
-        """The texts of a raw item that has the map."""
-        return {key: text[STRING] for key, text in item[self.attr_name][MAP].items()}
+        """The texts of a raw item."""
+        return texts_in(item.get(self.attr_name, _EMPTY))
 
-    def one(self, item: Mapping[str, Any], key: str) -> str | None:
-        """One text of a raw item that has the map; None if it is not there."""
-        text = item[self.attr_name][MAP].get(key)
-        return None if text is None else text[STRING]
+    def reader(self, item: Mapping[str, Any]) -> Callable[[str], str | None]:
+        """From a key to its text in a raw item; None where it has none."""
+        value = item.get(self.attr_name, _EMPTY)
+        if STRING in value:
+            texts: dict[str, str] = json.loads(value[STRING])
+            return texts.get
+        entries: dict[str, Any] = value[MAP]
+
+        def read(key: str) -> str | None:
+            text = entries.get(key)
+            return None if text is None else text[STRING]
+
+        return read
+
+    def is_text(self, item: Mapping[str, Any]) -> bool:
+        """Whether a raw item has no map of which an expression could name an entry."""
+        return MAP not in item.get(self.attr_name, ())
+
+    def text(self, value: Mapping[str, str]) -> str:
+        """The form of one text."""
+        return _as_text(value)
+
+    def like(self, item: Mapping[str, Any], value: Mapping[str, str]) -> dict[str, Any]:
+        """An attribute value in the form that a raw item has."""
+        return {STRING: _as_text(value)} if self.is_text(item) else self.raw(value)
 
     def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:
         return {key: {STRING: text} for key, text in value.items()}
 
     def deserialize(self, value: dict[str, Any]) -> dict[str, str]:
         return {key: text[STRING] for key, text in value.items()}
+
+    def get_value(self, value: dict[str, Any]) -> Any:
+        """What PynamoDB gives to :meth:`deserialize`, of either form."""
+        return self.serialize(texts_in(value)) if STRING in value else super().get_value(value)
+
+
+_EMPTY: Final[Mapping[str, Any]] = {MAP: {}}
+_as_text: Final[Callable[[Mapping[str, str]], str]] = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":")
+).encode
+
+
+def texts_in(value: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of an attribute value in DynamoDB's JSON, in either form of
+    :class:`TextMapAttribute`."""
+    if STRING in value:
+        texts: dict[str, str] = json.loads(value[STRING])
+        return texts
+    return {key: text[STRING] for key, text in value[MAP].items()}
 
 
 class FlagMapAttribute(ItemAttribute[V]):

@@ -61,6 +61,10 @@ class Update:
     def set(self, place: Place, value: Any) -> None:
         self._set.append(f"{self._path(place)}={self._value(place, value)}")
 
+    def set_raw(self, attribute: ItemAttribute[Any], raw: Raw) -> None:
+        """Sets what is in DynamoDB's JSON already."""
+        self._set.append(f"{self._path(attribute)}={self._placeholder(raw)}")
+
     def set_once(self, attribute: ItemAttribute[V], value: V) -> None:
         """What is there stays."""
         path = self._path(attribute)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pynamodb.constants import BOOLEAN, STRING
+from pynamodb.constants import BOOLEAN, NULL, STRING
 
+from mlcore.db.attributes import TextMapAttribute, texts_in
 from mlcore.db.declarations import Attribute, Model
 
 Raw = dict[str, Any]
@@ -39,6 +40,9 @@ def compile_view(model: type[Model]) -> type[View]:
     for name, attribute in model.get_attributes().items():
         if attribute.default is not None:
             raise TypeError(f"{model.__name__}.{name} has a default for loaded items")
+        if isinstance(attribute, TextMapAttribute):
+            properties[name] = property(_texts(attribute.attr_name, required=not attribute.null))
+            continue
         as_it_is = (
             attribute.attr_type in {STRING, BOOLEAN}
             and type(attribute).deserialize is Attribute.deserialize
@@ -47,6 +51,17 @@ def compile_view(model: type[Model]) -> type[View]:
         make = _optional if attribute.null else _required
         properties[name] = property(make(attribute.attr_name, attribute.attr_type, convert))
     return type(f"{model.__name__}View", (View,), properties)
+
+
+def _texts(name: str, *, required: bool) -> Callable[[View], Any]:
+    if required:
+        return lambda view: texts_in(view.raw[name])
+
+    def read(view: View) -> Any:
+        value = view.raw.get(name)
+        return None if value is None or NULL in value else texts_in(value)
+
+    return read
 
 
 def _required(name: str, kind: str, convert: Callable[[Any], Any] | None) -> Callable[[View], Any]:

@@ -10,6 +10,9 @@ from mlcore.entities.tags import Tag
 RUNNING: Final = "RUNNING"
 """The status of a run that goes on."""
 
+ENDED: Final = frozenset(("FINISHED", "FAILED", "KILLED"))
+"""The statuses of runs that do not go on."""
+
 
 class Dataset(NamedTuple):
     """Identity within an experiment is (name, digest); everything else is immutable once

@@ -12,18 +12,22 @@ and is never in both places:
 * once a map has overflowed, no key is added to it: new ones go outside, and a key in the map is
   written only where it still is.
 
+A map may be stored as one text (:class:`mlcore.db.attributes.TextMapAttribute`), which is written
+whole, by whoever read the version that is there. So it is for one writer at a time: one who was not
+the first makes it a map again, whose keys have conditions of their own.
+
 Child items *without* the mark are derived: the indexer makes them of the maps; nothing reads
 them here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from mlcore.db.attributes import TextMapAttribute
-from mlcore.db.expression import Entry, Raw, Update
+from mlcore.db.expression import Entry, Raw, Update, string
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, key_in, key_of, table
@@ -41,6 +45,9 @@ MOVES_TOGETHER = 90
 BYTES_TOGETHER = 1_000_000
 """What one transaction moves: DynamoDB takes 100 items and 4 MB, and an outside text counts
 twice."""
+
+MOST_TEXT = 16_000
+"""Bytes of a map that is sent as a whole at each write; a larger one is sent key by key."""
 
 Texts = Mapping[str, str]
 
@@ -66,12 +73,15 @@ class Map:
         prefix: Callable[[Owner], str],
         place: Callable[[Owner, str], Key],
         child: Callable[[Key, str, str], Raw],
+        *,
+        as_text: bool = False,
     ) -> None:
         """
         Args:
             prefix: sort-key prefix of the child items.
             place: where the child item of a key is.
             child: (place, key, text) → the child item.
+            as_text: one text where it is small, and one writes at a time.
         """
         self.field = field
         self.attribute = field.attr_name
@@ -79,6 +89,21 @@ class Map:
         self.prefix = prefix
         self.place = place
         self.child = child
+        self.as_text = as_text
+
+    def is_text(self, item: Raw) -> bool:
+        """Whether an item has it as one text, or empty as if."""
+        return self.as_text and self.field.is_text(item)
+
+    def whole(self, texts: Texts, most: int) -> Raw | None:
+        """All of it as an attribute value; as one text if that has not more than so many bytes.
+        None for no attribute."""
+        if not self.as_text or not most:
+            return self.field.raw(texts)
+        if not texts:
+            return None
+        text = self.field.text(texts)
+        return string(text) if len(text.encode()) <= most else self.field.raw(texts)
 
 
 _OVERFLOW: Final = MetaItem.overflow.attr_name
@@ -144,7 +169,9 @@ def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Ra
                 children.append(_outside(owner, entry, key, text))
                 if entry.attribute not in overflowed:
                     overflowed.append(entry.attribute)
-        attributes[entry.attribute] = entry.field.raw(inline)
+        whole = entry.whole(inline, MOST_TEXT)
+        if whole is not None:
+            attributes[entry.attribute] = whole
     attributes[MetaItem.bytes.attr_name] = MetaItem.bytes.raw(size)
     if overflowed:
         attributes[MetaItem.overflow.attr_name] = MetaItem.overflow.raw(" ".join(overflowed))
@@ -164,6 +191,9 @@ def write(
     complete: Callable[[Update], None],
     beside: Sequence[Operation] = (),
     *,
+    exclusive: bool = False,
+    shared: bool = False,
+    settled: bool = False,
     returning: bool = False,
 ) -> Raw | None:
     """Writes texts into the maps, the caller having left out what its rules make no change. Answers
@@ -173,6 +203,10 @@ def write(
         removals: (map, key) pairs to take away.
         complete: adds the caller's own attributes and conditions.
         beside: what else the same transaction does; a child item that is moved is left to it.
+        exclusive: only if nobody else has written since the read.
+        shared: others write at the same time; what is written to as one text becomes a map.
+        settled: little is written from now on; all maps that can be become one text, if nobody else
+            has written since the read.
 
     Raises:
         ConditionFailed: the item is not as it was read; read again and decide again.
@@ -193,16 +227,27 @@ def write(
         path for path in (*gone, *(move.path for move in first)) if path[1] in present[path[0]]
     ]
 
-    def update_by(setting: _Setting) -> Update:
+    most = 0 if shared or later else MOST_TEXT
+    change = _Change(document, present, inline, leaving, most)
+    packed = change.all_as_text() if settled and most and not moves else {}
+
+    def update_by(whole: Mapping[str, Raw | None]) -> Update:
         update = Update()
-        setting(document, inline, leaving, update, present)
-        _account(document, list(outside), size, update, exclusive=bool(moves))
+        change.set_each(update, but=whole)
+        for name, value in whole.items():
+            field = document.maps[name].field
+            if value is None:
+                update.remove(field)
+            else:
+                update.set_raw(field, value)
+        alone = exclusive or bool(moves) or bool(whole)
+        _account(document, list(outside), size, update, exclusive=alone)
         complete(update)
         return update
 
-    update = update_by(_set_each)
+    update = update_by({**change.whole(texts_only=True), **packed})
     if not update.fits():
-        update = update_by(_set_whole)
+        update = update_by(change.whole(texts_only=False))
     if not moves and not beside:
         return table.update(document.key, update, returning=returning) or None
     _move(document, update, first, beside)
@@ -221,19 +266,6 @@ class _Move(NamedTuple):
     path: tuple[str, str]
     item: Raw | None
     """The child item to put; None to delete it."""
-
-
-_Setting = Callable[
-    [
-        Document,
-        Mapping[str, Texts],
-        Sequence[tuple[str, str]],
-        Update,
-        Mapping[str, Texts],
-    ],
-    None,
-]
-"""How the texts of maps are set, and paths taken away, in what a document holds."""
 
 
 def _place(document: Document, path: tuple[str, str]) -> Entry:
@@ -301,48 +333,79 @@ def _move(
         ) from failed
 
 
-def _set_each(
-    document: Document,
-    inline: Mapping[str, Texts],
-    leaving: Sequence[tuple[str, str]],
-    update: Update,
-    _: Mapping[str, Texts],
-) -> None:
-    """Each key on its own, so that writers of different keys never meet."""
-    for attribute, texts in inline.items():
-        rule = document.maps[attribute].rule
-        full = attribute in document.overflowed
-        for key, text in texts.items():
-            path = _place(document, (attribute, key))
-            if rule == LATER:
-                require = update.require_less if full else update.require_absent_or_less
-                require(path, text)
-            elif rule == KEEP:
-                update.require_absent(path)
-            elif full:
-                update.require_exists(path)
-            update.set(path, text)
-    for left in leaving:
-        update.remove(_place(document, left))
+class _Change(NamedTuple):
+    """What a write does to the maps of a document's item."""
 
+    document: Document
+    present: Mapping[str, Texts]
+    """What the item holds."""
+    inline: Mapping[str, Texts]
+    """Texts to set."""
+    leaving: Sequence[tuple[str, str]]
+    """(map, key) pairs to take away."""
+    most: int
+    """Bytes that one text may have; 0 where there shall be maps."""
 
-def _set_whole(
-    document: Document,
-    inline: Mapping[str, Texts],
-    leaving: Sequence[tuple[str, str]],
-    update: Update,
-    present: Mapping[str, Texts],
-) -> None:
-    """Whole maps, for more keys than an expression holds; only if nobody else has written since the
-    read."""
-    changed: dict[str, dict[str, str]] = {}
-    for attribute, key in leaving:
-        changed.setdefault(attribute, dict(present[attribute])).pop(key, None)
-    for attribute, texts in inline.items():
-        changed.setdefault(attribute, dict(present[attribute])).update(texts)
-    for attribute, content in changed.items():
-        update.set(document.maps[attribute].field, content)
-    update.require_equal(MetaItem.version, document.version)
+    def set_each(self, update: Update, but: Container[str]) -> None:
+        """Each key on its own, so that writers of different keys never meet; of all maps but
+        some."""
+        document = self.document
+        for attribute, texts in self.inline.items():
+            if attribute in but:
+                continue
+            rule = document.maps[attribute].rule
+            full = attribute in document.overflowed
+            known = self.present[attribute]
+            for key, text in texts.items():
+                path = _place(document, (attribute, key))
+                if rule == LATER:
+                    require = update.require_less if full else update.require_absent_or_less
+                    require(path, text)
+                elif rule == KEEP and key in known:
+                    update.require_equal(path, known[key])
+                elif rule == KEEP:
+                    update.require_absent(path)
+                elif full:
+                    update.require_exists(path)
+                update.set(path, text)
+        for left in self.leaving:
+            if left[0] not in but:
+                update.remove(_place(document, left))
+
+    def whole(self, *, texts_only: bool) -> dict[str, Raw | None]:
+        """The changed maps as attribute values, None for no attribute; only those that are one text
+        by now, or (for more keys than an expression holds) all."""
+        changed: dict[str, dict[str, str]] = {}
+        touched = [*(name for name, texts in self.inline.items() if texts)]
+        touched += [name for name, _ in self.leaving]
+        for name in touched:
+            if not texts_only or self.document.maps[name].is_text(self.document.item):
+                changed.setdefault(name, dict(self.present[name]))
+        for name, key in self.leaving:
+            if name in changed:
+                changed[name].pop(key, None)
+        for name, content in changed.items():
+            content.update(self.inline.get(name, {}))
+        maps = self.document.maps
+        return {name: maps[name].whole(content, self.most) for name, content in changed.items()}
+
+    def all_as_text(self) -> dict[str, Raw | None]:
+        """All maps as they are after the write, each as one text, but those that are that already;
+        nothing if they have no room as such, or have texts outside."""
+        if self.document.overflowed:
+            return {}
+        made: dict[str, Raw | None] = {}
+        room = INLINE_BYTES
+        gone = set(self.leaving)
+        for name, entry in self.document.maps.items():
+            inline = self.inline.get(name, {})
+            kept = {k: text for k, text in self.present[name].items() if (name, k) not in gone}
+            text = entry.field.text({**kept, **inline})
+            room -= len(text.encode())
+            same = len(kept) == len(self.present[name]) and not inline
+            if entry.as_text and not (same and entry.is_text(self.document.item)):
+                made[name] = string(text) if kept or inline else None
+        return made if room >= 0 else {}
 
 
 def _account(

@@ -210,24 +210,17 @@ def log_metric(read: runs.Record, metric: Metric) -> None:
 def set_param(read: runs.Record, key: str, value: str) -> None:
     """A parameter, which Kubeflow may change. Raises InvalidParameterValue."""
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
-    known = run.document.texts("params").get(key)
-    if known is None:
 
-        def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-            if key in current.document.texts("params"):
-                return {}, ()
-            return {"params": {key: value}}, ()
+    def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        if current.document.texts("params").get(key) == value:
+            return {}, ()
+        if key in current.document.outside.get("params", {}):
+            raise errors.InvalidParameterValue(
+                f"the run {read.number} has more parameters than can be changed: {key}"
+            )
+        return {"params": {key: value}}, ()
 
-        run_writes.write(run, decide, any_stage=True)
-        return
-    if known == value:
-        return
-    if key in run.document.outside.get("params", {}):
-        raise errors.InvalidParameterValue(
-            f"the run {read.number} has more parameters than can be changed: {key}"
-        )
-    entry: Any = (RunItem.params, key)
-    run_writes.write(run, lambda _: ({}, ()), [(entry, value)], exclusive=True, any_stage=True)
+    run_writes.write(run, decide, any_stage=True)
 
 
 def log_dataset(read: runs.Record, dataset: Dataset) -> str:

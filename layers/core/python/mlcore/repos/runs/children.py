@@ -162,7 +162,7 @@ def _entry(
     def at(owner: document.Owner, key: str) -> keys.Key:
         return place(owner[0], owner[1], key)
 
-    return document.Map(attribute, rule, prefix, at, child)
+    return document.Map(attribute, rule, prefix, at, child, as_text=True)
 
 
 def _model_place(direction: str) -> Callable[[str, str, str], keys.Key]:

@@ -13,16 +13,17 @@ from mlcore.repos.runs.runs import StoredRun
 
 
 class _Texts:
-    """The texts of a map, each read when it is asked for."""
+    """The texts of a map, wherever they live, each read when it is asked for."""
 
-    __slots__ = ("_attribute", "_document")
+    __slots__ = ("_inline", "_outside")
 
     def __init__(self, attribute: str, document: Document) -> None:
-        self._attribute = attribute
-        self._document = document
+        self._inline = document.maps[attribute].field.reader(document.item)
+        self._outside = document.outside.get(attribute, {}) if document.outside else {}
 
     def get(self, key: str) -> str | None:
-        return _text(self._document, self._attribute, key)
+        text = self._inline(key)
+        return self._outside.get(key) if text is None and self._outside else text
 
     def __contains__(self, key: str) -> bool:
         return self.get(key) is not None
@@ -31,22 +32,14 @@ class _Texts:
 class _Metrics:
     """Latest values, each parsed when it is asked for."""
 
-    __slots__ = ("_document",)
+    __slots__ = ("_texts",)
 
     def __init__(self, document: Document) -> None:
-        self._document = document
+        self._texts = _Texts("metrics", document)
 
     def get(self, key: str) -> Metric | None:
-        text = _text(self._document, "metrics", key)
+        text = self._texts.get(key)
         return None if text is None else points.parse_latest(key, text)
-
-
-def _text(document: Document, attribute: str, key: str) -> str | None:
-    """One of a document's texts, wherever it lives."""
-    found = document.maps[attribute].field.one(document.item, key)
-    if found is None and document.outside:
-        return document.outside.get(attribute, {}).get(key)
-    return found
 
 
 _MAPS: Final[Mapping[str, Callable[[Document], Any]]] = MappingProxyType(

@@ -145,7 +145,7 @@ class _Sending:
     def _decide_again(self, decide: Decision, experiment: Experiment, item: Raw | None) -> None:
         run = self._run._replace(experiment=experiment)
         try:
-            run_writes.write(run_writes.meanwhile(run, item), decide)
+            run_writes.write(run_writes.meanwhile(run, item), decide, shared=True)
         except errors.MlflowError as refused:
             if refused.status < 500:
                 self._take_back()
@@ -200,7 +200,7 @@ def _reverting(run: StoredRun, change: Change, found: Raw) -> Update | None:
         if ours:
             kept = {key: text for key, text in now.items() if key not in ours}
             former = {key: before[key] for key in ours if key in before}
-            update.set(field, {**kept, **former})
+            update.set_raw(field, field.like(found, {**kept, **former}))
             reverted = True
     if not reverted:
         return None

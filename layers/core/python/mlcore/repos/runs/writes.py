@@ -4,14 +4,14 @@ like after the last of this process."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.runs import RUNNING
+from mlcore.entities.runs import ENDED, RUNNING
 from mlcore.entities.stages import DELETED
 from mlcore.ids import now_ms
 from mlcore.memory import Memory
@@ -101,6 +101,7 @@ def write(
     *,
     exclusive: bool = False,
     any_stage: bool = False,
+    shared: bool = False,
 ) -> StoredRun:
     """Changes maps and attributes of an active run; decides again whenever another writer came
     first.
@@ -111,6 +112,7 @@ def write(
         exclusive: what is decided depends on the value that it replaces, so nobody may write in
             between.
         any_stage: completes what was begun while the run was active, whatever it is now.
+        shared: others are known to write at the same time.
 
     Returns:
         The run as it was decided on last (not as it is after the write).
@@ -130,7 +132,8 @@ def write(
             check(current)
             to_send = decided(current, decide, attributes)
         if to_send is not None:
-            send_change(current, to_send, exclusive=exclusive)
+            others = shared or current is not run
+            send_change(current, to_send, exclusive=exclusive, shared=others)
 
     return settlement.write("run", run, send, meanwhile)
 
@@ -156,17 +159,17 @@ def decided(run: StoredRun, decide: Decision, attributes: Values) -> Change | No
     return Change(sets, removals, extra)
 
 
-def send_change(run: StoredRun, change: Change, *, exclusive: bool) -> Raw | None:
+def send_change(
+    run: StoredRun, change: Change, *, exclusive: bool, shared: bool = False
+) -> Raw | None:
     """Answers the item as it is then, of a run that is remembered. Raises ConditionFailed and
     TooLarge.
 
     Args:
-        exclusive: as for :func:`write`.
+        exclusive, shared: as for :func:`write`.
     """
     item = run.item
-    places: list[Any] = [place for place, _ in change.attributes]
-    alone = [(one[0].attr_name, one[1]) for one in places if isinstance(one, tuple)]
-    mark = marks.after(item, change.sets, [*change.removals, *alone])
+    mark = marks.after(item, change.sets, change.removals)
 
     def complete(update: Update) -> None:
         for attribute, value in change.attributes:
@@ -178,11 +181,18 @@ def send_change(run: StoredRun, change: Change, *, exclusive: bool) -> Raw | Non
             untype(update, RunItem.property_types, types, change.sets, change.removals)
         update.require_equal(RunItem.epoch, item.epoch)
         update.require_equal(RunItem.stage, item.stage)
-        if exclusive:
-            update.require_equal(RunItem.version, item.version)
 
     worth_it = item.status == RUNNING and (item.bytes or 0) <= KNOWN_BYTES
-    left = document.write(run.document, change.sets, change.removals, complete, returning=worth_it)
+    left = document.write(
+        run.document,
+        change.sets,
+        change.removals,
+        complete,
+        exclusive=exclusive,
+        shared=shared,
+        settled=any(place is RunItem.status and to in ENDED for place, to in change.attributes),
+        returning=worth_it,
+    )
     if left is None:
         forget(run.run_id)
     else:
