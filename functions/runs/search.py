@@ -7,7 +7,6 @@ from typing import Any
 from mlcore.auth.permissions import RUN
 from mlcore.http import Request
 from mlcore.queries import runs
-from mlcore.responses.runs import encoded_data
 from runs import messages as m
 
 
@@ -21,5 +20,5 @@ def search_runs(message: m.SearchRuns, request: Request) -> dict[str, Any]:
         message.order_by,
         message.page_token,
         request.may_read(RUN),
-        encoded_data,
+        runs.as_text,
     )

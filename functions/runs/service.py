@@ -64,12 +64,8 @@ def new_run(message: m.CreateRun, request: Request) -> Run:
 
 
 def get_run(message: m.GetRun, request: Request) -> dict[str, Any]:
-    return {
-        "run": responses.run(
-            runs.entity(runs.load(message.run_id or message.run_uuid, request.workspace)),
-            responses.encoded_data,
-        )
-    }
+    run = runs.entity(runs.load(message.run_id or message.run_uuid, request.workspace))
+    return {"run": responses.run(run, responses.encoded_data(run))}
 
 
 def update_run(message: m.UpdateRun, request: Request) -> dict[str, Any]:

@@ -10,17 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore import memory
+from mlcore.db.attributes import texts_in
+from mlcore.entities.runs import ENDED
+from mlcore.models.runs import Run
 from mlcore.repos import document
+from mlcore.repos.runs import runs
+from mlcore.repos.runs import writes as run_writes
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 
 INLINE = 2_000
+TEXT = 700
 
 _names = itertools.count()
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e/ä b:c", "f" * 240, "🦊" * 200, "g"])
 VALUES = st.one_of(
     st.integers(0, 40).map(lambda n: "v" * n),
+    st.text("&=%2563D", max_size=6),
     st.integers(100, 900).map(lambda n: "w" * n),
     st.integers(1, 300).map(lambda n: "ü🦊" * n),
 )
@@ -33,6 +41,7 @@ POINTS = st.tuples(NUMBERS, st.integers(0, 3), st.integers(-2, 2))
 @pytest.fixture(autouse=True)
 def _small_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "INLINE_BYTES", INLINE)
+    monkeypatch.setattr(document, "MOST_TEXT", TEXT)
 
 
 def placed_once(store: Store, experiment_id: str, run_id: str = "") -> None:
@@ -51,7 +60,7 @@ def placed_once(store: Store, experiment_id: str, run_id: str = "") -> None:
         if kind in {"run", "experiment"}:
             overflow = set(item.get("overflow", {}).get("S", "").split())
             for name in ("metrics", "params", "tags"):
-                inline[name] = set(item.get(name, {}).get("M", {}))
+                inline[name] = set(texts_in(item.get(name, {"M": {}})))
         elif "outside" in item:
             outside.setdefault(kinds[kind], set()).add(item["key"]["S"])
     for name, keys in outside.items():
@@ -85,6 +94,7 @@ def wire_metric(key: str, point: tuple[float, int, int]) -> dict[str, Any]:
 
 
 METRIC_KEYS = st.sampled_from(["m", "loss", "x/y z", "k" * 240, "ключ" * 60, "n", "o"])
+STATUSES = ("RUNNING", "FINISHED")
 STEPS = st.lists(
     st.one_of(
         st.tuples(
@@ -97,9 +107,11 @@ STEPS = st.lists(
         st.tuples(st.just("tag"), METRIC_KEYS, VALUES),
         st.tuples(st.just("untag"), METRIC_KEYS),
         st.tuples(st.just("metric"), METRIC_KEYS, POINTS),
+        st.tuples(st.just("status"), st.sampled_from(STATUSES)),
+        st.just(("another process",)),
     ),
     min_size=1,
-    max_size=8,
+    max_size=10,
 )
 
 
@@ -140,6 +152,10 @@ def test_a_run_is_three_dictionaries(shared_store: Store, steps: list[tuple[Any,
             case ("untag", key):
                 answer = api.ask("POST", "runs/delete-tag", run_id=run_id, key=key)
                 assert answer.status == (404 if tags.pop(key, None) is None else 200), answer
+            case ("status", status):
+                api.post("runs/update", run_id=run_id, status=status)
+            case ("another process",):
+                memory.forget()
             case ("metric", key, point):
                 api.post("runs/log-metric", run_id=run_id, **wire_metric(key, point))
                 metrics[key] = latest(metrics.get(key), *point)
@@ -226,3 +242,47 @@ def test_whole_maps_equal_single_keys(
     assert len(found["metrics"]) == 1000
     placed_once(store, "0", at_once)
     placed_once(store, "0", in_parts)
+
+
+def _forms(store: Store, run_id: str) -> dict[str, str]:
+    """DynamoDB's types of the maps that a run's item has."""
+    (item,) = (one for one in store.items_of("0", run_id) if one["type"]["S"] == "run")
+    return {name: next(iter(item[name])) for name in ("metrics", "params", "tags") if name in item}
+
+
+def test_maps_are_texts_while_one_writes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "INLINE_BYTES", 300_000)
+    api = store.api
+    run_id = api.new_run()
+    api.post("runs/log-batch", run_id=run_id, params=pairs({"a": "1"}))
+    stale = runs.load(run_id, "default")
+    api.post("runs/log-parameter", run_id=run_id, key="b", value="2")
+    assert _forms(store, run_id) == {"params": "S", "tags": "S"}
+
+    run_writes.write(stale, lambda _: ({"params": {"c": "3"}}, ()))
+    assert _forms(store, run_id) == {"params": "M", "tags": "S"}
+    api.post("runs/log-parameter", run_id=run_id, key="d", value="4")
+    api.post("runs/set-tag", run_id=run_id, key="long", value="t" * TEXT)
+    assert _forms(store, run_id) == {"params": "M", "tags": "M"}
+
+    for status in ENDED:
+        api.post("runs/update", run_id=run_id, status=status)
+        assert _forms(store, run_id) == {"params": "S", "tags": "S"}
+    (read,) = (one for one in store.items_of("0", run_id) if one["type"]["S"] == "run")
+    assert Run.of(read).params == {"a": "1", "b": "2", "c": "3", "d": "4"}
+    assert api.data(run_id)["tags"]["long"] == "t" * TEXT
+
+
+def test_the_end_of_a_run_waits_for_no_other_writer(store: Store) -> None:
+    """It becomes texts only if nobody came between; the status is written all the same."""
+    api = store.api
+    run_id = api.new_run()
+    first, second = (runs.load(run_id, "default") for _ in range(2))
+    run_writes.write(first, lambda _: ({"params": {"0": "x"}}, ()))
+    run_writes.write(second, lambda _: ({"params": {"1": "x"}}, ()))
+    before = runs.load(run_id, "default")
+    api.post("runs/log-parameter", run_id=run_id, key="2", value="x")
+    run_writes.write(before, lambda _: ({}, ()), [(Run.status, "FINISHED")])
+    assert _forms(store, run_id)["params"] == "M"
+    assert api.run(run_id)["info"]["status"] == "FINISHED"
+    assert api.data(run_id)["params"] == dict.fromkeys("012", "x")

@@ -23,6 +23,7 @@ from mlcore.db.attributes import (
     TextMapAttribute,
 )
 from mlcore.db.declarations import Model
+from mlcore.db.expression import string
 from mlcore.db.reader import compile_view
 from mlcore.db.writer import compile_writer
 from mlcore.environment import settings
@@ -51,6 +52,8 @@ def raw_items(
     for attribute in model.get_attributes().values():
         assert isinstance(attribute, ItemAttribute)
         value = STRATEGIES[type(attribute)].map(attribute.raw)
+        if isinstance(attribute, TextMapAttribute) and not complete:
+            value |= STRATEGIES[TextMapAttribute].map(attribute.text).map(string)
         if complete or not attribute.null:
             required[attribute.attr_name] = value
         else:

@@ -47,7 +47,7 @@ def test_the_data_of_a_run(values: dict[str, Any], texts: dict[str, str]) -> Non
         plain = encode({"runs": [responses.run(one) for one in runs], "next_page_token": "x"})
         text = encode(
             {
-                "runs": [responses.run(one, responses.encoded_data) for one in runs],
+                "runs": [responses.run(one, responses.encoded_data(one)) for one in runs],
                 "next_page_token": "x",
             }
         )

@@ -4,7 +4,6 @@ item may lack them."""
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Mapping
 from math import inf, isnan
 from typing import Any, Final, Literal, TypeVar, overload
@@ -96,9 +95,9 @@ class DoubleAttribute(ItemAttribute[float]):
 class TextMapAttribute(ItemAttribute[V]):
     """A map from any text to text, stored in one of two forms.
 
-    As a *map* of DynamoDB, whose entries an expression can name. As *one text*, the JSON of an
-    object: whoever reads the item has one value to take apart instead of one for each entry. An
-    item without the attribute has an empty one.
+    As a *map* of DynamoDB, whose entries an expression can name. As *one text* like the query of a
+    URL, ``lr=0.01&opt=adam``: whoever reads the item has one value to take apart instead of one for
+    each entry. An item without the attribute has an empty one.
     """
 
     attr_type = MAP
@@ -122,8 +121,7 @@ class TextMapAttribute(ItemAttribute[V]):
         """From a key to its text in a raw item; None where it has none."""
         value = item.get(self.attr_name, _EMPTY)
         if STRING in value:
-            texts: dict[str, str] = json.loads(value[STRING])
-            return texts.get
+            return _texts_of(value[STRING]).get
         entries: dict[str, Any] = value[MAP]
 
         def read(key: str) -> str | None:
@@ -156,18 +154,42 @@ class TextMapAttribute(ItemAttribute[V]):
 
 
 _EMPTY: Final[Mapping[str, Any]] = {MAP: {}}
-_as_text: Final[Callable[[Mapping[str, str]], str]] = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False, separators=(",", ":")
-).encode
 
 
 def texts_in(value: Mapping[str, Any]) -> dict[str, str]:
     """The texts of an attribute value in DynamoDB's JSON, in either form of
     :class:`TextMapAttribute`."""
     if STRING in value:
-        texts: dict[str, str] = json.loads(value[STRING])
-        return texts
+        return _texts_of(value[STRING])
     return {key: text[STRING] for key, text in value[MAP].items()}
+
+
+def _as_text(texts: Mapping[str, str]) -> str:
+    """Of an empty map no text. What ends a key or a value becomes ``%`` and two digits in it; JSON
+    would have four quotation marks for each entry, which the JSON around it has to escape."""
+    plain = "&".join([f"{key}={text}" for key, text in texts.items()])
+    if plain.count("&") == len(texts) - 1 and plain.count("=") == len(texts) and "%" not in plain:
+        return plain
+    return "&".join(
+        [f"{key.translate(_IN_KEY)}={text.translate(_IN_VALUE)}" for key, text in texts.items()]
+    )
+
+
+def _texts_of(text: str) -> dict[str, str]:
+    if not text:
+        return {}
+    found = dict([entry.split("=", 1) for entry in text.split("&")])
+    if "%" not in text:
+        return found
+    return {_plain(key): _plain(value) for key, value in found.items()}
+
+
+_IN_VALUE: Final = {ord("%"): "%25", ord("&"): "%26"}
+_IN_KEY: Final = {**_IN_VALUE, ord("="): "%3D"}
+
+
+def _plain(text: str) -> str:
+    return text.replace("%3D", "=").replace("%26", "&").replace("%25", "%")
 
 
 class FlagMapAttribute(ItemAttribute[V]):

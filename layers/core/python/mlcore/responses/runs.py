@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -34,11 +34,11 @@ def encoded_data(entity: Run) -> Encoded:
     return Encoded("{" + ",".join(filled) + "}")
 
 
-def run(entity: Run, data: Callable[[Run], Json | Encoded] = data) -> Json:
-    """``mlflow.Run``; ``data`` is :func:`encoded_data` where nobody looks into it any more."""
+def run(entity: Run, shown: Json | Encoded | None = None) -> Json:
+    """``mlflow.Run``; ``shown`` is its data where they were made before."""
     return {
         "info": run_info(entity),
-        "data": data(entity),
+        "data": data(entity) if shown is None else shown,
         "inputs": _filled(
             dataset_inputs=[_dataset_input(entry) for entry in entity.dataset_inputs],
             model_inputs=[{"model_id": model_id} for model_id in entity.model_inputs],

@@ -30,7 +30,6 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import BATCH_GET_KEYS, table
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.runs import Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.index import RankMetric
 from mlcore.repos import text_lists
@@ -90,10 +89,8 @@ class _Compiled(NamedTuple):
         return (key, stored) if after is None or key > after else None
 
 
-def find(
-    experiment_ids: Sequence[str], workspace: str, query: Query
-) -> list[tuple[order.Key, Run]]:
-    """The first runs of the answer over all the experiments, in order, as outlines with their keys.
+def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
+    """The first runs of the answer over all the experiments, in order, with their keys.
 
     Args:
         workspace: experiments of another one count as if they did not exist.
@@ -103,8 +100,7 @@ def find(
         predicate(query.comparisons, fields.RUN),
         order.sort_key(query.ordering, fields.RUN),
     )
-    rows = _found(experiment_ids, workspace, compiled)
-    return [(key, runs.outline(stored)) for key, stored in rows]
+    return _found(experiment_ids, workspace, compiled)
 
 
 def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -> list[Row]:
