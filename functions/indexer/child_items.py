@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from mlcore.db.attributes import texts_in
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.models.base import ChildItem
@@ -58,6 +59,8 @@ def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
     """The keys of the maps that differ between two images of one item."""
     found: Changes = set()
     for attribute in maps:
+        if old is not None and new is not None and old.get(attribute) == new.get(attribute):
+            continue
         before = content(old, attribute)
         after = content(new, attribute)
         found |= {
@@ -73,11 +76,12 @@ def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) ->
     puts: list[Raw] = []
     careful_puts: list[Raw] = []
     deletes: list[Key] = []
+    texts = {name: content(current, name) for name in {attribute for attribute, _ in changed}}
     for attribute, key in sorted(changed):
         entry = maps[attribute]
-        value = content(current, attribute).get(key)
-        if value is not None:
-            child = entry.child(entry.place(owner, key), key, value["S"])
+        text = texts[attribute].get(key)
+        if text is not None:
+            child = entry.child(entry.place(owner, key), key, text)
             (careful_puts if entry.rule == REPLACE else puts).append(child)
         else:
             deletes.append(entry.place(owner, key))
@@ -89,9 +93,6 @@ def is_outside(item: Raw) -> bool:
     return ChildItem.of(item).outside is not None
 
 
-def content(image: Raw | None, attribute: str) -> Raw:
-    """One map of an image: key to attribute value."""
-    if image is None:
-        return {}
-    found: Raw = image.get(attribute, {}).get("M", {})
-    return found
+def content(image: Raw | None, attribute: str) -> dict[str, str]:
+    """One map of an image: its texts by key."""
+    return {} if image is None or attribute not in image else texts_in(image[attribute])

@@ -267,13 +267,13 @@ def _suspect(seen: _Seen, run: Owner, item: Raw, found: Found) -> None:
     places: set[Key] = set()
     current = text_items.texts_of_run(item)
     for attribute, entry in run_children.MAPS.items():
-        for key, value in child_items.content(item, attribute).items():
+        for key, text in child_items.content(item, attribute).items():
             place = entry.place(run, key)
             places.add(place)
             there = found.children.get(place)
             if attribute == _METRICS or (there is not None and is_outside(there)):
                 continue
-            if there is None or not settled.same(there, entry.child(place, key, value["S"])):
+            if there is None or not settled.same(there, entry.child(place, key, text)):
                 seen.changed.add((attribute, key))
                 if attribute in INDEXES:
                     places_of_entry = seen.inside.setdefault((attribute, key), set())
@@ -282,7 +282,7 @@ def _suspect(seen: _Seen, run: Owner, item: Raw, found: Found) -> None:
                             INDEXES[attribute].place(run, key, RunParam.of(there).value)
                         )
                 if attribute in _FIELD:
-                    seen.texts.append((_FIELD[attribute](key), "", value["S"]))
+                    seen.texts.append((_FIELD[attribute](key), "", text))
     gone = [place for place in found.children if place not in places]
     seen.surplus += [place for place in gone if not is_outside(found.children[place])]
     if any(attribute == "tags" for attribute, _ in seen.changed):
@@ -382,7 +382,7 @@ def _markers(seen: Mapping[Owner, _Seen]) -> set[Key]:
 def _texts(image: Raw | None) -> dict[tuple[str, str], str]:
     """The entries of the indexed maps."""
     return {
-        (attribute, key): value["S"]
+        (attribute, key): text
         for attribute in INDEXES
-        for key, value in child_items.content(image, attribute).items()
+        for key, text in child_items.content(image, attribute).items()
     }

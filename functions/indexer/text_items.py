@@ -41,9 +41,9 @@ def texts_of_run(image: Raw | None) -> dict[str, str]:
     if image is None:
         return {}
     tags = content(image, "tags")
-    found = {text_fields.tag_field(key): value["S"] for key, value in tags.items()}
+    found = {text_fields.tag_field(key): value for key, value in tags.items()}
     for key, value in content(image, "params").items():
-        found[text_fields.param_field(key)] = value["S"]
+        found[text_fields.param_field(key)] = value
     for name in text_fields.ATTRIBUTES:
         if name in image:
             found[text_fields.attribute_field(name)] = image[name]["S"]

@@ -197,9 +197,9 @@ def _clear(place: Key, version: int, mark: str) -> None:
 
 
 def _texts(item: Raw) -> dict[str, str]:
-    found = {trace_plan.tag_field(key): one["S"] for key, one in content(item, "tags").items()}
-    for key, one in content(item, "trace_metadata").items():
-        found[trace_plan.metadata_field(key)] = one["S"]
+    found = {trace_plan.tag_field(key): text for key, text in content(item, "tags").items()}
+    for key, text in content(item, "trace_metadata").items():
+        found[trace_plan.metadata_field(key)] = text
     return found
 
 
@@ -209,7 +209,7 @@ def _whole(item: Raw) -> list[tuple[str, str]]:
     metadata = content(item, "trace_metadata")
     for key, field in trace_plan.WHOLE_METADATA.items():
         if key in metadata:
-            found.append((field, metadata[key]["S"]))
+            found.append((field, metadata[key]))
     request = Trace.of(item).client_request_id
     if request is not None:
         found.append((text_fields.CLIENT_REQUEST, request))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore.db.attributes import texts_in
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
@@ -48,10 +49,10 @@ def child_items_mirror_sources(store: Store, experiment_id: str, *run_ids: str) 
             at = item["run_id" if kind == "run" else "experiment_id"]["S"]
             for name in ("metrics", "params", "tags", "inputs", "model_inputs", "model_outputs"):
                 shown = {"model_inputs": "models", "model_outputs": "models"}.get(name, name)
-                for key, text in item.get(name, {}).get("M", {}).items():
-                    wanted[at, shown, key] = "" if shown in {"metrics", "inputs"} else text["S"]
+                for key, text in texts_in(item.get(name, {"M": {}})).items():
+                    wanted[at, shown, key] = "" if shown in {"metrics", "inputs"} else text
                     if name == "metrics":
-                        wanted[at, shown, key] = text["S"]
+                        wanted[at, shown, key] = text
         elif kind in KINDS and "outside" not in item:
             at = item["SK"]["S"].split("#")[1] if kind.startswith("run") else item["PK"]["S"][4:]
             shown = KINDS[kind]

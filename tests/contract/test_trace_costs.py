@@ -10,6 +10,7 @@ import pytest
 from mlcore.db import capacity, keys
 from mlcore.db.capacity import Measurement
 from mlcore.db.table import table
+from mlcore.models.traces import Trace
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver
 from tests.contract.streams import Stream, following
@@ -81,7 +82,7 @@ def copied(item: dict[str, Any], old: str, new: str, number: int) -> dict[str, A
         made["lsi2sk"] = {"S": keys.lsi2_trace(at, new)}
         name = item["name"]["S"] + (f" {number}" if item["state"]["S"] == "OK" else "")
         made["name"] = {"S": name}
-        made["tags"] = {"M": {**item["tags"]["M"], "mlflow.traceName": {"S": name}}}
+        made["tags"] = Trace.tags.like(item, {**Trace.tags.of(item), "mlflow.traceName": name})
         made["lsi4sk"] = {"S": keys.lsi4_trace(name, new)}
         made["lsi3sk"] = {"S": keys.lsi3_trace(item["state"]["S"], at, new)}
     return made

@@ -38,6 +38,7 @@ def _entry(
         lambda owner: prefix(owner[1]),
         lambda owner, key: place(owner[0], owner[1], key),
         child,
+        as_text=True,
     )
 
 

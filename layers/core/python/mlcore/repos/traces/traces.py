@@ -312,9 +312,8 @@ def _send(trace: StoredTrace, change: Change) -> None:
                 update.set_or_remove(attribute, value)
         if mark is not None:
             update.set(TraceItem.lsi1sk, mark)
-        update.require_equal(TraceItem.version, trace.item.version)
 
-    document.write(trace.document, change.sets, change.removals, complete)
+    document.write(trace.document, change.sets, change.removals, complete, exclusive=True)
 
 
 def _after(trace: StoredTrace, change: Change, name: str, key: str) -> str | None:
