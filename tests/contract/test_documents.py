@@ -286,3 +286,18 @@ def test_the_end_of_a_run_waits_for_no_other_writer(store: Store) -> None:
     assert _forms(store, run_id)["params"] == "M"
     assert api.run(run_id)["info"]["status"] == "FINISHED"
     assert api.data(run_id)["params"] == dict.fromkeys("012", "x")
+
+
+def test_a_key_is_written_whatever_its_map_has_become(store: Store) -> None:
+    """What was a map when it was read may be one text by now."""
+    api = store.api
+    run_id = api.new_run()
+    first, second = (runs.load(run_id, "default") for _ in range(2))
+    for number, read in enumerate((first, second)):
+        run_writes.write(read, lambda _, key=f"{number}": ({"params": {key: "x"}}, ()))  # type: ignore[misc]
+    stale = runs.load(run_id, "default")
+    assert _forms(store, run_id)["params"] == "M"
+    api.post("runs/update", run_id=run_id, status="FINISHED")
+    assert _forms(store, run_id)["params"] == "S"
+    run_writes.write(stale, lambda _: ({"params": {"2": "x"}}, ()))
+    assert api.data(run_id)["params"] == dict.fromkeys("012", "x")

@@ -100,6 +100,11 @@ class Update:
     def require_absent(self, place: Place) -> None:
         self._conditions.append(f"attribute_not_exists({self._path(place)})")
 
+    def require_map(self, attribute: TextMapAttribute[Any]) -> None:
+        """It is stored as a map, so that its entries can be named."""
+        kind = self._placeholder(string(attribute.attr_type))
+        self._conditions.append(f"attribute_type({self._path(attribute)},{kind})")
+
     @overload
     def require_less(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload

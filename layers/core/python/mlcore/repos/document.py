@@ -22,16 +22,15 @@ them here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from mlcore.db.attributes import TextMapAttribute
-from mlcore.db.expression import Entry, Raw, Update, string
-from mlcore.db.failures import ConditionFailed
+from mlcore.db.expression import Raw, Update, string
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, key_in, key_of, table
-from mlcore.ids import new_ulid, now_ms
+from mlcore.db.table import key_in, table
+from mlcore.ids import now_ms
 from mlcore.models.base import ChildItem, MetaItem
 
 INLINE_BYTES = 300_000
@@ -40,11 +39,6 @@ estimates."""
 
 ALWAYS_FITS = 8
 """Bytes by which a value in its map may grow even so: the mark of a NaN moves no metric out."""
-
-MOVES_TOGETHER = 90
-BYTES_TOGETHER = 1_000_000
-"""What one transaction moves: DynamoDB takes 100 items and 4 MB, and an outside text counts
-twice."""
 
 MOST_TEXT = 16_000
 """Bytes of a map that is sent as a whole at each write; a larger one is sent key by key."""
@@ -161,12 +155,12 @@ def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Ra
     for entry in maps.values():
         inline: dict[str, str] = {}
         for key, text in contents.get(entry.attribute, {}).items():
-            weight = _weight(key, text)
+            weight = weight_of(key, text)
             if size + weight <= INLINE_BYTES:
                 inline[key] = text
                 size += weight
             else:
-                children.append(_outside(owner, entry, key, text))
+                children.append(outside_item(owner, entry, key, text))
                 if entry.attribute not in overflowed:
                     overflowed.append(entry.attribute)
         whole = entry.whole(inline, MOST_TEXT)
@@ -184,249 +178,7 @@ def touch(update: Update) -> None:
     update.set(MetaItem.updated_at, now_ms())
 
 
-def write(
-    document: Document,
-    sets: Mapping[str, Texts],
-    removals: Iterable[tuple[str, str]],
-    complete: Callable[[Update], None],
-    beside: Sequence[Operation] = (),
-    *,
-    exclusive: bool = False,
-    shared: bool = False,
-    settled: bool = False,
-    returning: bool = False,
-) -> Raw | None:
-    """Writes texts into the maps, the caller having left out what its rules make no change. Answers
-    the item as it is then, if that is asked for and one UpdateItem was enough.
-
-    Args:
-        removals: (map, key) pairs to take away.
-        complete: adds the caller's own attributes and conditions.
-        beside: what else the same transaction does; a child item that is moved is left to it.
-        exclusive: only if nobody else has written since the read.
-        shared: others write at the same time; what is written to as one text becomes a map.
-        settled: little is written from now on; all maps that can be become one text, if nobody else
-            has written since the read.
-
-    Raises:
-        ConditionFailed: the item is not as it was read; read again and decide again.
-        TransactionFailed: the item is, but what is ``beside`` is not; positions are those of
-            ``beside``, whatever else was moved.
-    """
-    present = document.inline()
-    inline, outside, size = _placed(document, present, sets)
-    gone = list(removals)
-    moves = [
-        _Move((name, key), _outside(document.owner, document.maps[name], key, text))
-        for name, texts in outside.items()
-        for key, text in texts.items()
-    ]
-    moves += [_Move(path, None) for path in gone if path[1] in document.outside.get(path[0], {})]
-    first, *later = _groups(moves)
-    leaving = [
-        path for path in (*gone, *(move.path for move in first)) if path[1] in present[path[0]]
-    ]
-
-    most = 0 if shared or later else MOST_TEXT
-    change = _Change(document, present, inline, leaving, most)
-    packed = change.all_as_text() if settled and most and not moves else {}
-
-    def update_by(whole: Mapping[str, Raw | None]) -> Update:
-        update = Update()
-        change.set_each(update, but=whole)
-        for name, value in whole.items():
-            field = document.maps[name].field
-            if value is None:
-                update.remove(field)
-            else:
-                update.set_raw(field, value)
-        alone = exclusive or bool(moves) or bool(whole)
-        _account(document, list(outside), size, update, exclusive=alone)
-        complete(update)
-        return update
-
-    update = update_by({**change.whole(texts_only=True), **packed})
-    if not update.fits():
-        update = update_by(change.whole(texts_only=False))
-    if not moves and not beside:
-        return table.update(document.key, update, returning=returning) or None
-    _move(document, update, first, beside)
-    for number_done, group in enumerate(later, start=1):
-        update = Update()
-        touch(update)
-        for move in group:
-            if move.path[1] in present[move.path[0]]:
-                update.remove(_place(document, move.path))
-        update.require_equal(MetaItem.version, document.version + number_done)
-        _move(document, update, group)
-    return None
-
-
-class _Move(NamedTuple):
-    path: tuple[str, str]
-    item: Raw | None
-    """The child item to put; None to delete it."""
-
-
-def _place(document: Document, path: tuple[str, str]) -> Entry:
-    name, key = path
-    return document.maps[name].field, key
-
-
-def _placed(
-    document: Document, present: Mapping[str, Texts], sets: Mapping[str, Texts]
-) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]], int]:
-    """What is written into the maps, what outside, and the size of the maps then."""
-    inline: dict[str, dict[str, str]] = {}
-    outside: dict[str, dict[str, str]] = {}
-    size = weight(present)
-    for attribute, texts in sets.items():
-        known = present[attribute]
-        elsewhere = document.outside.get(attribute, {})
-        full = attribute in document.overflowed
-        for key, text in texts.items():
-            old = _weight(key, known[key]) if key in known else 0
-            growth = _weight(key, text) - old
-            if key in known:
-                stays = key not in elsewhere and growth <= max(INLINE_BYTES - size, ALWAYS_FITS)
-            else:
-                stays = not full and size + growth <= INLINE_BYTES
-            (inline if stays else outside).setdefault(attribute, {})[key] = text
-            size += growth if stays else -old
-    return inline, outside, size
-
-
-def _groups(moves: Sequence[_Move]) -> list[list[_Move]]:
-    """Moves that one transaction takes; one empty group if there are none."""
-    groups: list[list[_Move]] = [[]]
-    weight = 0
-    for move in moves:
-        moved = 0 if move.item is None else len((ChildItem.of(move.item).text or "").encode())
-        if groups[-1] and (len(groups[-1]) == MOVES_TOGETHER or weight + moved > BYTES_TOGETHER):
-            groups.append([])
-            weight = 0
-        groups[-1].append(move)
-        weight += moved
-    return groups
-
-
-def _move(
-    document: Document, update: Update, moves: Sequence[_Move], beside: Sequence[Operation] = ()
-) -> None:
-    """Nobody sees the update without what it moves and what is beside it. Raises ConditionFailed,
-    TransactionFailed."""
-    operations = [
-        Delete(document.maps[attribute].place(document.owner, key)) if item is None else Put(item)
-        for (attribute, key), item in moves
-    ]
-    moved = {document.maps[attribute].place(document.owner, key) for (attribute, key), _ in moves}
-    others = [place for place, one in enumerate(beside) if key_of(one) not in moved]
-    parts = [*operations, *(beside[place] for place in others)]
-    try:
-        table.transact([Change(document.key, update), *parts], token=new_ulid())
-    except TransactionFailed as failed:
-        if 0 in failed.items:
-            raise ConditionFailed(failed.items[0]) from failed
-        first = 1 + len(operations)
-        raise TransactionFailed(
-            {others[place - first]: item for place, item in failed.items.items()}
-        ) from failed
-
-
-class _Change(NamedTuple):
-    """What a write does to the maps of a document's item."""
-
-    document: Document
-    present: Mapping[str, Texts]
-    """What the item holds."""
-    inline: Mapping[str, Texts]
-    """Texts to set."""
-    leaving: Sequence[tuple[str, str]]
-    """(map, key) pairs to take away."""
-    most: int
-    """Bytes that one text may have; 0 where there shall be maps."""
-
-    def set_each(self, update: Update, but: Container[str]) -> None:
-        """Each key on its own, so that writers of different keys never meet; of all maps but
-        some."""
-        document = self.document
-        for attribute, texts in self.inline.items():
-            if attribute in but:
-                continue
-            rule = document.maps[attribute].rule
-            full = attribute in document.overflowed
-            known = self.present[attribute]
-            for key, text in texts.items():
-                path = _place(document, (attribute, key))
-                if rule == LATER:
-                    require = update.require_less if full else update.require_absent_or_less
-                    require(path, text)
-                elif rule == KEEP and key in known:
-                    update.require_equal(path, known[key])
-                elif rule == KEEP:
-                    update.require_absent(path)
-                elif full:
-                    update.require_exists(path)
-                update.set(path, text)
-        for left in self.leaving:
-            if left[0] not in but:
-                update.remove(_place(document, left))
-
-    def whole(self, *, texts_only: bool) -> dict[str, Raw | None]:
-        """The changed maps as attribute values, None for no attribute; only those that are one text
-        by now, or (for more keys than an expression holds) all."""
-        changed: dict[str, dict[str, str]] = {}
-        touched = [*(name for name, texts in self.inline.items() if texts)]
-        touched += [name for name, _ in self.leaving]
-        for name in touched:
-            if not texts_only or self.document.maps[name].is_text(self.document.item):
-                changed.setdefault(name, dict(self.present[name]))
-        for name, key in self.leaving:
-            if name in changed:
-                changed[name].pop(key, None)
-        for name, content in changed.items():
-            content.update(self.inline.get(name, {}))
-        maps = self.document.maps
-        return {name: maps[name].whole(content, self.most) for name, content in changed.items()}
-
-    def all_as_text(self) -> dict[str, Raw | None]:
-        """All maps as they are after the write, each as one text, but those that are that already;
-        nothing if they have no room as such, or have texts outside."""
-        if self.document.overflowed:
-            return {}
-        made: dict[str, Raw | None] = {}
-        room = INLINE_BYTES
-        gone = set(self.leaving)
-        for name, entry in self.document.maps.items():
-            inline = self.inline.get(name, {})
-            kept = {k: text for k, text in self.present[name].items() if (name, k) not in gone}
-            text = entry.field.text({**kept, **inline})
-            room -= len(text.encode())
-            same = len(kept) == len(self.present[name]) and not inline
-            if entry.as_text and not (same and entry.is_text(self.document.item)):
-                made[name] = string(text) if kept or inline else None
-        return made if room >= 0 else {}
-
-
-def _account(
-    document: Document, outside: Sequence[str], size: int, update: Update, *, exclusive: bool
-) -> None:
-    """The item's version, its size, and which of its maps have texts outside."""
-    touch(update)
-    update.set(MetaItem.bytes, size)
-    known = document.overflowed
-    added = [name for name in outside if name not in known]
-    if exclusive:
-        update.require_equal(MetaItem.version, document.version)
-    elif known:
-        update.require_equal(MetaItem.overflow, " ".join(known))
-    else:
-        update.require_absent(MetaItem.overflow)
-    if added:
-        update.set(MetaItem.overflow, " ".join([*known, *added]))
-
-
-def _outside(owner: Owner, entry: Map, key: str, text: str) -> Raw:
+def outside_item(owner: Owner, entry: Map, key: str, text: str) -> Raw:
     child = entry.child(entry.place(owner, key), key, text)
     return {
         **child,
@@ -443,8 +195,8 @@ def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
 
 def weight(contents: Mapping[str, Texts]) -> int:
     """Bytes of the texts of maps in their item."""
-    return sum(_weight(key, text) for texts in contents.values() for key, text in texts.items())
+    return sum(weight_of(key, text) for texts in contents.values() for key, text in texts.items())
 
 
-def _weight(key: str, text: str) -> int:
+def weight_of(key: str, text: str) -> int:
     return len(key.encode()) + len(text.encode()) + 8

@@ -34,7 +34,7 @@ def write(
     Args:
         noun: what is written, for the caller who is told that it is busy.
         send: decides and writes; raises ConditionFailed and TooLarge as
-            :func:`mlcore.repos.document.write` does.
+            :func:`mlcore.repos.document_writes.write` does.
         meanwhile: the entity as it is by now, from how it was read and the item that is there
             instead (None: it is gone); raises what forbids the write.
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from mlcore.db.expression import Raw, Update
 from mlcore.models.experiments import Experiment as ExperimentItem
-from mlcore.repos import document, settlement
+from mlcore.repos import document_writes, settlement
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.repos.kubeflow.tags import untype
@@ -41,7 +41,7 @@ def _write(
 
     def send(current: StoredExperiment) -> None:
         types = ExperimentItem.of(current.document.item).property_types
-        document.write(current.document, sets, removals, partial(complete, types))
+        document_writes.write(current.document, sets, removals, partial(complete, types))
 
     def meanwhile(_: StoredExperiment, item: Raw | None) -> StoredExperiment:
         if item is None:

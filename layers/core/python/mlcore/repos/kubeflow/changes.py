@@ -13,7 +13,7 @@ from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.models.experiments import Experiment
 from mlcore.models.registry import ModelVersion, RegisteredModel
-from mlcore.repos import document
+from mlcore.repos import document_writes
 from mlcore.repos.document import Document
 from mlcore.repos.kubeflow import steps
 from mlcore.repos.kubeflow.steps import Step
@@ -49,7 +49,7 @@ def write(
     """
     operations = [step.operation for step in external]
     try:
-        document.write(written, wanted.sets, wanted.removals, complete, operations)
+        document_writes.write(written, wanted.sets, wanted.removals, complete, operations)
     except ConditionFailed as failed:
         raise Conflict from failed
     except TransactionFailed as failed:

@@ -24,7 +24,7 @@ from mlcore.ids import now_ms
 from mlcore.memory import Memory
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag
-from mlcore.repos import document, settlement
+from mlcore.repos import document, document_writes, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.logged_models import points as logged_model_points
 
@@ -179,7 +179,7 @@ def write(model: StoredLoggedModel, decide: Decision, *, exclusive: bool = False
     def send(current: StoredLoggedModel) -> None:
         sets, removals = decide(current)
         if any(sets.values()) or removals:
-            document.write(current.document, sets, removals, partial(complete, current))
+            document_writes.write(current.document, sets, removals, partial(complete, current))
 
     def meanwhile(_: StoredLoggedModel, item: Raw | None) -> StoredLoggedModel:
         if item is None:

@@ -21,7 +21,7 @@ from mlcore.models.registry import ModelHome, ModelVersionTag, RunModelVersion
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import IS_PROMPT
-from mlcore.repos import document, settlement
+from mlcore.repos import document, document_writes, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
 from mlcore.repos.kubeflow.tags import untype
@@ -314,7 +314,7 @@ def write(
     def send(current: StoredModelVersion) -> None:
         try:
             living = partial(alive, current.item.property_types)
-            document.write(current.document, sets, removals, living, beside)
+            document_writes.write(current.document, sets, removals, living, beside)
         except TransactionFailed as failed:
             raise missing(stored.version.name, stored.version.version) from failed
 

@@ -23,7 +23,7 @@ from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
-from mlcore.repos import document, settlement
+from mlcore.repos import document, document_writes, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.kubeflow.tags import untype
 from mlcore.webhooks import announcement
@@ -204,7 +204,7 @@ def write(
         complete(update)
 
     def send(current: StoredRegisteredModel) -> None:
-        document.write(current.document, sets, removals, partial(mine, current.item), beside)
+        document_writes.write(current.document, sets, removals, partial(mine, current.item), beside)
 
     def meanwhile(_: StoredRegisteredModel, item: Raw | None) -> StoredRegisteredModel:
         if item is None or RegisteredModelItem.of(item).incarnation != stored.incarnation:

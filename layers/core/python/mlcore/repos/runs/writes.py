@@ -17,7 +17,7 @@ from mlcore.ids import now_ms
 from mlcore.memory import Memory
 from mlcore.models.base import MetaItem
 from mlcore.models.runs import Run as RunItem
-from mlcore.repos import document, settlement
+from mlcore.repos import document, document_writes, settlement
 from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.runs import index_keys as run_keys
 from mlcore.repos.runs import marks, runs
@@ -183,7 +183,7 @@ def send_change(
         update.require_equal(RunItem.stage, item.stage)
 
     worth_it = item.status == RUNNING and (item.bytes or 0) <= KNOWN_BYTES
-    left = document.write(
+    left = document_writes.write(
         run.document,
         change.sets,
         change.removals,

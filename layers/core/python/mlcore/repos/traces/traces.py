@@ -25,7 +25,7 @@ from mlcore.memory import Memory
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace as TraceItem
 from mlcore.models.traces import TraceReference, TraceSpans
-from mlcore.repos import document
+from mlcore.repos import document, document_writes
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.settings import ttl_policy
@@ -313,7 +313,7 @@ def _send(trace: StoredTrace, change: Change) -> None:
         if mark is not None:
             update.set(TraceItem.lsi1sk, mark)
 
-    document.write(trace.document, change.sets, change.removals, complete, exclusive=True)
+    document_writes.write(trace.document, change.sets, change.removals, complete, exclusive=True)
 
 
 def _after(trace: StoredTrace, change: Change, name: str, key: str) -> str | None:
