@@ -34,6 +34,7 @@ from mlcore.http import request
 from mlcore.observability import logger
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
+from tests.contract.trace_calls import tell
 from tests.engines import binary, create_table, memory_folder, running_dynoxide
 from tests.servers import start_product, stopped
 
@@ -43,6 +44,7 @@ REPEATS: Final = 5
 """The least of so many rounds is told: whatever else the machine does only adds."""
 LINES: Final = 30
 TICKS: Final = os.sysconf("SC_CLK_TCK")
+TRACES: Final = "/api/3.0/mlflow/traces"
 
 
 class Handlers:
@@ -54,6 +56,8 @@ class Handlers:
         self._api = Api()
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        if path.startswith(TRACES):
+            return tell("POST", path.replace(TRACES, "3.0/traces"), body)
         return self._api.post(path, **body)
 
     def get(self, path: str) -> dict[str, Any]:
@@ -76,16 +80,19 @@ CALLS: Final[dict[str, Callable[[Workload], Iterator[None]]]] = {
     "newest": Workload.search_newest,
     "history": Workload.history,
     "interval": Workload.interval,
+    "trace": Workload.start_trace,
+    "traces": Workload.search_traces,
 }
 
 
 def fill(workload: Workload) -> None:
-    """Runs as trainings leave them, and the histories that are read."""
+    """Runs as trainings leave them, the histories that are read, and traces."""
     for calls, times in (
         (workload.create, RUNS),
         (workload.log_metric, RUNS),
         (workload.log_batch, RUNS),
         (workload.log_many, INTERVAL_RUNS * HISTORY // BATCH),
+        (workload.start_trace, RUNS),
     ):
         made = calls()
         for _ in range(times):
