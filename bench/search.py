@@ -34,6 +34,7 @@ from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
 from mlcore.repos.experiments import experiments
+from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import points
 from mlcore.search.text_fields import Indexed
 from tests.contract.api import Api
@@ -142,7 +143,7 @@ def items(pattern: Raw, experiment_id: str, row: Row, indexed: Indexed | None) -
         "lsi4sk": string(keys.lsi4_run(row.name, run_id)),
     }
     for attribute, texts in (("metrics", metrics), ("params", row.params), ("tags", row.tags)):
-        item[attribute] = {"M": {key: string(text) for key, text in texts.items()}}
+        item[attribute] = string(run_children.MAPS[attribute].field.text(texts))
         for key, text in texts.items():
             if attribute in INDEXES:
                 yield INDEXES[attribute].item((experiment_id, run_id), key, text, 1)
