@@ -59,7 +59,7 @@ def ready(peer: Peer) -> None:
 
 def _ours(folder: Path) -> Server:
     # As those of the peers that are Python's, from the second start on.
-    return start_product(folder, "--data", str(folder / "data"), **REMEMBERED)
+    return start_product(folder, "--data", str(folder / "data"), port=None, **REMEMBERED)
 
 
 def _fasttrackml(folder: Path) -> Server:

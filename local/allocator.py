@@ -28,4 +28,5 @@ def keep_little() -> bool:
     if mallopt is None:
         return False
     chosen = ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, BLOCK_BYTES), (_TRIM_THRESHOLD, BLOCK_BYTES))
-    return all([mallopt(option, value) == 1 for option, value in chosen])
+    taken = [mallopt(option, value) for option, value in chosen]
+    return all(taken)

@@ -53,8 +53,9 @@ class _Node:
             leaf = _of(method, self.ending)
             return leaf and (leaf, values)
         segment = segments[at]
-        node = self.literal.get(segment)
-        found = node and node.find(method, segments, at + 1, values)
+        node, found = self.literal.get(segment), None
+        if node:
+            found = node.find(method, segments, at + 1, values)
         if not found and segment and self.variable:
             found = self.variable.find(method, segments, at + 1, (*values, segment))
         if found or not self.greedy:

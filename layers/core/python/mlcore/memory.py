@@ -65,6 +65,7 @@ class Memory(Generic[K, V]):
             seconds: for how long. Room of what has ended is free once something else is put.
             weigh: bytes of a value, where they may be more than a few.
         """
+        self._noun = noun
         self._entries = _memories.setdefault(noun, OrderedDict())
         self._seconds = seconds
         self._weigh = weigh
