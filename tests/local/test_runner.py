@@ -347,6 +347,7 @@ def test_an_idle_runner_is_small(product: Any) -> None:
 
 def test_a_runner_with_its_own_engine_loads_no_session_of_botocore() -> None:
     code = "import sys, local.runner; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert "local.engine.table" in loaded.stdout.split()
-    assert not {"botocore.session", "botocore.awsrequest"} & set(loaded.stdout.split())
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert "local.engine.table" in said.split()
+    assert not {"botocore.session", "botocore.awsrequest"} & set(said.split())
