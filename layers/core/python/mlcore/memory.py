@@ -66,7 +66,8 @@ class Memory(Generic[K, V]):
             weigh: bytes of a value, where they may be more than a few.
         """
         self._noun = noun
-        self._entries = _memories.setdefault(noun, OrderedDict())
+        with _writing:
+            self._entries = _memories.setdefault(noun, OrderedDict())
         self._seconds = seconds
         self._weigh = weigh
 
@@ -125,11 +126,6 @@ class Latest(Generic[K, V]):
             former: Any = _alone.get(self._noun)
             _alone[self._noun] = (key, value)
             return None if former is None else (former[0], former[1])
-
-
-def held_bytes() -> int:
-    """Of everything that is within the bound, estimated."""
-    return _held[0]
 
 
 def forget() -> None:
