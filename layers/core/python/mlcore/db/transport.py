@@ -8,7 +8,6 @@ Credentials, errors and settings stay botocore's (see :mod:`mlcore.db.client`).
 from __future__ import annotations
 
 import base64
-import functools
 import http.client
 import json
 import random
@@ -78,12 +77,6 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False, d
 _decode: Final = json.loads
 
 
-@functools.cache
-def _trusting(authorities: str | None) -> ssl.SSLContext:
-    """25 ms for the file of authorities that botocore trusts."""
-    return ssl.create_default_context(cafile=authorities)
-
-
 class Transport:
     """One endpoint. Callable from many threads; each call has a connection of its own.
 
@@ -126,7 +119,9 @@ class Transport:
         self._socket_path = socket_path(endpoint)
         self._path = (not self._socket_path and parts.path) or "/"
         self._authority = "localhost" if self._socket_path else parts.netloc.rpartition("@")[2]
-        self._tls = _trusting(authorities) if parts.scheme == "https" else None
+        self._tls = (
+            ssl.create_default_context(cafile=authorities) if parts.scheme == "https" else None
+        )
         through = urlsplit(proxy) if proxy and self._tls else None
         self._proxy = None if through is None else (through.hostname or "", through.port)
         self._signer = signer
