@@ -58,7 +58,8 @@ def ready(peer: Peer) -> None:
 
 
 def _ours(folder: Path) -> Server:
-    return start_product(folder, "--data", str(folder / "data"))
+    # As those of the peers that are Python's, from the second start on.
+    return start_product(folder, "--data", str(folder / "data"), port=None, **REMEMBERED)
 
 
 def _fasttrackml(folder: Path) -> Server:

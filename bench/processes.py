@@ -37,7 +37,8 @@ def processes(leader: int) -> list[Process]:
             memory = Path(f"/proc/{pid}/smaps_rollup").read_text()
             size = next(line for line in memory.splitlines() if line.startswith("Pss:")).split()[1]
             name = next(
-                (part for part in command if part.startswith("local")), Path(command[0]).name
+                (part for part in command if part.startswith(("local", "mltables."))),
+                Path(command[0]).name,
             )
             found.append(Process(name, sum(map(int, times)) / TICKS, int(size) / 1024))
     return found

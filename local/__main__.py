@@ -8,6 +8,7 @@ import sys
 import threading
 from typing import Any
 
+from local import allocator
 from local.command_line import parse
 from local.definitions import TemplateError
 from local.engine.engine import EngineFailed
@@ -35,6 +36,7 @@ def main() -> int:
     0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 for a mistake in the command.
     """
     options = parse()
+    allocator.keep_little()
     # Other users of this machine read nothing of what is kept.
     os.umask(0o077)
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)

@@ -105,7 +105,7 @@ class Runner:
                 template.functions.values(), endpoint, own_engine=self._engine is not None
             )
             queues = self._answer_for_aws(stack, place, template)
-            dynamodb = table.client("dynamodb")
+            dynamodb = table.OwnClient() if self._engine else table.client("dynamodb")
             file = EngineFile(place.database, name) if self._engine else None
             with _explained(place):
                 stream = table.ensure(dynamodb, name, template.table)

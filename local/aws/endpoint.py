@@ -1,6 +1,6 @@
 """Answers for the AWS services that functions call besides DynamoDB, over AWS's JSON protocols.
 
-Functions talk to it with the same botocore clients as in AWS. It knows no service: operations are
+Functions talk to it as in AWS. It knows no service: operations are
 given to it by name. Only this machine reaches it, and only who knows its address, which holds a
 secret of this start.
 """

@@ -10,12 +10,12 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING, Any
 
 from local.aws.endpoint import Operation, ServiceError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _NONCE_BYTES = 12
 _KEY_BYTES = 32
@@ -35,20 +35,28 @@ class Kms:
         """Plaintext to CiphertextBlob."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         plain = base64.b64decode(request["Plaintext"])
-        sealed = nonce + AESGCM(self._key()).encrypt(nonce, plain, _context(request))
+        sealed = nonce + self._cipher().encrypt(nonce, plain, _context(request))
         return {"CiphertextBlob": base64.b64encode(sealed).decode(), "KeyId": request["KeyId"]}
 
     def decrypt(self, request: dict[str, Any]) -> dict[str, Any]:
         """CiphertextBlob to Plaintext."""
         sealed = base64.b64decode(request["CiphertextBlob"])
         nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as _cipher
+
         try:
-            plain = AESGCM(self._key()).decrypt(nonce, rest, _context(request))
+            plain = self._cipher().decrypt(nonce, rest, _context(request))
         except (InvalidTag, ValueError):
             raise ServiceError(
                 "InvalidCiphertextException", f"sealed with another key than {self._path}"
             ) from None
         return {"Plaintext": base64.b64encode(plain).decode(), "KeyId": request.get("KeyId", "")}
+
+    def _cipher(self) -> AESGCM:
+        # Six megabytes, for who keeps secrets.
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+        return AESGCM(self._key())
 
     def _key(self) -> bytes:
         if not self._path.exists():

@@ -6,14 +6,12 @@ Creates it from the template's properties, and refuses one that has other keys.
 from __future__ import annotations
 
 import os
-from typing import Any
+import time
+from typing import Any, Final
 
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local.definitions import TemplateError
-from local.engine.client import URL, through_socket
 from mlcore.db.local_socket import socket_path
 
 MINIMUM_NAME_LENGTH = 11
@@ -27,8 +25,18 @@ _ENDPOINTS = {
 _COMPARED = ("KeySchema", "LocalSecondaryIndexes", "GlobalSecondaryIndexes")
 
 
+_CREATION_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.05
+
+
 def client(service: str) -> Any:
     """A botocore client for the engine that the environment names."""
+    # 15 MB and a tenth of a second, for who has another engine.
+    import botocore.session  # noqa: PLC0415
+    from botocore.config import Config  # noqa: PLC0415
+
+    from local.engine.client import URL, through_socket  # noqa: PLC0415
+
     path = socket_path(os.environ.get(_ENDPOINTS[service], ""))
     made = botocore.session.get_session().create_client(
         service,
@@ -41,6 +49,29 @@ def client(service: str) -> Any:
         ),
     )
     return through_socket(made, path) if path else made
+
+
+class OwnClient:
+    """What is asked of a botocore client here, over the connections that the functions have to the
+    engine that the environment names."""
+
+    def __init__(self) -> None:
+        # After the environment is complete.
+        from mlcore.db.client import client as shared  # noqa: PLC0415
+
+        self._call = shared().call
+
+    def describe_table(self, **parameters: Any) -> dict[str, Any]:
+        return self._call("DescribeTable", parameters)
+
+    def create_table(self, **parameters: Any) -> dict[str, Any]:
+        return self._call("CreateTable", parameters)
+
+    def update_time_to_live(self, **parameters: Any) -> dict[str, Any]:
+        return self._call("UpdateTimeToLive", parameters)
+
+    def delete_item(self, **parameters: Any) -> dict[str, Any]:
+        return self._call("DeleteItem", parameters)
 
 
 def _definition(properties: dict[str, Any]) -> dict[str, Any]:
@@ -115,14 +146,30 @@ def _create(dynamodb: Any, name: str, properties: dict[str, Any]) -> dict[str, A
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceInUseException":
             raise
-    dynamodb.get_waiter("table_exists").wait(
-        TableName=name, WaiterConfig={"Delay": 0.05, "MaxAttempts": 200}
-    )
+    created = _active(dynamodb, name)
     attribute = ttl_attribute(properties)
     if attribute:
         dynamodb.update_time_to_live(
             TableName=name,
             TimeToLiveSpecification={"Enabled": True, "AttributeName": attribute},
         )
-    created: dict[str, Any] = dynamodb.describe_table(TableName=name)["Table"]
+        created = _active(dynamodb, name)
     return created
+
+
+def _active(dynamodb: Any, name: str) -> dict[str, Any]:
+    """A table that is being created: once it may be used, or as it is after some seconds. Raises
+    ClientError: it is not there then."""
+    ends = time.monotonic() + _CREATION_SECONDS
+    while True:
+        is_last = time.monotonic() > ends
+        try:
+            found: dict[str, Any] = dynamodb.describe_table(TableName=name)["Table"]
+        except ClientError as error:
+            missing = error.response["Error"]["Code"] == "ResourceNotFoundException"
+            if not missing or is_last:
+                raise
+        else:
+            if is_last or found.get("TableStatus") == "ACTIVE":
+                return found
+        time.sleep(_LOOK_SECONDS)

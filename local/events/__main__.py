@@ -21,6 +21,7 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
+from local import allocator
 from local.engine.file import EngineFile
 from local.engine.stream_file import StreamFile
 from local.events.batch import DeadLetters
@@ -59,6 +60,7 @@ class Channel(logging.Handler):
 
 def main() -> int:
     """Follows the stream until the runner says that it is enough."""
+    allocator.keep_little()
     # A Ctrl-C in the terminal is for the runner, which stops this when its requests are through.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from local.definitions import RouteDefinition, TemplateError
 
 _VARIABLE = re.compile(r"^\{([A-Za-z0-9._-]+)(\+?)\}$")
-_CACHED_PATHS = 4096
 
 
 class Match(NamedTuple):
@@ -24,65 +23,61 @@ class Match(NamedTuple):
     authorizer: str | None = None
 
 
-class _Route:
-    """One route, taken apart. ``rank`` orders routes from the most specific path to the least."""
+class _Leaf(NamedTuple):
+    """Where a route's path ends."""
 
-    __slots__ = ("authorizer", "function", "key", "method", "rank", "segments")
+    definition: RouteDefinition
+    variables: tuple[str, ...]
+    """Their names, from left to right."""
 
-    def __init__(self, definition: RouteDefinition) -> None:
-        self.key = definition.key
-        self.function = definition.function
-        self.authorizer = definition.authorizer
-        method, _, path = definition.key.partition(" ")
-        if not path.startswith("/"):
-            raise TemplateError(f"route key {definition.key!r} is not METHOD /path")
-        self.method = method
-        self.segments: list[tuple[str, bool, bool]] = []
-        for segment in path[1:].split("/"):
-            variable = _VARIABLE.match(segment)
-            if variable is None:
-                self.segments.append((segment, False, False))
-            else:
-                self.segments.append((variable.group(1), True, variable.group(2) == "+"))
-        if any(greedy for _, _, greedy in self.segments[:-1]):
-            raise TemplateError(f"route key {definition.key!r}: only the last variable is greedy")
-        # Segment by segment a literal wins over a variable, and a variable over the greedy one; on
-        # the same path the named method wins over ANY.
-        self.rank = (
-            tuple(2 if greedy else int(variable) for _, variable, greedy in self.segments),
-            method == "ANY",
-        )
 
-    def match(self, segments: list[str]) -> dict[str, str] | None:
-        """The path variables, or None when the path is another one."""
-        values: dict[str, str] = {}
-        for position, (name, variable, greedy) in enumerate(self.segments):
-            if greedy:
-                rest = "/".join(segments[position:])
-                if not rest:
-                    return None
-                values[name] = rest
-                return values
-            if position >= len(segments):
-                return None
-            if variable:
-                if not segments[position]:
-                    return None
-                values[name] = segments[position]
-            elif segments[position] != name:
-                return None
-        return values if len(segments) == len(self.segments) else None
+class _Node:
+    """What may follow the same beginning of paths: a segment as it is spelled, any segment, or all
+    that is left; and the routes that end here, by method."""
+
+    __slots__ = ("ending", "greedy", "literal", "variable")
+
+    def __init__(self) -> None:
+        self.literal: dict[str, _Node] = {}
+        self.variable: _Node | None = None
+        self.greedy: dict[str, _Leaf] = {}
+        self.ending: dict[str, _Leaf] = {}
+
+    def find(
+        self, method: str, segments: list[str], at: int, values: tuple[str, ...]
+    ) -> tuple[_Leaf, tuple[str, ...]] | None:
+        """The most specific route for the segments from ``at`` on, with the values of its variables
+        behind those given. Segment by segment a literal wins over a variable, and a variable over
+        the greedy one; on the same path the named method wins over ANY."""
+        if at == len(segments):
+            leaf = _of(method, self.ending)
+            return leaf and (leaf, values)
+        segment = segments[at]
+        node, found = self.literal.get(segment), None
+        if node:
+            found = node.find(method, segments, at + 1, values)
+        if not found and segment and self.variable:
+            found = self.variable.find(method, segments, at + 1, (*values, segment))
+        if found or not self.greedy:
+            return found
+        leaf, rest = _of(method, self.greedy), "/".join(segments[at:])
+        return (leaf, (*values, rest)) if leaf and rest else None
+
+
+def _of(method: str, leaves: dict[str, _Leaf]) -> _Leaf | None:
+    return leaves.get(method) or leaves.get("ANY")
 
 
 class Router:
-    """All routes of the API.
+    """All routes of the API, as a tree of their segments: nothing is kept of the paths that were
+    asked for.
 
     A request takes the most specific path that has its method; ``$default`` is the last.
     """
 
     def __init__(self, definitions: Iterable[RouteDefinition]) -> None:
         self._default: Match | None = None
-        self._routes: list[_Route] = []
+        self._root = _Node()
         keys: set[str] = set()
         for definition in definitions:
             if definition.key in keys:
@@ -91,31 +86,39 @@ class Router:
             if definition.key == "$default":
                 self._default = Match("$default", definition.function, {}, definition.authorizer)
             else:
-                self._routes.append(_Route(definition))
-        self._routes.sort(key=lambda route: route.rank)
-        self._cache: dict[tuple[str, str], Match | None] = {}
+                self._add(definition)
+
+    def _add(self, definition: RouteDefinition) -> None:
+        method, _, path = definition.key.partition(" ")
+        if not path.startswith("/"):
+            raise TemplateError(f"route key {definition.key!r} is not METHOD /path")
+        node, names, greedy = self._root, [], False
+        for segment in path[1:].split("/"):
+            if greedy:
+                raise TemplateError(
+                    f"route key {definition.key!r}: only the last variable is greedy"
+                )
+            variable = _VARIABLE.match(segment)
+            if variable is None:
+                node = node.literal.setdefault(segment, _Node())
+                continue
+            names.append(variable.group(1))
+            greedy = variable.group(2) == "+"
+            if not greedy:
+                node.variable = node.variable or _Node()
+                node = node.variable
+        leaves = node.greedy if greedy else node.ending
+        leaves.setdefault(method, _Leaf(definition, tuple(names)))
 
     def match(self, method: str, path: str) -> Match | None:
         """The route of a request, or None where API Gateway answers 404.
 
         The path is already percent-decoded.
         """
-        try:
-            return self._cache[method, path]
-        except KeyError:
-            pass
-        found = self._find(method, path)
-        if len(self._cache) >= _CACHED_PATHS:
-            self._cache.clear()
-        self._cache[method, path] = found
-        return found
-
-    def _find(self, method: str, path: str) -> Match | None:
-        segments = path.removeprefix("/").split("/")
-        for route in self._routes:
-            if route.method not in {method, "ANY"}:
-                continue
-            values = route.match(segments)
-            if values is not None:
-                return Match(route.key, route.function, values, route.authorizer)
-        return self._default
+        found = self._root.find(method, path.removeprefix("/").split("/"), 0, ())
+        if found is None:
+            return self._default
+        leaf, values = found
+        route = leaf.definition
+        given = dict(zip(leaf.variables, values, strict=True))
+        return Match(route.key, route.function, given, route.authorizer)

@@ -8,6 +8,7 @@ import itertools
 import pytest
 
 from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL, Grant
+from mlcore.db import capacity
 from mlcore.entities.users import User
 from mlcore.repos.experiments import experiments
 from mlcore.repos.registry import registered_models
@@ -120,3 +121,20 @@ def test_a_model_that_cannot_have_the_name_gives_nothing_away(store: Store) -> N
     assert _level(one, REGISTERED_MODEL, "second") is None
     assert _level(one, REGISTERED_MODEL, "first") == "MANAGE"
     assert _level(other, REGISTERED_MODEL, "second") == "MANAGE"
+
+
+def test_what_an_administrator_made_before_costs_nothing(store: Store) -> None:
+    """Nobody asks what an administrator may, so nobody reads all that one was granted."""
+    user, logins = users.create("maker", "", is_admin=True), Logins()
+    caller = named(user.username, is_admin=True)
+    costs = []
+    for name in ("first", "second", "after many others"):
+        made = logins.ask(caller, "POST", "2.0/mlflow/experiments/create", name=name)
+        assert made.status == 200
+        cost = capacity.last()
+        assert cost is not None
+        costs.append((cost.round_trips, cost.read_units, cost.write_units))
+        if name == "second":
+            for number in range(60):
+                grants.put(user, "default", Grant(EXPERIMENT, f"{number} {'x' * 200}", "MANAGE"))
+    assert costs[2] == costs[1]

@@ -23,7 +23,7 @@ from botocore.exceptions import (
 
 from mlcore.db import deadline
 from mlcore.db.signature import Keys, Signer
-from mlcore.db.transport import IDLE_SECONDS, Transport
+from mlcore.db.transport import IDLE_SECONDS, Protocol, Transport
 from tests.doubles.nat import Nat
 
 FINE = (200, {"Item": {"PK": {"S": "é"}}})
@@ -39,12 +39,14 @@ class _Engine(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     answers: ClassVar[list[Any]]
     seen: ClassVar[list[tuple[str, bytes]]]
+    asked: ClassVar[list[tuple[str, str]]]
     connections: ClassVar[set[Any]]
     port: ClassVar[int]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         self.seen.append((self.headers["x-amz-target"], body))
+        self.asked.append((self.path, self.headers["content-type"]))
         self.connections.add(self.client_address)
         answer = self.answers.pop(0) if self.answers else FINE
         if answer == "hang up":
@@ -75,6 +77,7 @@ def engine() -> Iterator[type[_Engine]]:
 
         answers: ClassVar[list[Any]] = []
         seen: ClassVar[list[tuple[str, bytes]]] = []
+        asked: ClassVar[list[tuple[str, str]]] = []
         connections: ClassVar[set[Any]] = set()
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
@@ -90,9 +93,9 @@ def engine() -> Iterator[type[_Engine]]:
         thread.join()
 
 
-def transport(port: int, **more: Any) -> Transport:
+def transport(port: int, path: str = "", **more: Any) -> Transport:
     return Transport(
-        f"http://127.0.0.1:{port}",
+        f"http://127.0.0.1:{port}{path}",
         Signer("dynamodb", "us-east-1"),
         lambda: Keys("a", "b", None),
         **{
@@ -122,6 +125,15 @@ def test_one_connection_serves_many_calls(engine: Any) -> None:
     made.close()
     assert len(engine.connections) == 1
     assert engine.seen[0] == ("DynamoDB_20120810.GetItem", b'{"B":{"B":"AP8="}}')
+
+
+def test_another_service_at_a_path(engine: Any) -> None:
+    protocol = Protocol("TrentService.", "1.1")
+    made = transport(engine.port, "/behind/a-path", protocol=protocol)
+    made.call("Encrypt", {})
+    made.close()
+    assert engine.seen == [("TrentService.Encrypt", b"{}")]
+    assert engine.asked == [("/behind/a-path", "application/x-amz-json-1.1")]
 
 
 @pytest.mark.parametrize(

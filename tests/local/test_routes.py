@@ -1,9 +1,13 @@
 """API Gateway's route precedence."""
 
 import itertools
+import re
+import tracemalloc
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from local.definitions import RouteDefinition, TemplateError
 from local.http.routes import Router
@@ -48,6 +52,55 @@ def test_precedence_whatever_the_order(method: Any, path: Any, key: Any, values:
         match = Router(RouteDefinition(one, "F") for one in order).match(method, path)
         assert match is not None
         assert (match.key, match.path_parameters) == (key, values)
+
+
+SEGMENTS = st.sampled_from(["a", "b", "{x}", "{y}"])
+ROUTES = st.tuples(
+    st.sampled_from(["GET", "POST", "ANY"]),
+    st.lists(SEGMENTS, min_size=1, max_size=3),
+    st.sampled_from([[], ["{rest+}"]]),
+)
+
+
+def _weight(definition: RouteDefinition) -> tuple[list[int], bool]:
+    """Ascending from the most specific."""
+    method, _, path = definition.key.partition(" ")
+    kinds = [1 + ("+" in segment) if "{" in segment else 0 for segment in path[1:].split("/")]
+    return kinds, method == "ANY"
+
+
+def _fits(definition: RouteDefinition, method: str, path: str) -> bool:
+    named, _, template = definition.key.partition(" ")
+    pattern = re.sub(r"{[xy]}", "[^/]+", template).replace("{rest+}", ".+")
+    return named in {method, "ANY"} and re.fullmatch(pattern, path) is not None
+
+
+@given(
+    st.lists(ROUTES, max_size=8),
+    st.sampled_from(["GET", "POST"]),
+    st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=5),
+)
+def test_the_first_that_fits_of_all_ordered_by_precedence(
+    routes: list[tuple[str, list[str], list[str]]], method: str, segments: list[str]
+) -> None:
+    keys = dict.fromkeys(f"{name} /{'/'.join(path + rest)}" for name, path, rest in routes)
+    definitions = [RouteDefinition(key, "F") for key in keys]
+    path = "/" + "/".join(segments)
+    fitting = sorted((one for one in definitions if _fits(one, method, path)), key=_weight)
+    match = Router(definitions).match(method, path)
+    assert (match and match.key) == (fitting[0].key if fitting else None)
+
+
+def test_nothing_is_kept_of_what_was_asked_for() -> None:
+    router = Router(RouteDefinition(key, "F") for key in KEYS)
+    tracemalloc.start()
+    try:
+        for number in range(5_000):
+            router.match("GET", f"/pets/dog/{number}/" + 100 * "x")
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 20_000
 
 
 def test_no_route() -> None:

@@ -320,3 +320,34 @@ def test_the_default_password_on_this_machine(product: Any, asked: str) -> None:
     # Setting another one later does not change it.
     late = product("--auth", EVERYWHERE, ready=False, MLFLOW_AUTH_ADMIN_PASSWORD="too late")
     assert late.process.wait(PATIENT_SECONDS) == 2
+
+
+def _megabytes_mapped(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    (size,) = [line.split()[1] for line in status.splitlines() if line.startswith("VmSize")]
+    return int(size) / 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at as on Linux")
+def test_an_idle_runner_is_small(product: Any) -> None:
+    """Threads have no places of their own to allocate in, of 64 MB each; and what few need is not
+    loaded."""
+    runner = product()
+    leader = runner.process.pid
+    started = Path(f"/proc/{leader}/task").glob("*/children")
+    children = [int(pid) for each in started for pid in each.read_text().split()]
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in (leader, *children)}
+    python = [pid for pid, command in commands.items() if "-m\0local" in command]
+    assert len(list(Path(f"/proc/{leader}/task").iterdir())) > 8
+    assert len(python) == 2
+    assert [pid for pid in python if _megabytes_mapped(pid) > 500] == []
+    assert "cryptography" not in Path(f"/proc/{leader}/maps").read_text()
+    assert runner.end() == 0
+
+
+def test_a_runner_with_its_own_engine_loads_no_session_of_botocore() -> None:
+    code = "import sys, local.runner; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert "local.engine.table" in said.split()
+    assert not {"botocore.session", "botocore.awsrequest"} & set(said.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -74,6 +75,34 @@ def test_it_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now += 0.2
     assert brief.get("key") is None
     assert brief.pop("key") is None
+
+
+def test_an_entry_takes_no_more_than_is_counted() -> None:
+    texts: Memory[str, str] = Memory("texts of the tests", weigh=len)
+    texts.put("warm", "")
+    tracemalloc.start()
+    try:
+        before, counted = tracemalloc.get_traced_memory()[0], memory._held[0]
+        for number in range(2_000):
+            texts.put(f"{number:032x}", f"{number:01000x}")
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * taken < memory._held[0] - counted
+    assert taken <= memory._held[0] - counted
+
+
+def test_what_has_ended_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much else is remembered for ever."""
+    now = 100.0
+    monkeypatch.setattr(memory, "time", SimpleNamespace(monotonic=lambda: now))
+    brief: Memory[str, str] = Memory("ending of the tests", seconds=5.0)
+    FIRST.put(0, 0)
+    for number in range(1_000):
+        brief.put(str(number), "value")
+        now += 0.1
+    assert memory._held[0] <= 60 * memory.ENTRY_BYTES
+    assert FIRST.get(0) == 0
 
 
 def test_the_latest_is_one_value_outside_the_bound() -> None:

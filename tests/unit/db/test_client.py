@@ -13,26 +13,38 @@ import pytest
 from mlcore.db import client
 
 SESSION = botocore.session.get_session()
-REGIONS = [
-    region
-    for partition in SESSION.get_available_partitions()
-    for region in SESSION.get_available_regions("dynamodb", partition)
-]
+SERVICES = ("dynamodb", "kms", "sqs")
 
 
-def test_the_endpoint_is_botocores(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", *client._SPECIAL_ENDPOINTS):
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_endpoint_is_botocores(monkeypatch: pytest.MonkeyPatch, service: str) -> None:
+    own = [f"AWS_ENDPOINT_URL_{each.upper()}" for each in SERVICES]
+    for name in ("AWS_ENDPOINT_URL", *own, *client._SPECIAL_ENDPOINTS):
         monkeypatch.delenv(name, raising=False)
-    assert len(REGIONS) > 30
-    for region in REGIONS:
+    regions = [
+        region
+        for partition in SESSION.get_available_partitions()
+        for region in SESSION.get_available_regions(service, partition)
+    ]
+    assert len(regions) > 30
+    for region in regions:
         theirs = SESSION.create_client(
-            "dynamodb", region_name=region, aws_access_key_id="a", aws_secret_access_key="b"
+            service, region_name=region, aws_access_key_id="a", aws_secret_access_key="b"
         )
-        assert client._endpoint(SESSION, region) == theirs.meta.endpoint_url
+        assert client._endpoint(SESSION, region, service) == theirs.meta.endpoint_url
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_each_service_may_be_elsewhere(monkeypatch: pytest.MonkeyPatch, service: str) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:1")
+    monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service.upper()}", "http://localhost:2/of/it")
+    found = {each: client._endpoint(None, "eu-west-1", each) for each in SERVICES}
+    expected = dict.fromkeys(SERVICES, "http://localhost:1")
+    assert found == {**expected, service: "http://localhost:2/of/it"}
 
 
 def test_the_sovereign_cloud_has_a_suffix_of_its_own() -> None:
-    found = client._endpoint(SESSION, "eusc-de-east-1")
+    found = client._endpoint(SESSION, "eusc-de-east-1", "dynamodb")
     assert found == "https://dynamodb.eusc-de-east-1.amazonaws.eu"
 
 
@@ -65,11 +77,11 @@ def test_the_environment_says_what_botocore_would_find(
         (tmp_path / variable).write_text(text)
         monkeypatch.setenv(variable, str(tmp_path / variable))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    said = client._said()
+    said = client._said("dynamodb")
     if said is None:
         assert "other" in given or "" in given or None in given[:2]
         return
-    region, endpoint, keys_of_now = client._asked()
+    region, endpoint, keys_of_now = client._asked("dynamodb")
     assert said[:2] == (region, endpoint)
     assert said[2]() == keys_of_now()
 

@@ -1,4 +1,5 @@
-"""botocore's clients of the services that few functions call; DynamoDB has its own transport."""
+"""botocore's clients of the services that few functions call; DynamoDB, SQS and KMS are
+reached by :mod:`mlcore.db.transport`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mlcore.aws import make_client
+from mlcore.db.client import transport
+from mlcore.db.transport import Protocol
 from mlcore.errors import TemporarilyUnavailable
 
 BATCH_MESSAGES: Final = 10
@@ -80,6 +81,20 @@ def _call(operation: str, **parameters: Any) -> dict[str, Any]:
     return answer
 
 
+class _Client:
+    """The operations of botocore's client that are needed, without its ten megabytes."""
+
+    def __init__(self) -> None:
+        self._transport = transport("sqs", Protocol("AmazonSQS."))
+        self.close = self._transport.close
+
+    def send_message_batch(self, **parameters: Any) -> dict[str, Any]:
+        return self._transport.call("SendMessageBatch", parameters)
+
+    def change_message_visibility(self, **parameters: Any) -> dict[str, Any]:
+        return self._transport.call("ChangeMessageVisibility", parameters)
+
+
 @functools.cache
 def _client() -> Any:
-    return make_client("sqs")
+    return _Client()

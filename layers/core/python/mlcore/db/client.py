@@ -1,4 +1,5 @@
-"""The one client of DynamoDB in the process; nothing else creates one.
+"""The one client of DynamoDB in the process; nothing else creates one. Services that speak the same
+protocol are reached in the same way.
 
 Where the environment says where DynamoDB is and who calls, as Lambda's does, it is read here;
 otherwise botocore is asked, whose import is a third of a cold start.
@@ -20,7 +21,7 @@ import botocore
 from botocore.exceptions import NoCredentialsError, NoRegionError
 
 from mlcore.db.signature import Keys, Signer
-from mlcore.db.transport import Transport
+from mlcore.db.transport import DYNAMODB, Protocol, Transport
 
 CONNECT_TIMEOUT_SECONDS = 1
 READ_TIMEOUT_SECONDS = 4
@@ -65,11 +66,16 @@ def client() -> Transport:
     Raises:
         NoRegionError, NoCredentialsError: the environment does not say.
     """
-    region, endpoint, keys = _said() or _asked()
+    return transport("dynamodb", DYNAMODB)
+
+
+def transport(service: str, protocol: Protocol) -> Transport:
+    """A client of a service, as :func:`client`; its callers keep it."""
+    region, endpoint, keys = _said(service) or _asked(service)
     host = urlsplit(endpoint).hostname or ""
     return Transport(
         endpoint,
-        Signer("dynamodb", region),
+        Signer(service, region),
         keys,
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=READ_TIMEOUT_SECONDS,
@@ -80,10 +86,11 @@ def client() -> Transport:
         user_agent=USER_AGENT,
         authorities=os.environ.get("AWS_CA_BUNDLE") or str(_AUTHORITIES),
         proxy=None if proxy_bypass(host) else getproxies().get("https"),
+        protocol=protocol,
     )
 
 
-def _said() -> tuple[str, str, Callable[[], Keys]] | None:
+def _said(service: str) -> tuple[str, str, Callable[[], Keys]] | None:
     """Region, endpoint and credentials of the environment; None when it does not say all, or asks
     for what only botocore knows. Credentials of the environment come before all others."""
     if any(os.environ.get(variable) for variable in (*_SPECIAL_ENDPOINTS, *_ASKED_FOR)):
@@ -93,10 +100,10 @@ def _said() -> tuple[str, str, Callable[[], Keys]] | None:
         return None
     token = os.environ.get("AWS_SECURITY_TOKEN") or os.environ.get("AWS_SESSION_TOKEN")
     keys = Keys(access_key, secret_key, token or None)
-    return region, _endpoint(None, region), lambda: keys
+    return region, _endpoint(None, region, service), lambda: keys
 
 
-def _asked() -> tuple[str, str, Callable[[], Keys]]:
+def _asked(service: str) -> tuple[str, str, Callable[[], Keys]]:
     """Region, endpoint and credentials as botocore finds them, in files and from services."""
     import botocore.session  # noqa: PLC0415 -- 60 ms, for those who need it
 
@@ -112,18 +119,18 @@ def _asked() -> tuple[str, str, Callable[[], Keys]]:
         frozen = credentials.get_frozen_credentials()
         return Keys(frozen.access_key or "", frozen.secret_key or "", frozen.token)
 
-    return region, _endpoint(session, region), keys
+    return region, _endpoint(session, region, service), keys
 
 
-def _endpoint(session: Any, region: str) -> str:
-    for variable in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"):
+def _endpoint(session: Any, region: str, service: str) -> str:
+    for variable in (f"AWS_ENDPOINT_URL_{service.upper()}", "AWS_ENDPOINT_URL"):
         if os.environ.get(variable):
             return os.environ[variable]
     if any(os.environ.get(variable) for variable in _SPECIAL_ENDPOINTS):
-        made = session.create_client("dynamodb", region_name=region)
+        made = session.create_client(service, region_name=region)
         endpoint: str = made.meta.endpoint_url
         return endpoint
-    return f"https://dynamodb.{region}.{domain_of(region)}"
+    return f"https://{service}.{region}.{domain_of(region)}"
 
 
 def domain_of(region: str) -> str:

@@ -26,8 +26,10 @@ class Reply(NamedTuple):
     """The connection serves no further request."""
 
 
-def post(connection: socket.socket, headers: Mapping[str, str], body: bytes) -> Reply:
-    """Sends ``POST /`` and waits for the whole answer.
+def post(
+    connection: socket.socket, headers: Mapping[str, str], body: bytes, path: str = "/"
+) -> Reply:
+    """Sends a POST and waits for the whole answer.
 
     Raises:
         ValueError: a header would end the line that it is in.
@@ -39,7 +41,7 @@ def post(connection: socket.socket, headers: Mapping[str, str], body: bytes) -> 
     if lines.count("\r") != len(headers) - 1 or lines.count("\n") != len(headers) - 1:
         raise ValueError("Invalid header value")
     head = (
-        f"POST / HTTP/1.1\r\n{lines}\r\n"
+        f"POST {path} HTTP/1.1\r\n{lines}\r\n"
         f"Accept-Encoding: identity\r\nContent-Length: {len(body)}\r\n\r\n"
     ).encode("latin-1")
     if len(body) <= _SMALL_BODY_BYTES:

@@ -1,5 +1,5 @@
-"""Requests in DynamoDB's JSON protocol over kept connections, repeated where that helps; knows no
-table and no key.
+"""Requests in AWS's JSON protocol, DynamoDB's above all, over kept connections, repeated where that
+helps; knows no table and no key.
 
 botocore does the same for every service of AWS with four times the processor time of a request.
 Credentials, errors and settings stay botocore's (see :mod:`mlcore.db.client`).
@@ -17,7 +17,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from botocore.exceptions import (
@@ -31,13 +31,21 @@ from mlcore.db import deadline, exchange
 from mlcore.db.local_socket import SocketConnection, socket_path
 from mlcore.db.signature import Keys, Signer
 
-_TARGET: Final = "DynamoDB_20120810."
-_CONTENT_TYPE: Final = "application/x-amz-json-1.0"
+
+class Protocol(NamedTuple):
+    """How a service is spoken to; ``target`` is what its operations are named behind."""
+
+    target: str
+    version: str = "1.0"
+
+
+DYNAMODB: Final = Protocol("DynamoDB_20120810.")
 
 _REPEATED_CODES: Final = frozenset(
     {
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
+        "RequestThrottled",
         "RequestThrottledException",
         "ThrottledException",
         "Throttling",
@@ -73,7 +81,7 @@ class Transport:
     """One endpoint. Callable from many threads; each call has a connection of its own.
 
     Args:
-        endpoint: ``https://host``, ``http://host:port``, or what
+        endpoint: ``https://host``, ``http://host:port`` (both may have a path), or what
             :func:`mlcore.db.local_socket.endpoint` makes of a path.
         keys: gives the credentials of this moment.
         connect_timeout, read_timeout: seconds, of one attempt.
@@ -101,11 +109,15 @@ class Transport:
         longest: float = 20.0,
         authorities: str | None = None,
         proxy: str | None = None,
+        protocol: Protocol = DYNAMODB,
     ) -> None:
         parts = urlsplit(endpoint)
+        self._target = protocol.target
+        self._content_type = f"application/x-amz-json-{protocol.version}"
         self.endpoint = endpoint
         self._host, self._port = parts.hostname or "", parts.port
         self._socket_path = socket_path(endpoint)
+        self._path = (not self._socket_path and parts.path) or "/"
         self._authority = "localhost" if self._socket_path else parts.netloc.rpartition("@")[2]
         self._tls = (
             ssl.create_default_context(cafile=authorities) if parts.scheme == "https" else None
@@ -180,10 +192,10 @@ class Transport:
         """Status and content of one answer; None for a body that is not what was sent."""
         headers = {
             "Host": self._authority,
-            "Content-Type": _CONTENT_TYPE,
-            "X-Amz-Target": _TARGET + operation,
+            "Content-Type": self._content_type,
+            "X-Amz-Target": self._target + operation,
         }
-        self._signer.sign(self._keys(), headers, body, time.time())
+        self._signer.sign(self._keys(), headers, body, time.time(), self._path)
         headers["User-Agent"] = self._user_agent
         connection = self._kept()
         if connection is not None:
@@ -242,7 +254,7 @@ class Transport:
     ) -> tuple[int, dict[str, Any] | None]:
         try:
             connection.sock.settimeout(min(self._read_timeout, self._left(ends)))
-            reply = exchange.post(connection.sock, headers, body)
+            reply = exchange.post(connection.sock, headers, body, self._path)
         except TimeoutError as error:
             connection.close()
             self.close()  # what swallowed this request has most likely swallowed them all

@@ -26,7 +26,7 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, Grants, Reader, Requirement, Rung, everything
 from mlcore.db.table import Operation, Put
-from mlcore.entities.users import Profile, Role
+from mlcore.entities.users import Profile, Role, User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import workspaces_enabled
 from mlcore.repos.users import grants, roles, users
@@ -84,6 +84,11 @@ class Access:
             self._profile = users.get_profile(self.username)
         return self._profile
 
+    def _user(self) -> User:
+        """The caller without grants, of which those who make much have many. Raises as
+        :meth:`profile`."""
+        return users.get(self.username) if self._profile is None else self._profile.user
+
     def roles(self) -> list[Role]:
         """The roles that the caller was assigned."""
         if self._roles is None:
@@ -140,13 +145,13 @@ class Access:
     def granting(self, resource_type: str, resource_id: str) -> list[Put]:
         """What is to be written with a new resource, so that its creator manages it from the first
         moment on. Raises ResourceDoesNotExist when the user was deleted meanwhile."""
-        user = self.profile().user
+        user = self._user()
         users.own_role_id(user, self.workspace)
         return grants.granting(user, self.workspace, Grant(resource_type, resource_id, MANAGE.name))
 
     def give(self, resource_type: str, resource_id: str) -> None:
         """Lets the caller manage what the caller made; where a repeated request makes it anew."""
-        user = self.profile().user
+        user = self._user()
         users.own_role_id(user, self.workspace)
         grants.put(user, self.workspace, Grant(resource_type, resource_id, MANAGE.name))
 
