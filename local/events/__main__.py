@@ -21,12 +21,13 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
+from local.definitions import Admission
 from local.engine.file import EngineFile
 from local.engine.stream_file import StreamFile
 from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
 from local.events.completion import Completion
-from local.events.filters import types_of
+from local.events.filters import admissions
 from local.events.job import Job
 from local.events.process import STOP
 from local.events.schedule import Schedule
@@ -102,7 +103,7 @@ def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
     for mapping in job.mappings:
         poller = StreamPoller(
             mapping,
-            client=_client(job, types_of(mapping.patterns)),
+            client=_client(job, admissions(mapping.patterns)),
             stream=job.stream,
             invoke=functions[mapping.function].invoke,
             checkpoints=checkpoints,
@@ -133,9 +134,9 @@ def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
     return pollers
 
 
-def _client(job: Job, types: frozenset[str] | None) -> Any:
+def _client(job: Job, told: tuple[Admission, ...] | None) -> Any:
     if job.database:
-        return StreamFile(Path(job.database), job.table, types)
+        return StreamFile(Path(job.database), job.table, told)
     from local.engine import table  # noqa: PLC0415 - ten megabytes, for who has another engine
 
     return stream_client(table.client)

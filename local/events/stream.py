@@ -27,8 +27,12 @@ IDLE_SECONDS = 0.1
 COURTEOUS_SHARE = 3.0
 COURTEOUS_SECONDS = 0.5
 """While requests are served the poller rests so many times as long as it worked, at most so long:
-unlike in AWS, they share one engine. It does not while more than a page waits to be read, for else
-a load that goes on for minutes would leave minutes of work, and slow searches, behind it."""
+unlike in AWS, they share one engine. It does not while it is behind, for else a load that goes on
+for minutes would leave minutes of work, and slow searches, behind it."""
+
+BEHIND_RECORDS = 100
+"""A page with so many records that are told, some twenty runs, says that more have come meanwhile
+than one look handles."""
 
 GATHER_SECONDS = 0.03
 """Pause after a short page, so that a burst of writes comes as few batches.
@@ -76,7 +80,7 @@ class _Shard:
         self.finished = False
         self.read_at = 0.0
         self.is_behind = False
-        """Whether the last page was full."""
+        """Whether the last page had many records."""
         self._poller = poller
         self._iterator: str | None = None
         mapping = poller.mapping
@@ -115,8 +119,8 @@ class _Shard:
             wanted = [record for record in told if poller.matches(record)]
             self.queue.add(wanted, self._position)
         count = len(records) if page.get("Ends", True) else READ_AT_ONCE
-        self.is_behind = count == READ_AT_ONCE
-        if self.is_behind:
+        self.is_behind = count >= BEHIND_RECORDS
+        if count == READ_AT_ONCE:
             self.read_at = 0.0
         self.finished = self._iterator is None
         if self.finished:
