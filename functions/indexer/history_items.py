@@ -42,6 +42,8 @@ nothing: the batches are better."""
 READING_SECONDS: Final = 30.0
 """The longest that a request takes."""
 TOGETHER: Final = 16
+SIDE_BY_SIDE: Final = 100
+"""Of :data:`PORTION_BYTES` each at most, and most of them much less."""
 _ITEM_BYTES: Final = 150
 """Of a batch beside its points."""
 _DIGEST_DIGITS: Final = 8
@@ -75,8 +77,10 @@ def pack_run(experiment_id: str, run_id: str) -> None:
 
 
 def pack_runs(runs: Sequence[Owner]) -> None:
-    """:func:`pack_run` of many runs: one Query each, side by side, then the writes for all."""
-    _pack(runs, 0)
+    """:func:`pack_run` of many runs: one Query each, side by side, then the writes for all, of so
+    many runs at a time that what is read of them has room."""
+    for at in range(0, len(runs), SIDE_BY_SIDE):
+        _pack(runs[at : at + SIDE_BY_SIDE], 0)
 
 
 def pack_batches(places: Iterable[Key]) -> None:
