@@ -98,9 +98,10 @@ def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
     checkpoints = Checkpoints(Path(job.checkpoints))
     dead_letters = DeadLetters(Path(job.dead_letters))
     file = EngineFile(Path(job.database), job.table) if job.database else None
-    busy = Pulse(job.pulse).busy
-    pollers = []
+    pulse = Pulse(job.pulse)
+    pollers, indexing = [], []
     for mapping in job.mappings:
+        indexes = functions[mapping.function].definition.handler.startswith("indexer.")
         poller = StreamPoller(
             mapping,
             client=_client(job, admissions(mapping.patterns)),
@@ -110,20 +111,17 @@ def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
             dead_letters=dead_letters,
             region=job.region,
             written_at=file.written_at if file else None,
-            busy=busy,
+            busy=pulse.busy,
+            tell_behind=pulse.tell_behind if indexes else lambda _: None,
         )
         pollers.append(poller)
+        indexing += [poller] if indexes else []
         stack.callback(poller.stop)
         poller.start()
     schedule = Schedule(job.schedules, lambda name, event: functions[name].invoke(event))
     stack.callback(schedule.stop)
     schedule.start()
     # What an earlier run left unfinished is completed where the indexer runs.
-    indexing = [
-        poller
-        for poller in pollers
-        if functions[poller.mapping.function].definition.handler.startswith("indexer.")
-    ]
     if file and indexing:
         completion = Completion(file, indexing, job.began, job.end)
         stack.callback(completion.stop)
