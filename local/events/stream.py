@@ -34,8 +34,8 @@ BEHIND_RECORDS = 100
 """A page with so many records for the function, those of some twenty runs, says that more come than
 one look handles."""
 
-FAR_BEHIND_RECORDS = 500
-"""With so many, some hundred runs, those who write are to wait for those who follow."""
+FAR_BEHIND_RECORDS = 300
+"""With so many, of some sixty runs, those who write are to wait for those who follow."""
 
 GATHER_SECONDS = 0.03
 """Pause after a short page, so that a burst of writes comes as few batches.

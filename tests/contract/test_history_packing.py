@@ -212,12 +212,16 @@ def test_killed_anywhere_and_repeated(
     raise AssertionError("packing takes more calls than were tried")
 
 
-def test_many_at_once(store: Store, files: Path) -> None:
+def test_many_at_once(store: Store, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [training(store, 5, 2) for _ in range(20)] + [training(store, 100, 30)]
     before = [everything(run_id) for run_id in runs]
     with table.measure() as packed:
         history_items.pack_runs([(EXPERIMENT, run_id) for run_id in runs])
     assert packed.round_trips <= 12
+    monkeypatch.setattr(history_items, "SIDE_BY_SIDE", 2)
+    more = [training(store, 2, 2) for _ in range(5)]
+    runs, before = [*runs, *more], [*before, *map(everything, more)]
+    history_items.pack_runs([(EXPERIMENT, run_id) for run_id in more])
     assert [everything(run_id) for run_id in runs] == before
     assert all("run_metric_batch" not in kinds(store, run_id) for run_id in runs)
 

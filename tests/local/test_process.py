@@ -118,3 +118,22 @@ def test_another_process_knows_that_a_request_was_answered(
         assert not mine.busy()
     finally:
         mine.close()
+
+
+def test_whether_the_index_is_behind_is_what_was_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Pulse()
+    try:
+        theirs = Pulse(mine.descriptor)
+        assert not mine.behind()
+        theirs.tell_behind(True)
+        assert mine.behind()
+        assert not mine.busy(), "one moment is not the other"
+        theirs.tell_behind(False)
+        assert not mine.behind()
+        theirs.tell_behind(True)
+        # Who has told it may have died.
+        monkeypatch.setattr(pulse, "BEHIND_SECONDS", 0.0)
+        time.sleep(0.001)
+        assert not mine.behind()
+    finally:
+        mine.close()
