@@ -39,6 +39,11 @@ from local.pulse import Pulse
 
 TELL_SECONDS: Final = 0.05
 
+BATCHES_TOGETHER: Final = 5
+"""So many of the template's batches are one here: the more wait, the more are handled while the
+engine is waited for. In AWS the writes for a batch, five units for a record, are to be a part of
+what a partition takes in a second; the engine here has no such limit."""
+
 
 class Channel(logging.Handler):
     """What this process says to the runner. Callable from many threads."""
@@ -73,7 +78,7 @@ def main() -> int:
         channel = Channel(runner)
         logging.getLogger("mlcore").addHandler(channel)
         with contextlib.ExitStack() as stack:
-            pollers = _follow(stack, job)
+            pollers = follow(stack, job)
             gc.collect()
             gc.freeze()
             stopping = threading.Event()
@@ -88,7 +93,8 @@ def main() -> int:
     return 0
 
 
-def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
+def follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
+    """Does a job until the stack is closed."""
     functions = {one.name: Function(one) for one in job.functions}
     for function in functions.values():
         try:
@@ -103,7 +109,7 @@ def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
     for mapping in job.mappings:
         indexes = functions[mapping.function].definition.handler.startswith("indexer.")
         poller = StreamPoller(
-            mapping,
+            mapping._replace(batch_size=mapping.batch_size * (BATCHES_TOGETHER if file else 1)),
             client=_client(job, admissions(mapping.patterns)),
             stream=job.stream,
             invoke=functions[mapping.function].invoke,
