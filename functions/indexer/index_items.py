@@ -6,7 +6,6 @@ a changed value is another item.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -33,25 +32,19 @@ def place_of(run: Owner, attribute: str, key: str, text: str | None) -> Key | No
     return None if text is None else INDEXES[attribute].place(run, key, text)
 
 
-_placed = functools.lru_cache(maxsize=1024)
-"""Records, what is there and what is put ask for one and the same place."""
-
-
-@_placed
 def _metric_place(run: Owner, key: str, text: str) -> Key:
     return keys.rank_metric(run[0], key, points.parse_latest(key, text).value, run[1])
 
 
 def _metric(run: Owner, key: str, text: str, version: int | None) -> Raw:
     value = points.parse_latest(key, text).value
-    place = _metric_place(run, key, text)
+    place = keys.rank_metric(run[0], key, value, run[1])
     model = RankMetric(
         PK=place.pk, SK=place.sk, key=key, value=value, run_id=run[1], version=version
     )
     return model.serialize()
 
 
-@_placed
 def _param_place(run: Owner, key: str, text: str) -> Key:
     return keys.rank_param(run[0], key, text, run[1])
 
