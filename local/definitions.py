@@ -54,6 +54,19 @@ class StreamMapping(NamedTuple):
     report_batch_item_failures: bool
 
 
+class Admission(NamedTuple):
+    """What each record has, at least, that one filter pattern lets through."""
+
+    events: frozenset[str] | None
+    """Of which kinds it may be; None for any."""
+    image: str
+    """``NewImage`` or ``OldImage``."""
+    types: frozenset[str]
+    """Of which types the item in that image may be."""
+    present: tuple[tuple[str, str], ...]
+    """Attributes that it has, each with its DynamoDB type."""
+
+
 class QueueDefinition(NamedTuple):
     """One SQS queue. ``dead_letter`` is the queue for what was received too often, if any."""
 

@@ -42,6 +42,8 @@ nothing: the batches are better."""
 READING_SECONDS: Final = 30.0
 """The longest that a request takes."""
 TOGETHER: Final = 16
+SIDE_BY_SIDE: Final = 100
+"""Of :data:`PORTION_BYTES` each at most, and most of them much less."""
 _ITEM_BYTES: Final = 150
 """Of a batch beside its points."""
 _DIGEST_DIGITS: Final = 8
@@ -74,9 +76,15 @@ def pack_run(experiment_id: str, run_id: str) -> None:
     pack_runs([(experiment_id, run_id)])
 
 
-def pack_runs(runs: Sequence[Owner]) -> None:
-    """:func:`pack_run` of many runs: one Query each, side by side, then the writes for all."""
-    _pack(runs, 0)
+def pack_runs(runs: Sequence[Owner], *, read: bool = False) -> None:
+    """:func:`pack_run` of many runs: one Query each, side by side, then the writes for all, of so
+    many runs at a time that what is read of them has room.
+
+    Args:
+        read: whether the runs were read just now, so that they are there.
+    """
+    for at in range(0, len(runs), SIDE_BY_SIDE):
+        _pack(runs[at : at + SIDE_BY_SIDE], 0, there=read)
 
 
 def pack_batches(places: Iterable[Key]) -> None:
@@ -119,7 +127,7 @@ def repack_run(experiment_id: str, run_id: str) -> list[Key]:
     return portion.places
 
 
-def _pack(runs: Sequence[Owner], least: int) -> None:
+def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
     """Packs runs that have so many bytes of batches, a portion of each at a time."""
     while runs:
         read = table.parallel([partial(_portion, run) for run in runs])
@@ -127,11 +135,12 @@ def _pack(runs: Sequence[Owner], least: int) -> None:
         if not worth:
             return
         # An import writes the history of a run before the run.
-        there = _are_there([one.run for one in worth])
-        packed = [one for one in worth if one.run in there]
+        known = {one.run for one in worth}
+        known = known if there else _are_there(sorted(known))
+        packed = [one for one in worth if one.run in known]
         _put(packed)
         table.batch_write(deletes=[place for one in packed for place in one.places])
-        for experiment_id, run_id in there - _are_there(sorted(there)):
+        for experiment_id, run_id in known - _are_there(sorted(known)):
             remains.of_run(experiment_id, run_id)  # removed meanwhile, with all that was there then
         runs = [one.run for one in packed if one.more]
 

@@ -113,7 +113,7 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         if one.outside
     ]
     writes.apply(_sparing(made))
-    history_items.pack_runs(sorted(settling))
+    history_items.pack_runs(sorted(settling), read=True)
     table.parallel([partial(settled.clear, Run.of(runs[run] or {})) for run in sorted(settling)])
     table.batch_write(deletes=sorted(_markers(seen)))
 

@@ -18,6 +18,7 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from indexer import history_items
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.keys import Key
@@ -28,7 +29,7 @@ from mlcore.models.base import Item
 from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import history, points, runs
+from mlcore.repos.runs import history, marks, points, runs
 from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.latest_points import same
 from mlcore.repos.runs.runs import StoredRun
@@ -53,7 +54,10 @@ NOTHING = Left({}, [])
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """Of records of runs and of their points: raises the latest values that points have overtaken.
     Runs that have no record beside their points, or none that is new enough, are read in one
-    BatchGetItem, with their points: those of a request that was refused have been taken away."""
+    BatchGetItem, with their points: those of a request that was refused have been taken away.
+
+    Points that change nothing of a run that was followed, such as those of a request sent twice,
+    leave no mark; nobody else would pack them."""
     logged: dict[Owner, dict[Key, Raw]] = {}
     known: dict[Owner, Raw] = {}
     for record in records:
@@ -84,6 +88,10 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         greatest = _greatest(kept)
         if now is not None and _overtaken(now, greatest):
             _raise_latest(run, greatest)
+        elif now is not None:
+            known[run] = now
+    followed = {run for run in logged if run in known and not marks.since(Run.of(known[run]))}
+    history_items.pack_runs(sorted(followed), read=True)
 
 
 def _greatest(batches: Iterable[Raw]) -> dict[str, Metric]:

@@ -21,13 +21,17 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
+<<<<<<< HEAD
 from local import allocator
+=======
+from local.definitions import Admission
+>>>>>>> load
 from local.engine.file import EngineFile
 from local.engine.stream_file import StreamFile
 from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
 from local.events.completion import Completion
-from local.events.filters import types_of
+from local.events.filters import admissions
 from local.events.job import Job
 from local.events.process import STOP
 from local.events.schedule import Schedule
@@ -38,6 +42,11 @@ from local.log import report
 from local.pulse import Pulse
 
 TELL_SECONDS: Final = 0.05
+
+BATCHES_TOGETHER: Final = 5
+"""So many of the template's batches are one here: the more wait, the more are handled while the
+engine is waited for. In AWS the writes for a batch, five units for a record, are to be a part of
+what a partition takes in a second; the engine here has no such limit."""
 
 
 class Channel(logging.Handler):
@@ -74,7 +83,7 @@ def main() -> int:
         channel = Channel(runner)
         logging.getLogger("mlcore").addHandler(channel)
         with contextlib.ExitStack() as stack:
-            pollers = _follow(stack, job)
+            pollers = follow(stack, job)
             gc.collect()
             gc.freeze()
             stopping = threading.Event()
@@ -89,7 +98,8 @@ def main() -> int:
     return 0
 
 
-def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
+def follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
+    """Does a job until the stack is closed."""
     functions = {one.name: Function(one) for one in job.functions}
     for function in functions.values():
         try:
@@ -99,32 +109,30 @@ def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
     checkpoints = Checkpoints(Path(job.checkpoints))
     dead_letters = DeadLetters(Path(job.dead_letters))
     file = EngineFile(Path(job.database), job.table) if job.database else None
-    busy = Pulse(job.pulse).busy
-    pollers = []
+    pulse = Pulse(job.pulse)
+    pollers, indexing = [], []
     for mapping in job.mappings:
+        indexes = functions[mapping.function].definition.handler.startswith("indexer.")
         poller = StreamPoller(
-            mapping,
-            client=_client(job, types_of(mapping.patterns)),
+            mapping._replace(batch_size=mapping.batch_size * (BATCHES_TOGETHER if file else 1)),
+            client=_client(job, admissions(mapping.patterns)),
             stream=job.stream,
             invoke=functions[mapping.function].invoke,
             checkpoints=checkpoints,
             dead_letters=dead_letters,
             region=job.region,
             written_at=file.written_at if file else None,
-            busy=busy,
+            busy=pulse.busy,
+            tell_behind=pulse.tell_behind if indexes else lambda _: None,
         )
         pollers.append(poller)
+        indexing += [poller] if indexes else []
         stack.callback(poller.stop)
         poller.start()
     schedule = Schedule(job.schedules, lambda name, event: functions[name].invoke(event))
     stack.callback(schedule.stop)
     schedule.start()
     # What an earlier run left unfinished is completed where the indexer runs.
-    indexing = [
-        poller
-        for poller in pollers
-        if functions[poller.mapping.function].definition.handler.startswith("indexer.")
-    ]
     if file and indexing:
         completion = Completion(file, indexing, job.began, job.end)
         stack.callback(completion.stop)
@@ -135,9 +143,9 @@ def _follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
     return pollers
 
 
-def _client(job: Job, types: frozenset[str] | None) -> Any:
+def _client(job: Job, told: tuple[Admission, ...] | None) -> Any:
     if job.database:
-        return StreamFile(Path(job.database), job.table, types)
+        return StreamFile(Path(job.database), job.table, told)
     from local.engine import table  # noqa: PLC0415 - ten megabytes, for who has another engine
 
     return stream_client(table.client)

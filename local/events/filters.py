@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from local.definitions import TemplateError
+from local.definitions import Admission, TemplateError
 from mlcore.models.base import Item
 
 Predicate = Callable[[Any], bool]
@@ -47,18 +47,34 @@ def compile_filters(patterns: Iterable[str]) -> Predicate:
     return lambda record: any(predicate(record) for predicate in compiled)
 
 
-def types_of(patterns: Iterable[str]) -> frozenset[str] | None:
-    """The types of items one of which each record has that a pattern lets through; None where the
-    patterns do not say."""
-    found: set[str] = set()
-    for pattern in map(json.loads, patterns):
-        told = pattern.get("dynamodb", {})
-        image = told.get("NewImage") or told.get("OldImage") or {}
-        types = image.get(Item.type.attr_name, {}).get("S", [])
-        if not types or not all(isinstance(one, str) for one in types):
-            return None
-        found.update(types)
-    return frozenset(found) or None
+def admissions(patterns: Iterable[str]) -> tuple[Admission, ...] | None:
+    """One for each pattern; None where a pattern does not say of which types the items are."""
+    found = [_admission(json.loads(pattern)) for pattern in patterns]
+    known = tuple(one for one in found if one is not None)
+    return known if known and len(known) == len(found) else None
+
+
+def _admission(pattern: dict[str, Any]) -> Admission | None:
+    told = pattern.get("dynamodb", {})
+    for name in ("NewImage", "OldImage"):
+        image = told.get(name, {})
+        types = image.get(Item.type.attr_name, {}).get("S")
+        if types and _are_texts(types):
+            events = pattern.get("eventName")
+            present = tuple(
+                (attribute, kind)
+                for attribute, rules in image.items()
+                if isinstance(rules, dict)
+                for kind, rule in rules.items()
+                if rule == [{"exists": True}]
+            )
+            kinds = frozenset(events) if events and _are_texts(events) else None
+            return Admission(kinds, name, frozenset(types), present)
+    return None
+
+
+def _are_texts(rules: list[Any]) -> bool:
+    return all(isinstance(one, str) for one in rules)
 
 
 def _compile_object(pattern: Any, text: str) -> Predicate:

@@ -27,8 +27,15 @@ IDLE_SECONDS = 0.1
 COURTEOUS_SHARE = 3.0
 COURTEOUS_SECONDS = 0.5
 """While requests are served the poller rests so many times as long as it worked, at most so long:
-unlike in AWS, they share one engine. It does not while more than a page waits to be read, for else
-a load that goes on for minutes would leave minutes of work, and slow searches, behind it."""
+unlike in AWS, they share one engine. It does not while it is behind, for else a load that goes on
+for minutes would leave minutes of work, and slow searches, behind it."""
+
+BEHIND_RECORDS = 100
+"""A page with so many records for the function, those of some twenty runs, says that more come than
+one look handles."""
+
+FAR_BEHIND_RECORDS = 300
+"""With so many, of some sixty runs, those who write are to wait for those who follow."""
 
 GATHER_SECONDS = 0.03
 """Pause after a short page, so that a burst of writes comes as few batches.
@@ -76,7 +83,7 @@ class _Shard:
         self.finished = False
         self.read_at = 0.0
         self.is_behind = False
-        """Whether the last page was full."""
+        """Whether the last page was full, or had many records for the function."""
         self._poller = poller
         self._iterator: str | None = None
         mapping = poller.mapping
@@ -105,6 +112,7 @@ class _Shard:
             self._iterator = None
             return 0
         records: list[Record] = page.get("Records", [])
+        wanted: list[Record] = []
         self._iterator = page.get("NextShardIterator")
         if records:
             # Of what no filter lets through the engine's file tells the place alone.
@@ -115,8 +123,9 @@ class _Shard:
             wanted = [record for record in told if poller.matches(record)]
             self.queue.add(wanted, self._position)
         count = len(records) if page.get("Ends", True) else READ_AT_ONCE
-        self.is_behind = count == READ_AT_ONCE
-        if self.is_behind:
+        self.is_behind = count == READ_AT_ONCE or len(wanted) >= BEHIND_RECORDS
+        poller.tell_behind(len(wanted) >= FAR_BEHIND_RECORDS)
+        if count == READ_AT_ONCE:
             self.read_at = 0.0
         self.finished = self._iterator is None
         if self.finished:
@@ -163,9 +172,11 @@ class StreamPoller:
         region: str = "us-east-1",
         written_at: Callable[[], float] | None = None,
         busy: Callable[[], bool] = lambda: False,
+        tell_behind: Callable[[bool], None] = lambda _: None,
     ) -> None:
         """``written_at`` tells cheaply when the stream may last have grown (seconds since 1970);
-        ``busy`` whether somebody else is working on the engine, to whom most of the time is left.
+        ``busy`` whether somebody else is working on the engine, to whom most of the time is left;
+        ``tell_behind`` is told by each page whether very much waits.
         """
         self.mapping = mapping
         self.client = client
@@ -177,6 +188,7 @@ class StreamPoller:
         self._region = region
         self._written_at = written_at
         self._busy = busy
+        self.tell_behind = tell_behind
         self._shards: dict[str, _Shard] = {}
         self._listed = float("-inf")
         self._stop = threading.Event()

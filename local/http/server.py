@@ -23,6 +23,7 @@ from local.function import Function, ImportFailed
 from local.http import event as payload
 from local.http.event import BadAnswer, HttpRequest, HttpResponse, failure
 from local.http.routes import Match, Router
+from local.http.turns import Turns
 from local.http.website import PAGES, Website
 from local.log import AccessLog, RequestCounter, report
 from local.pulse import Pulse
@@ -56,6 +57,7 @@ class Application:
     ) -> None:
         self._condition = condition
         self._pulse = pulse
+        self._turns = Turns(pulse.behind) if pulse else Turns()
         self._router = router
         self._website = website
         self._storage = storage
@@ -172,11 +174,12 @@ class Application:
             scope["client"][0] if scope.get("client") else "127.0.0.1",
             scope["server"][0] if scope.get("server") else "localhost",
         )
-        call = asyncio.get_running_loop().run_in_executor(
-            self.pool, self._invoke, function, request, match
-        )
         timeout = min(function.definition.timeout_seconds, INTEGRATION_TIMEOUT_SECONDS)
-        done, _ = await asyncio.wait((call,), timeout=timeout)
+        async with self._turns.taken():
+            call = asyncio.get_running_loop().run_in_executor(
+                self.pool, self._invoke, function, request, match
+            )
+            done, _ = await asyncio.wait((call,), timeout=timeout)
         if not done:
             report(f"{function.definition.name}: timed out after {timeout:g} s")
             if timeout < INTEGRATION_TIMEOUT_SECONDS:

@@ -21,6 +21,8 @@ from mlcore.repos.removal import purging
 from mlcore.repos.runs import history, points
 from operate.sizes import item_bytes
 from tests.contract.conftest import Store
+from tests.contract.index_state import deliver
+from tests.contract.streams import following
 
 EXPERIMENT = "0"
 BEGIN = 1_700_000_000_000
@@ -212,14 +214,41 @@ def test_killed_anywhere_and_repeated(
     raise AssertionError("packing takes more calls than were tried")
 
 
-def test_many_at_once(store: Store, files: Path) -> None:
+def test_many_at_once(store: Store, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [training(store, 5, 2) for _ in range(20)] + [training(store, 100, 30)]
     before = [everything(run_id) for run_id in runs]
     with table.measure() as packed:
         history_items.pack_runs([(EXPERIMENT, run_id) for run_id in runs])
     assert packed.round_trips <= 12
+    monkeypatch.setattr(history_items, "SIDE_BY_SIDE", 2)
+    more = [training(store, 2, 2) for _ in range(5)]
+    runs, before = [*runs, *more], [*before, *map(everything, more)]
+    history_items.pack_runs([(EXPERIMENT, run_id) for run_id in more])
     assert [everything(run_id) for run_id in runs] == before
     assert all("run_metric_batch" not in kinds(store, run_id) for run_id in runs)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_points_that_change_nothing_of_a_followed_run_are_packed(
+    store: Store, *, together: bool
+) -> None:
+    """Those of a request that is sent again: no mark of the run tells of them. They come with the
+    record of the mark that went, or alone."""
+    points = [{"key": "a", "value": 1, "timestamp": 1, "step": step} for step in (2, 1)]
+    with following(store) as stream:
+        run_id = store.api.new_run()
+        store.api.post("runs/log-batch", run_id=run_id, metrics=points)
+        store.api.post("runs/update", run_id=run_id, status="FINISHED")
+        deliver(stream.fresh())
+        if not together:
+            deliver(stream.fresh())
+        before = everything(run_id)
+        assert "run_metric_batch" not in kinds(store, run_id)
+        store.api.post("runs/log-batch", run_id=run_id, metrics=points)
+        assert kinds(store, run_id)["run_metric_batch"] == 1
+        deliver(stream.fresh())
+        assert everything(run_id) == before
+        assert "run_metric_batch" not in kinds(store, run_id)
 
 
 def test_files_go_with_their_run(store: Store, files: Path) -> None:

@@ -1,6 +1,7 @@
 """The process that follows the stream: it ends with its runner, and does not stay away alone."""
 
 import contextlib
+import importlib
 import os
 import signal
 import subprocess
@@ -13,10 +14,11 @@ import pytest
 
 from local import pulse
 from local.definitions import FunctionDefinition, ScheduleDefinition, StreamMapping
+from local.events.__main__ import BATCHES_TOGETHER, follow
 from local.events.job import Job
 from local.pulse import Pulse
 
-from .conftest import eventually
+from .conftest import TABLE, eventually
 from .test_batch import mapping
 from .test_runner import gone
 
@@ -118,3 +120,50 @@ def test_another_process_knows_that_a_request_was_answered(
         assert not mine.busy()
     finally:
         mine.close()
+
+
+def test_whether_the_index_is_behind_is_what_was_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Pulse()
+    try:
+        theirs = Pulse(mine.descriptor)
+        assert not mine.behind()
+        theirs.tell_behind(True)
+        assert mine.behind()
+        assert not mine.busy(), "one moment is not the other"
+        theirs.tell_behind(False)
+        assert not mine.behind()
+        theirs.tell_behind(True)
+        # Who has told it may have died.
+        monkeypatch.setattr(pulse, "BEHIND_SECONDS", 0.0)
+        time.sleep(0.001)
+        assert not mine.behind()
+    finally:
+        mine.close()
+
+
+def test_more_of_the_own_engines_records_are_handed_over_at_once(
+    engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "counting_batches.py").write_text(
+        "counts = []\ndef handler(event, context):\n    counts.append(len(event['Records']))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for number in range(2 * BATCHES_TOGETHER * 2 + 3):
+        engine.put(f"{number}", type="run")
+    shared = Pulse()
+    job = Job(
+        *(engine.stream, "us-east-1", TABLE, str(engine.folder.database)),
+        checkpoints=str(engine.folder.checkpoints),
+        dead_letters=str(engine.folder.dead_letters),
+        mappings=[mapping(batch_size=2)],
+        functions=[FunctionDefinition("F", "counting_batches.handler", tmp_path, 3.0, 128, {})],
+        schedules=[],
+        pulse=shared.descriptor,
+        began=time.time(),
+        end=0,
+    )
+    with contextlib.closing(shared), contextlib.ExitStack() as stack:
+        (poller,) = follow(stack, job)
+        eventually(lambda: poller.processed() == engine.file.last_record())
+    counts = importlib.import_module("counting_batches").counts
+    assert counts == [2 * BATCHES_TOGETHER, 2 * BATCHES_TOGETHER, 3]

@@ -12,7 +12,12 @@ import local.events.batch
 import local.events.stream
 from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
-from local.events.stream import UNHINTED_SECONDS, StreamPoller, stream_client
+from local.events.stream import (
+    FAR_BEHIND_RECORDS,
+    UNHINTED_SECONDS,
+    StreamPoller,
+    stream_client,
+)
 
 from .conftest import PATIENT_SECONDS, TABLE, eventually
 from .test_batch import mapping
@@ -276,3 +281,48 @@ def test_a_child_shard_waits_for_its_parent(tmp_path: Any) -> None:
     eventually(lambda: len(seen) == 3)
     poller.stop()
     assert seen == ["1", "2", "3"]
+
+
+class LongStream:
+    """One shard with pages of given lengths, each of them all there is then."""
+
+    def __init__(self, lengths: list[int]) -> None:
+        self.lengths = lengths
+
+    def describe_stream(self, **_: Any) -> Any:
+        return {"StreamDescription": {"Shards": [{"ShardId": "one"}]}}
+
+    def get_shard_iterator(self, **_: Any) -> Any:
+        return {"ShardIterator": "0"}
+
+    def get_records(self, **request: Any) -> Any:
+        page = int(request["ShardIterator"])
+        length = self.lengths[page] if page < len(self.lengths) else 0
+        records = [
+            {
+                "eventName": "INSERT",
+                "dynamodb": {"SequenceNumber": f"{page}{number:05}"},
+            }
+            for number in range(length)
+        ]
+        return {"Records": records, "NextShardIterator": str(page + (length > 0)), "Ends": True}
+
+
+def test_whoever_asks_is_told_when_very_much_waits(tmp_path: Any) -> None:
+    told: list[bool] = []
+    handled: list[int] = []
+    few, many = FAR_BEHIND_RECORDS - 1, FAR_BEHIND_RECORDS
+    poller = StreamPoller(
+        mapping(batch_size=10_000),
+        client=LongStream([few, many, few]),
+        stream="arn",
+        invoke=lambda event: handled.append(len(event["Records"])),
+        checkpoints=Checkpoints(tmp_path / "c.json"),
+        dead_letters=DeadLetters(tmp_path / "d.jsonl"),
+        tell_behind=told.append,
+    )
+    poller.start()
+    eventually(lambda: len(told) > 3)
+    poller.stop()
+    assert handled == [few, many, few]
+    assert told[:4] == [False, True, False, False]

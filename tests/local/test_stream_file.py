@@ -1,13 +1,15 @@
 """The stream as it is read from the engine's file, beside the stream as the engine tells it."""
 
+import itertools
 import json
 from typing import Any
 
 import pytest
 
+from local.definitions import Admission
 from local.engine import stream_file
 from local.engine.stream_file import StreamFile
-from local.events.filters import compile_filters, types_of
+from local.events.filters import admissions, compile_filters
 from local.template import read
 
 from .conftest import ROOT, TABLE
@@ -50,18 +52,43 @@ def test_it_says_what_the_engine_says(engine: Any, limit: int) -> None:
     assert read == said
 
 
-def test_of_other_types_only_the_place_is_told(engine: Any) -> None:
+NAMED = [
+    {"eventName": ["INSERT"], "dynamodb": {"NewImage": {"type": {"S": ["run"]}}}},
+    {"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"type": {"S": ["rank", "experiment"]}}}},
+    {
+        "dynamodb": {
+            "NewImage": {"type": {"S": ["run"]}, "outside": {"S": [{"exists": True}]}},
+        }
+    },
+]
+
+
+def test_what_no_filter_lets_through_is_not_told(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written(engine)
-    all_of_it = whole(StreamFile(engine.file.path, TABLE), engine, 4)
-    some = whole(StreamFile(engine.file.path, TABLE, {"run", "experiment"}), engine, 4)
-    assert len(some) == len(all_of_it) == 11
-    for whole_record, told in zip(all_of_it[1:], some[1:], strict=True):
-        images = whole_record["dynamodb"]
-        image = images.get("NewImage") or images["OldImage"]
-        if image["type"]["S"] == "rank":
-            assert told == {"dynamodb": {"SequenceNumber": images["SequenceNumber"]}}
-        else:
-            assert told == whole_record
+    for said in ({"outside": "1"}, {"outside": "2"}, {"body": "é"}):
+        engine.put("8", type="run", **said)
+    engine.put("9", type="rank")
+    patterns = [json.dumps(pattern) for pattern in NAMED]
+    matches = compile_filters(patterns)
+    _, *everything = whole(StreamFile(engine.file.path, TABLE), engine, 1000)
+    expected = [one for one in everything if matches(one)]
+    assert len(expected) == 6
+    client = StreamFile(engine.file.path, TABLE, admissions(patterns))
+    for limit, looked_at in itertools.product((1, 2, 1000), (1, 3, 20_000)):
+        monkeypatch.setattr(stream_file, "LOOKED_AT", looked_at)
+        found, place, ends = [], "0", False
+        while not ends:
+            page = client.get_records(ShardIterator=place, Limit=limit)
+            told = [one for one in page["Records"] if "eventName" in one]
+            assert len(told) <= limit
+            assert int(page["NextShardIterator"]) > int(place)
+            found, place, ends = found + told, page["NextShardIterator"], page["Ends"]
+        assert found == expected
+        # Also the place of what is passed over is told, and nothing of it again.
+        assert place == everything[-1]["dynamodb"]["SequenceNumber"]
+        assert client.get_records(ShardIterator=place, Limit=limit)["Records"] == []
 
 
 def test_a_long_page_ends_early_and_says_so(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,20 +115,17 @@ def test_the_latest_and_what_comes_after_a_number(engine: Any) -> None:
     assert [one["dynamodb"]["SequenceNumber"] for one in records] == ["9", "10"]
 
 
-def test_the_types_that_patterns_let_through() -> None:
+def test_what_patterns_let_through_is_told() -> None:
     for mapping in read(ROOT / "template.yaml", TABLE, "us-east-1").mappings:
-        types = types_of(mapping.patterns)
-        assert types, mapping.name
-        matches = compile_filters(mapping.patterns)
-        for event, image in (
-            ("INSERT", "NewImage"),
-            ("MODIFY", "NewImage"),
-            ("REMOVE", "OldImage"),
-        ):
-            item = {"type": {"S": "rank"}, "lsi1sk": {"S": "x"}, "outside": {"BOOL": True}}
-            record = {"eventName": event, "dynamodb": {image: item}}
-            assert not matches(record), "a type that no pattern names passes"
-    assert types_of([]) is None
-    assert types_of([json.dumps({"eventName": ["INSERT"]})]) is None
+        told = admissions(mapping.patterns)
+        assert told, mapping.name
+        assert len(told) == len(mapping.patterns)
+    assert admissions([]) is None
+    assert admissions([json.dumps({"eventName": ["INSERT"]})]) is None
     prefixed = {"dynamodb": {"NewImage": {"type": {"S": [{"prefix": "run"}]}}}}
-    assert types_of([json.dumps(prefixed)]) is None
+    assert admissions([json.dumps(prefixed)]) is None
+    assert admissions(map(json.dumps, NAMED)) == (
+        Admission(frozenset({"INSERT"}), "NewImage", frozenset({"run"}), ()),
+        Admission(frozenset({"REMOVE"}), "OldImage", frozenset({"rank", "experiment"}), ()),
+        Admission(None, "NewImage", frozenset({"run"}), (("outside", "S"),)),
+    )
