@@ -21,11 +21,8 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-<<<<<<< HEAD
 from local import allocator
-=======
 from local.definitions import Admission
->>>>>>> load
 from local.engine.file import EngineFile
 from local.engine.stream_file import StreamFile
 from local.events.batch import DeadLetters

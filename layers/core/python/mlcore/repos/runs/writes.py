@@ -19,6 +19,7 @@ from mlcore.models.base import MetaItem
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos import document, document_writes, settlement
 from mlcore.repos.kubeflow.tags import untype
+from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import index_keys as run_keys
 from mlcore.repos.runs import marks, runs
 from mlcore.repos.runs.index_keys import Values
@@ -38,8 +39,11 @@ class Left(NamedTuple):
 
 
 def _weigh(left: Left) -> int:
-    """Python's objects for a short text are some eight times the text."""
-    return 3_000 + 8 * (MetaItem.of(left.item).bytes or 0)
+    """Bytes of Python's objects: for the item's own attributes, the experiment that is kept beside
+    it, and its maps, whose entries are objects each where they are not one text."""
+    tags = sum(len(key) + len(value) + 150 for key, value in left.experiment.tags.items())
+    texts = 2 if all(one.is_text(left.item) for one in run_children.MAPS.values()) else 12
+    return 9_500 + tags + texts * (MetaItem.of(left.item).bytes or 0)
 
 
 _known: Memory[str, Left] = Memory("run as left", seconds=KNOWN_SECONDS, weigh=_weigh)
