@@ -5,6 +5,7 @@ The engines run in a process of their own, which ends: this one never loads them
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ UPKEEP_EVERY = 60
 """So many publications later small files are merged, and old ones removed."""
 FOLLOW_SECONDS = 15.0
 LOOK_SECONDS = 0.05
+NICE = 10
 
 
 class Publishing:
@@ -97,6 +99,9 @@ class Publishing:
                 stderr=subprocess.PIPE,
                 env=environment,
             )
+            # Nobody waits for it but who asks for fresh tables; searches and the index do.
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self._child.pid, NICE)
             _, said = self._child.communicate()
             code, self._child = self._child.returncode, None
             if code and not self._stop.is_set():
