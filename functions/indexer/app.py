@@ -9,7 +9,6 @@ writes may be repeated.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from indexer import (
     unfinished,
     webhook_events,
 )
+from mlcore import garbage
 from mlcore.db import keys
 from mlcore.db.attributes import text_of
 from mlcore.db.expression import Raw
@@ -59,9 +59,7 @@ ANNOUNCING = (keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name)
 """Types of items whose writes webhooks may want to hear of."""
 
 
-gc.set_threshold(50_000)
-# Of objects that are made before Python looks for cycles: a batch of records is tens of thousands
-# that have none, and its own 700 cost a third of the time in which they are read.
+garbage.collect_seldom()
 
 
 class NothingIndexed(Exception):

@@ -4,13 +4,12 @@ MLflow's."""
 from __future__ import annotations
 
 import base64
-import gc
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from mlcore import errors
+from mlcore import errors, garbage
 from mlcore.db import capacity, deadline
 from mlcore.http.compression import fit
 from mlcore.http.gate import Gate, Refused
@@ -29,10 +28,6 @@ from mlcore.observability import log_request, logger
 from mlcore.wire import encode
 
 Handler = Callable[[Event, Any], dict[str, Any]]
-
-_UNCOLLECTED: Final = 50_000
-"""How many objects may be made before Python looks for cycles among them. Answers are made of tens
-of thousands that have none, and its own 700 cost a fifth of the time of a large one."""
 
 _BASE_PATH: Final = "API_BASE_PATH"
 """Environment: the part of the path that a domain name of one's own puts before MLflow's, without
@@ -54,7 +49,7 @@ def lambda_handler(
     rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = (), manner: Manner | None = None
 ) -> Handler:
     """The handler of a domain: takes an API Gateway HTTP API v2 event, answers a v2 response."""
-    gc.set_threshold(_UNCOLLECTED)
+    garbage.collect_seldom()
     failure, no_route, refused = manner or _MLFLOW
     declared: list[Route] = [*rpcs, *plain_routes]
     routes = Routes(declared)
