@@ -59,7 +59,7 @@ def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
     """The keys of the maps that differ between two images of one item."""
     found: Changes = set()
     for attribute in maps:
-        if old is not None and new is not None and old.get(attribute) == new.get(attribute):
+        if (old or {}).get(attribute) == (new or {}).get(attribute):
             continue
         before = content(old, attribute)
         after = content(new, attribute)

@@ -135,8 +135,8 @@ def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
         if not worth:
             return
         # An import writes the history of a run before the run.
-        known = {one.run for one in worth}
-        known = known if there else _are_there(sorted(known))
+        asked = [one.run for one in worth]
+        known = set(asked) if there else _are_there(asked)
         packed = [one for one in worth if one.run in known]
         _put(packed)
         table.batch_write(deletes=[place for one in packed for place in one.places])

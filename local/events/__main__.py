@@ -123,7 +123,8 @@ def follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
             tell_behind=pulse.tell_behind if indexes else lambda _: None,
         )
         pollers.append(poller)
-        indexing += [poller] if indexes else []
+        if indexes:
+            indexing.append(poller)
         stack.callback(poller.stop)
         poller.start()
     schedule = Schedule(job.schedules, lambda name, event: functions[name].invoke(event))

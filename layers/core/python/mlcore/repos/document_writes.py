@@ -132,12 +132,11 @@ def _placed(
         for key, text in texts.items():
             old = weight_of(key, known[key]) if key in known else 0
             growth = weight_of(key, text) - old
+            room = documents.INLINE_BYTES - size
             if key in known:
-                stays = key not in elsewhere and growth <= max(
-                    documents.INLINE_BYTES - size, documents.ALWAYS_FITS
-                )
+                stays = key not in elsewhere and growth <= max(room, documents.ALWAYS_FITS)
             else:
-                stays = not full and size + growth <= documents.INLINE_BYTES
+                stays = not full and growth <= room
             (inline if stays else outside).setdefault(attribute, {})[key] = text
             size += growth if stays else -old
     return inline, outside, size
@@ -226,39 +225,40 @@ class _Change(NamedTuple):
     def whole(self, *, texts_only: bool) -> dict[str, Raw | None]:
         """The changed maps as attribute values, None for no attribute; only those that are one text
         by now, or (for more keys than an expression holds) all."""
-        changed: dict[str, dict[str, str]] = {}
-        for name in self._touched():
-            if not texts_only or self.document.maps[name].is_text(self.document.item):
-                changed[name] = dict(self.present[name])
-        for name, key in self.leaving:
-            if name in changed:
-                changed[name].pop(key, None)
-        for name, content in changed.items():
-            content.update(self.inline.get(name, {}))
-        maps = self.document.maps
-        return {name: maps[name].whole(content, self.most) for name, content in changed.items()}
+        return {
+            name: self.document.maps[name].whole(self._after(name), self.most)
+            for name in self._touched()
+            if not texts_only or self._is_text(name)
+        }
 
     def _touched(self) -> list[str]:
         written = [name for name, texts in self.inline.items() if texts]
         return list(dict.fromkeys([*written, *(name for name, _ in self.leaving)]))
 
+    def _is_text(self, name: str) -> bool:
+        return self.document.maps[name].is_text(self.document.item)
+
+    def _after(self, name: str) -> dict[str, str]:
+        """What the item holds of a map after the write."""
+        gone = {key for attribute, key in self.leaving if attribute == name}
+        kept = {key: text for key, text in self.present[name].items() if key not in gone}
+        return {**kept, **self.inline.get(name, {})}
+
     def all_as_text(self) -> dict[str, Raw | None]:
         """All maps as they are after the write, each as one text, but those that are that already;
         nothing if they have no room as such, or have texts outside."""
-        if self.document.overflowed:
+        maps, touched = self.document.maps, self._touched()
+        packed = [
+            name
+            for name, entry in maps.items()
+            if entry.as_text and (name in touched or not self._is_text(name))
+        ]
+        if not packed or self.document.overflowed:
             return {}
-        made: dict[str, Raw | None] = {}
-        room = documents.INLINE_BYTES
-        gone = set(self.leaving)
-        for name, entry in self.document.maps.items():
-            inline = self.inline.get(name, {})
-            kept = {k: text for k, text in self.present[name].items() if (name, k) not in gone}
-            text = entry.field.text({**kept, **inline})
-            room -= len(text.encode())
-            same = len(kept) == len(self.present[name]) and not inline
-            if entry.as_text and not (same and entry.is_text(self.document.item)):
-                made[name] = string(text) if kept or inline else None
-        return made if room >= 0 else {}
+        texts = {name: entry.field.text(self._after(name)) for name, entry in maps.items()}
+        if sum(len(text.encode()) for text in texts.values()) > documents.INLINE_BYTES:
+            return {}
+        return {name: string(texts[name]) if texts[name] else None for name in packed}
 
 
 def _account(

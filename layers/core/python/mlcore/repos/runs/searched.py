@@ -19,11 +19,11 @@ class _Texts:
 
     def __init__(self, attribute: str, document: Document) -> None:
         self._inline = document.maps[attribute].field.reader(document.item)
-        self._outside = document.outside.get(attribute, {}) if document.outside else {}
+        self._outside = document.outside.get(attribute, {})
 
     def get(self, key: str) -> str | None:
         text = self._inline(key)
-        return self._outside.get(key) if text is None and self._outside else text
+        return self._outside.get(key) if text is None else text
 
     def __contains__(self, key: str) -> bool:
         return self.get(key) is not None
