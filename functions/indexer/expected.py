@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from indexer import experiment_items, text_items, trace_items
 from indexer.child_items import Entity, Posting, is_outside
-from indexer.index_items import INDEXES, OUTSIDE_MAPS
+from indexer.index_items import INDEXES, OUTSIDE_MAPS, RANKED_MAPS
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
@@ -43,6 +43,12 @@ Items = dict[Key, Raw]
 _NOT_COMPARED = {
     one.attr_name for one in (MetaItem.version, Item.updated_at, Item.ttl, Fts.leaving)
 }
+
+
+_WITH_CHILDREN = {
+    name: entry for name, entry in run_children.MAPS.items() if name not in RANKED_MAPS
+}
+"""Metrics have child items where they are outside, and of earlier versions."""
 
 
 class Finding(NamedTuple):
@@ -77,7 +83,8 @@ def of_run(
     indexed: Indexed | None,
 ) -> Items:
     """Child items, index items and, where values are outside and an earlier version wrote them
-    without a mark, the PENDING item that makes searches read the run itself.
+    without a mark, the PENDING item that makes searches read the run itself. A metric has a RANK
+    item, or is ranked in rows or a segment.
 
     Args:
         item: the run item, None if there is no such run.
@@ -86,7 +93,7 @@ def of_run(
     """
     if item is None:
         return {}
-    made = _children(item, run, run_children.MAPS)
+    made = _children(item, run, _WITH_CHILDREN)
     version = Run.of(item).version
     for attribute, index in INDEXES.items():
         for key, text in run_children.MAPS[attribute].field.of(item).items():
@@ -141,11 +148,12 @@ def overflowed_maps(item: Raw) -> set[str]:
 def differences(
     wanted: Mapping[Key, Raw], found: Mapping[Key, Raw], places: Iterable[Key]
 ) -> list[Finding]:
-    """What is wrong in some places. A child item with a value of its own is never wrong."""
+    """What is wrong in some places. A child item with a value of its own is never wrong, nor is
+    what an earlier version had of a metric."""
     findings = []
     for place in places:
         right, there = wanted.get(place), found.get(place)
-        if there is not None and is_outside(there):
+        if there is not None and (is_outside(there) or _is_earlier(there)):
             continue
         if right is None and there is not None:
             findings.append(Finding(SURPLUS, place, None, there))
@@ -155,6 +163,11 @@ def differences(
             problem = SURPLUS if text_items.says_more(there, right) else STALE
             findings.append(Finding(problem, place, right, there))
     return findings
+
+
+def _is_earlier(item: Raw) -> bool:
+    """Whether an earlier version put it; it goes when its run is settled again."""
+    return Item.of(item).type == keys.RUN_METRIC.name
 
 
 def _children(item: Raw, owner: Owner, maps: Maps) -> list[Raw]:

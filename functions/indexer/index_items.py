@@ -87,3 +87,6 @@ OUTSIDE_MAPS = {
     keys.RUN_INPUT.name: "inputs",
 }
 """The indexed maps by the type of the child items that hold their values outside."""
+
+RANKED_MAPS = frozenset(("metrics",))
+"""The maps whose entries are ranked in rows and segments, and have no child items."""

@@ -20,7 +20,9 @@ from indexer import (
     earlier_markers,
     expected,
     history_items,
-    metric_repairs,
+    rank_repairs,
+    rank_rows,
+    rank_segments,
     settled,
     survey,
     text_dictionary,
@@ -63,8 +65,7 @@ TOGETHER = 16
 CAREFUL_TYPES = {*survey.CHILD_TYPES, ExperimentTag.pattern.name}
 """Where the item may meanwhile hold a value of its own."""
 
-_METRIC, _RANK = keys.RUN_METRIC.name, keys.RANK_METRIC.name
-_OF_METRICS = (_METRIC, _RANK)
+_RANK = keys.RANK_METRIC.name
 _OF_HISTORY = (expected.OUTDATED, expected.UNWRITTEN)
 
 T = TypeVar("T")
@@ -170,6 +171,8 @@ def reindex(experiment_id: str) -> Report:
     findings = _each(partial(_repair, partition), survey.suspects(partition))
     completed = partial(_left, experiment_id, act=unfinished.complete)
     findings += _each(completed, _runs(partition))
+    rank_segments.remove_broken(experiment_id)
+    rank_rows.sort_all(experiment_id)
     trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
     _each(_forgotten, partition.unheld)
@@ -211,15 +214,9 @@ def _each(call: Callable[[T], list[Finding]], suspects: Iterable[T]) -> list[Fin
 
 
 def _look(partition: Partition, suspects: Suspects) -> list[Finding]:
-    """What is wrong at this moment."""
-    return _looked_at(partition, suspects)[0]
-
-
-def _looked_at(partition: Partition, suspects: Suspects) -> tuple[list[Finding], bool]:
-    """What is wrong at this moment, and whether it is of a run that goes on. What is there is read
-    before its source is, so an item that is still the same later is wanted no more. Metrics of a
-    run that goes on are made, and those of its rest before are replaced, when it rests: a repair
-    that did so would have to tell the indexer of each."""
+    """What is wrong at this moment. What is there is read before its source is, so an item that is
+    still the same later is wanted no more. Metrics of a run that goes on are ranked when it
+    rests."""
     experiment_id, goes_on = partition.experiment_id, False
     items = table.batch_get(suspects.places)
     if suspects.trace is not None:
@@ -231,7 +228,7 @@ def _looked_at(partition: Partition, suspects: Suspects) -> tuple[list[Finding],
         run = (experiment_id, suspects.run_id)
         item, outside = survey.source_of(*run)
         wanted = expected.of_run(run, item, outside, partition.indexed)
-        goes_on = item is not None and not settled.may_be_ranked(Run.of(item))
+        goes_on = item is not None and settled.goes_on(Run.of(item))
     wanted = survey.with_dictionary(wanted, survey.listed(experiment_id))
     found = {
         place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
@@ -240,9 +237,9 @@ def _looked_at(partition: Partition, suspects: Suspects) -> tuple[list[Finding],
     findings = [
         finding._replace(source=source) if _is_of_dictionary(finding) else finding
         for finding in expected.differences(wanted, found, suspects.places)
-        if not (goes_on and _type(finding) in _OF_METRICS)
+        if not (goes_on and _type(finding) == _RANK)
     ]
-    return findings, goes_on
+    return rank_repairs.not_ranked(experiment_id, findings)
 
 
 def _left(
@@ -273,7 +270,6 @@ def _left(
 def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
     """Writes until the source, read after the writes, agrees with them; what was wrong at first."""
     first = findings = _look(partition, suspects)
-    ranks: dict[Key, Raw] = {}
     for _ in range(REPAIR_ATTEMPTS):
         if not findings:
             return first
@@ -283,16 +279,10 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
         writes.apply([_repairing(findings)])
         lost = [one.wanted for one in findings if one.wanted and _is_of_dictionary(one)]
         text_dictionary.restore(lost)
-        metrics = [
-            (one.found, one.wanted) for one in findings if one.wanted and _type(one) == _METRIC
-        ]
-        table.parallel([partial(metric_repairs.replace, *metric) for metric in metrics])
         table.parallel([partial(_remove, finding) for finding in findings if _is_index(finding)])
-        put = [one.wanted for one in findings if one.wanted and _type(one) == _RANK]
-        ranks |= {key_in(rank): rank for rank in put}
-        findings, goes_on = _looked_at(partition, suspects)
-        if goes_on and suspects.run_id is not None and ranks:
-            metric_repairs.take_back((partition.experiment_id, suspects.run_id), [*ranks.values()])
+        if suspects.run_id is not None:
+            rank_repairs.rank((partition.experiment_id, suspects.run_id), findings)
+        findings = _look(partition, suspects)
     raise errors.TemporarilyUnavailable(
         f"{suspects.trace or suspects.run_id} changes faster than it can be indexed. Try again."
     )
@@ -305,7 +295,7 @@ def _repairing(findings: Sequence[Finding]) -> Writes:
     for finding in findings:
         _, place, wanted, _, _ = finding
         kind = _type(finding)
-        if wanted is not None and (kind == _METRIC or _is_of_dictionary(finding)):
+        if wanted is not None and (rank_repairs.is_lacking(finding) or _is_of_dictionary(finding)):
             continue
         if wanted is not None:
             (careful_puts if kind in CAREFUL_TYPES else puts).append(wanted)

@@ -1,10 +1,10 @@
-"""Keeps what is derived from runs: METRIC, PARAM, TAG, INPUT and LM items, RANK, DLINK and FTS
-items, and takes the marks of runs away that are followed.
+"""Keeps what is derived from runs: PARAM, TAG, INPUT and LM items, ranks, DLINK and FTS items;
+takes the marks of runs away that are followed.
 
 Params, tags, inputs and models change rarely, and are followed at once. What a running run keeps
-changing, its metrics, is followed when the run is settled (:mod:`indexer.settled`). If the records
-of a batch do not tell of every version since the run was marked, all that is there is compared
-with the run then: an earlier record may have been given up.
+changing, its metrics, is ranked when the run is settled (:mod:`indexer.settled`). If the records
+of a batch do not tell of every version since the run was marked, all metrics are ranked, and what
+is there of the rest is compared with the run: an earlier record may have been given up.
 
 A value that its run item has no room for lives in a child item alone. Such a value never moves, so
 it is indexed from the records of the child item, and the others from those of the run item. It has
@@ -23,6 +23,7 @@ from indexer import (
     history_items,
     index_items,
     quiet_runs,
+    rank_rows,
     retention,
     settled,
     text_items,
@@ -41,12 +42,12 @@ from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import marked_experiments, marks
+from mlcore.repos.runs.rank_columns import SettledRun
 from mlcore.search import text_fields
 
 _FIELD = {"tags": text_fields.tag_field, "params": text_fields.param_field}
 """Of the maps whose texts may be in the full-text index: what a key's text is called there."""
 _METRICS = "metrics"
-FEW_PLACES = 2
 
 
 class _Seen:
@@ -55,10 +56,8 @@ class _Seen:
     def __init__(self) -> None:
         self.changed: Changes = set()
         """Entries of the run item that differ, but for metrics."""
-        self.metrics: dict[str, set[Key]] = {}
-        """Metrics that differ, and places of RANK items that they may have."""
-        self.followed: set[Key] = set()
-        """Places of RANK items that settled versions had before: they may have been made late."""
+        self.metrics: set[str] = set()
+        """Metrics whose values differ."""
         self.inside: dict[tuple[str, str], set[Key]] = {}
         """Places of index items that came or went, by the entry of the run item they are of."""
         self.outside: dict[tuple[str, str], set[Key]] = {}
@@ -77,6 +76,8 @@ class _Seen:
         """The ids of writes that have a marker beside the run, as earlier versions put it."""
         self.found: Found | None = None
         """What is there, where the whole run is compared."""
+        self.earlier: Sequence[Raw] = ()
+        """METRIC items that are there, if somebody may have put them."""
         self.indexed: set[Posting] = set()
         """Postings that are there, where the whole run is compared, or is gone."""
         self.reverse: list[Key] = []
@@ -105,17 +106,23 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     settling |= _many(seen, runs, experiments, settling)
     _compare(seen, runs, settling)
     made: list[Writes] = []
+    rows: dict[str, list[SettledRun]] = {}
     for run, item in runs.items():
-        made += _derive(run, seen[run], item, experiments.get(run[0]), run in settling)
+        made += _derive(run, seen[run], item, experiments.get(run[0]))
+        if item is not None and (run in settling or seen[run].unmarked):
+            ranked = rank_rows.of_run(Run.of(item), _ranked_anew(seen[run]))
+            rows.setdefault(run[0], []).extend([ranked] if ranked else [])
     made += [
         _index(run, one.outside, outside.get(run, {}), None)
         for run, one in seen.items()
         if one.outside
     ]
+    put = rank_rows.put(rows)
     writes.apply(_sparing(made))
     history_items.pack_runs(sorted(settling), read=True)
     table.parallel([partial(settled.clear, Run.of(runs[run] or {})) for run in sorted(settling)])
     table.batch_write(deletes=sorted(_markers(seen)))
+    rank_rows.look(put)
 
 
 def _many(
@@ -168,25 +175,32 @@ def _read(
 
 
 def _concerns(seen: _Seen) -> bool:
-    return bool(seen.changed or seen.texts or seen.is_told_of or seen.unmarked or seen.followed)
+    return bool(seen.changed or seen.texts or seen.is_told_of or seen.unmarked)
 
 
 def _compare(
     seen: Mapping[Owner, _Seen], runs: Mapping[Owner, Raw | None], settling: set[Owner]
 ) -> None:
     """Looks at what is there of runs whose records do not tell all."""
-    wanted = []
+    wanted, ranked_before = [], []
     for run, item in runs.items():
         if item is None:
             _read_postings(seen[run], settled.postings(run))
+            ranked_before.append(run)
             continue
         one, since = seen[run], marks.since(Run.of(item))
-        whole = run in settling and since and _has_all(one, since, Run.of(item).version)
+        whole = since and one.versions.issuperset(range(since, Run.of(item).version + 1))
         if one.unmarked or (run in settling and not whole):
             wanted.append((run, item))
+        elif run in settling and settled.was_followed(Run.of(item)):
+            ranked_before.append(run)
+    calls = [partial(settled.earlier_ranks, run) for run in ranked_before]
+    for run, items in zip(ranked_before, table.parallel(calls), strict=True):
+        seen[run].earlier = items
     read = table.parallel([partial(settled.read, run) for run, _ in wanted])
     for (run, item), found in zip(wanted, read, strict=True):
         seen[run].found = found
+        seen[run].earlier = [*found.children.values()]
         _read_postings(seen[run], found.postings)
         _suspect(seen[run], run, item, found)
 
@@ -197,43 +211,24 @@ def _read_postings(seen: _Seen, items: Iterable[Raw]) -> None:
         seen.reverse.append(key_in(item))
 
 
-def _has_all(seen: _Seen, since: int, version: int) -> bool:
-    """Whether records tell of every version since a run was marked. Where its metrics had many
-    values meanwhile, which most often were never ranked, what is there tells it for less."""
-    places = sum(map(len, seen.metrics.values()))
-    few = places <= FEW_PLACES * len(seen.metrics)
-    return few and seen.versions.issuperset(range(since, version + 1))
+def _ranked_anew(seen: _Seen) -> set[str] | None:
+    """The metrics that are to be ranked of a run; None for all."""
+    has_earlier = any(Item.of(item).type == keys.RUN_METRIC.name for item in seen.earlier)
+    return None if seen.found is not None or has_earlier else seen.metrics
 
 
-def _derive(
-    run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None, is_settling: bool
-) -> list[Writes]:
+def _derive(run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None) -> list[Writes]:
     children = child_items.children(item, run, run_children.MAPS, seen.changed)
     children = children._replace(deletes=[*children.deletes, *seen.surplus])
     # What a child item says is indexed when it is there.
     last = children._replace(puts=[], after=children.puts)
-    made = [retention.with_end(last, item)]
     version = None if item is None else Run.of(item).version
-    made.append(_index(run, seen.inside, _texts(item), version))
-    made.append(_full_text(run, seen, item, experiment))
-    if item is None:
-        made.append(settled.metrics_of_nobody(run, seen.metrics))
-        return made
-    if seen.found is not None:
-        made.append(retention.with_end(settled.metrics(run, Run.of(item), seen.found), item))
-    if is_settling or seen.unmarked:
-        moved = settled.metrics_that_moved(run, Run.of(item), seen.metrics)
-        if seen.found is None:
-            made.append(retention.with_end(moved, item))
-        else:  # an earlier version may have left RANK items of values in between
-            before = moved.before if seen.unmarked else sorted(seen.followed)
-            made.append(Writes([], [], [], before=before))
-    elif seen.followed:
-        # Where a metric is now its RANK item stays, also while the run goes on: it may have been
-        # there since before the run was marked, and then no record tells to put it again.
-        gone = seen.followed - settled.places(run, Run.of(item))
-        made.append(Writes([], [], [], before=sorted(gone)))
-    return made
+    return [
+        retention.with_end(last, item),
+        _index(run, seen.inside, _texts(item), version),
+        _full_text(run, seen, item, experiment),
+        settled.without_earlier(run, seen.earlier),
+    ]
 
 
 def _sparing(made: Sequence[Writes]) -> list[Writes]:
@@ -316,17 +311,12 @@ def _read_run(seen: _Seen, run: Owner, record: Mapping[str, Any]) -> None:
     metrics = {entry for entry in changed if entry[0] == _METRICS}
     seen.changed |= changed - metrics
     before, after = _texts(old), _texts(new)
-    was_followed = old is not None and settled.may_be_ranked(Run.of(old))
     for entry in changed:
         if entry in metrics:
-            places = [index_items.place_of(run, *entry, one.get(entry)) for one in (before, after)]
-            moved = {place for place in places if place is not None}
-            if was_followed and places[0] is not None:
-                seen.followed.add(places[0])
-            known = seen.metrics.setdefault(entry[1], set())
-            # One that stays where it is (a later point of the same value) has its item.
-            if len(moved) > 1 or entry not in before or entry not in after:
-                known |= moved
+            places = {index_items.place_of(run, *entry, one.get(entry)) for one in (before, after)}
+            # One that stays where it is (a later point of the same value) was ranked before.
+            if len(places) > 1:
+                seen.metrics.add(entry[1])
         elif entry[0] in INDEXES:
             _touch(seen.inside, run, entry, before.get(entry), after.get(entry))
     # The name is a tag, and attributes that are indexed never change but with the run.

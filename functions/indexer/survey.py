@@ -19,6 +19,7 @@ from indexer.text_page import Entry, Page
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import LAST, Key
+from mlcore.db.sortable import value_at
 from mlcore.db.table import key_in, table
 from mlcore.models.base import KEY, Item
 from mlcore.models.index import DatasetLink, EntityEntry, Fts, FtsRev, RankMetric, RankParam
@@ -26,7 +27,7 @@ from mlcore.models.runs import Run
 from mlcore.models.traces import Trace
 from mlcore.repos import document
 from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import marks
+from mlcore.repos.runs import marks, ranks
 from mlcore.repos.traces import index as trace_index
 from mlcore.search.text_fields import CONTENT, Indexed
 
@@ -274,6 +275,8 @@ def _indexes(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
     """What nobody asks for. Takes from ``unseen`` what is there."""
     for marker in partition.markers:
         unseen.discard(hash(key_in(marker).sk))
+    for place in _ranked(partition):
+        unseen.discard(hash(place.sk))
     of_traces: dict[Key, list[Key]] = {}
     prefixes = _INDEX_PREFIXES if partition.outdated else (*_INDEX_PREFIXES, *_FULL_TEXT_PREFIXES)
     for prefix in prefixes:
@@ -298,6 +301,14 @@ def _indexes(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
                     of_traces.setdefault(suspect.trace, []).append(place)
     for trace, places in of_traces.items():
         yield Suspects(None, places, trace)
+
+
+def _ranked(partition: Partition) -> Iterator[Key]:
+    """Where the RANK items would be of what rows and segments have."""
+    for key, entries in ranks.every(partition.experiment_id):
+        partition.items += 1
+        for at, run_id, *_ in entries:
+            yield keys.rank_metric(partition.experiment_id, key, value_at(at), run_id)
 
 
 def _traces(partition: Partition) -> Iterator[tuple[Key, expected.Items]]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
 import indexer.app
 from mlcore.db import keys
-from mlcore.db.table import Table
+from mlcore.db.sortable import value_at
+from mlcore.db.table import Table, key_in
+from mlcore.models.index import RankRows
 from mlcore.models.runs import Run
 from mlcore.observability import logger
-from mlcore.repos.runs import marks, runs
+from mlcore.repos.runs import marks, rank_columns, runs
+from mlcore.repos.runs import ranks as run_ranks
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.streams import Record
@@ -85,9 +88,42 @@ def items_of(store: Store, run_ids: list[str]) -> list[dict[str, Any]]:
     return found
 
 
+def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, int]]:
+    """What rows and segments have of each metric and run: the values as texts, and of which version
+    they are. Pages without their segment count for nothing, as for a search."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    pages, segments, lists = {}, [], []
+    for item in items:
+        match item["type"]["S"]:
+            case "rank_rows":
+                lists += rank_columns.unpack_runs(RankRows.of(item).data).items()
+            case "rank_page":
+                pages[key_in(item)] = run_ranks.page_of(item)
+            case "rank_segment":
+                segments.append((item["PK"]["S"], run_ranks.segment_of(item)))
+    for pk, segment in segments:
+        experiment_id = keys.parse(pk, "E#META").fields["experiment_id"]
+        places = [segment.place(experiment_id, number) for number in segment.all_pages()]
+        lists.append((segment.key, [*(segment.entries or ())]))
+        lists += [(segment.key, pages[place]) for place in places]
+    for key, entries in lists:
+        for one in entries:
+            values = found.setdefault((key, one.run_id), {})
+            text = str(value_at(one.place))
+            values[text] = max(values.get(text, 0), one.version)
+    return found
+
+
 def ranks_found(store: Store, run_ids: list[str]) -> set[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-    for item in items_of(store, run_ids):
+    """RANK items and links; of what rows and segments have of a run, what is of its latest
+    version."""
+    items = items_of(store, run_ids)
+    found: list[tuple[str, ...]] = [
+        ("rank_metric", run_id, key, max(values, key=lambda text: values[text]))
+        for (key, run_id), values in ranked(items).items()
+        if run_id in run_ids
+    ]
+    for item in items:
         kind = item["type"]["S"]
         if kind not in {"rank_metric", "rank_param", "dataset_link"}:
             continue

@@ -24,7 +24,7 @@ from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import document, text_index
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
-from tests.contract.index_state import deliver, is_marked
+from tests.contract.index_state import deliver, is_marked, ranked
 from tests.contract.streams import Record, Stream, following
 from tests.contract.turns import interleaved
 
@@ -66,6 +66,8 @@ class Watch:
     def __call__(self) -> None:
         items = self._items()
         there = {key_in(item) for item in items}
+        for (key, run_id), values in ranked(items).items():
+            there |= {keys.rank_metric(self._experiment_id, key, float(v), run_id) for v in values}
         marked = {
             item["run_id"]["S"] for item in items if item["type"]["S"] == "run" and is_marked(item)
         }

@@ -106,6 +106,21 @@ def parse_inverted_double(text: str) -> float:
     return parse_double(f"{int(text, 16) ^ _ALL_BITS:016x}")
 
 
+def descending_place(value: float) -> int:
+    """:func:`inverted_double` as a number: 64 bits, the greatest value first, NaN last."""
+    if isnan(value):
+        return _ALL_BITS
+    bits = int.from_bytes(_pack_double(value), "big")
+    return bits if bits & _SIGN else bits ^ (_ALL_BITS ^ _SIGN)
+
+
+def value_at(place: int) -> float:
+    """The value that :func:`descending_place` was given."""
+    if place == _ALL_BITS:
+        return _double(_NAN_BITS)
+    return _double(place if place & _SIGN else place ^ (_ALL_BITS ^ _SIGN))
+
+
 # Ids first become bytes from '"' to '}'; smaller bytes turn into '!' and two digits, greater ones
 # into '~' and two digits, which keeps their order. The mirror image of that range leaves '~' free
 # to end the text above all others.

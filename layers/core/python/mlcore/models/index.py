@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.attributes import (
+    BytesAttribute,
     DoubleAttribute,
     FlagAttribute,
     IntAttribute,
@@ -61,6 +62,47 @@ class RankParam(Item):
     key = TextAttribute()
     value = TextAttribute()
     run_id = TextAttribute()
+
+
+class RankRows(Item):
+    """Latest values of runs that were settled together (``data``, as
+    :mod:`mlcore.repos.runs.rank_columns` writes it), and how many runs they are."""
+
+    pattern = keys.RANK_ROWS
+
+    data = BytesAttribute()
+    runs = IntAttribute()
+
+
+class RankRowsSorted(Item):
+    """How often rows of an experiment were sorted into segments: a search that finds another number
+    than before reads the segments again."""
+
+    pattern = keys.RANK_ROWS_SORTED
+
+    version = IntAttribute()
+
+
+class RankSegment(Item):
+    """Values of one metric, sorted: ``data``, if they are few, or pages, which begin at the places
+    in ``bounds``. ``level`` is how often what is in it was merged."""
+
+    pattern = keys.RANK_SEGMENT
+
+    key = TextAttribute()
+    level = IntAttribute()
+    segment_id = TextAttribute()
+    count = IntAttribute()  # type: ignore[assignment]  # hides Model.count, a query
+    data = BytesAttribute(null=True)
+    bounds = BytesAttribute(null=True)
+
+
+class RankPage(Item):
+    """Some values of a segment, in order."""
+
+    pattern = keys.RANK_PAGE
+
+    data = BytesAttribute()
 
 
 class Fts(IndexedItem):

@@ -86,6 +86,13 @@ def metric_order(ordering: Sequence[OrderBy]) -> MetricOrder | None:
     return None
 
 
+def metrics(comparisons: Sequence[Comparison], ordering: Sequence[OrderBy]) -> list[str]:
+    """The metrics whose ranks the conditions, or the order, may ask for."""
+    ranges = [one.key for one in accesses(comparisons) if isinstance(one, MetricRange)]
+    ordered = metric_order(ordering)
+    return list(dict.fromkeys([*ranges, *([ordered.key] if ordered else [])]))
+
+
 def newest_first(ordering: Sequence[OrderBy]) -> bool:
     """Whether the order is that of the start time, latest first, then the id: the default order."""
     return not ordering or (

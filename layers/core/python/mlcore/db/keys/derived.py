@@ -31,6 +31,34 @@ RANK_METRIC = Pattern(
 RANK_PARAM = Pattern(
     "rank_param", _EXP, "RANK#p#<key>#<value>#<run_id>", "a run's param, in text order", "indexer"
 )
+RANK_ROWS = Pattern(
+    "rank_rows",
+    _EXP,
+    "RANKROWS#<rows_id>",
+    "metrics of runs that were settled together, until they are sorted into segments",
+    "indexer",
+)
+RANK_ROWS_SORTED = Pattern(
+    "rank_rows_sorted",
+    _EXP,
+    "RANKROWS_SORTED",
+    "how often rows were sorted into segments; behind all rows",
+    "indexer",
+)
+RANK_SEGMENT = Pattern(
+    "rank_segment",
+    _EXP,
+    "RANKSEGMENT#<key>#<number>#<segment_id>",
+    "values of a metric in order, or where its pages are; the fewest first",
+    "indexer",
+)
+RANK_PAGE = Pattern(
+    "rank_page",
+    _EXP,
+    "RANKPAGE#<key>#<segment_id>#<number>",
+    "a page of a segment",
+    "indexer",
+)
 FTS = Pattern(
     "fts",
     _EXP,
@@ -72,6 +100,10 @@ DERIVED_PATTERNS = (
     DATASET_LINK,
     RANK_METRIC,
     RANK_PARAM,
+    RANK_ROWS,
+    RANK_ROWS_SORTED,
+    RANK_SEGMENT,
+    RANK_PAGE,
     FTS,
     FTS_REV,
     FTS_TEXTS,
@@ -125,6 +157,42 @@ def rank_param_begin(key: str, text: str) -> str:
     """How the keys begin of all values that begin with a text; of a long text its beginning
     counts."""
     return RANK_PARAM.sk.prefix(key) + escape_ordered(text)[:_LONGEST_BEGIN]
+
+
+def rank_rows(experiment_id: str, rows_id: str) -> Key:
+    return Key(_partition(experiment_id), RANK_ROWS.sk.build(rows_id))
+
+
+def rank_rows_prefix() -> str:
+    """Of all rows of an experiment."""
+    return RANK_ROWS.sk.prefix()
+
+
+def rank_rows_sorted(experiment_id: str) -> Key:
+    return Key(_partition(experiment_id), RANK_ROWS_SORTED.sk.build())
+
+
+def rank_rows_range() -> tuple[str, str]:
+    """Inclusive bounds of all rows, and of what tells how often they were sorted, which is last."""
+    return RANK_ROWS.sk.prefix(), RANK_ROWS_SORTED.sk.build()
+
+
+def rank_segment(experiment_id: str, key: str, level: int, segment_id: str) -> Key:
+    return Key(_partition(experiment_id), RANK_SEGMENT.sk.build(key, level, segment_id))
+
+
+def rank_segment_prefix(key: str | None = None) -> str:
+    """Of the segments of one metric, or of all."""
+    return RANK_SEGMENT.sk.prefix() if key is None else RANK_SEGMENT.sk.prefix(key)
+
+
+def rank_page(experiment_id: str, key: str, segment_id: str, number: int) -> Key:
+    return Key(_partition(experiment_id), RANK_PAGE.sk.build(key, segment_id, number))
+
+
+def rank_page_prefix() -> str:
+    """Of the pages of all segments."""
+    return RANK_PAGE.sk.prefix()
 
 
 def fts(experiment_id: str, level: str, token: str, entity_type: str, entity_id: str) -> Key:

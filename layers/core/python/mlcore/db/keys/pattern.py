@@ -120,6 +120,8 @@ _FIXED = {
     "dataset_hash": _ID,
     "batch_id": _ID,
     "file_id": _ID,
+    "rows_id": _ID,
+    "segment_id": _ID,
     "suffix": _ID,
     "stage": _ID,
     "status": _ID,

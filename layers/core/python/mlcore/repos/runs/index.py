@@ -6,24 +6,22 @@ the runs that they may be wrong about are marked, which must be read *before* th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from operator import itemgetter
+from typing import Any, Protocol
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_in, table
 from mlcore.models.base import KEY
-from mlcore.models.index import DatasetLink, EntityEntry, Pending, RankMetric, RankParam
+from mlcore.models.index import DatasetLink, EntityEntry, Pending, RankParam
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import value_test
 from mlcore.search.plan import (
     Access,
     DatasetLinks,
-    MetricOrder,
-    MetricRange,
     NamePrefix,
     ParamTexts,
     ParamValue,
@@ -38,7 +36,19 @@ MARKS_PAGE = 10_000
 RUN_COST = 10
 """What reading a run costs, in index entries."""
 
+FEW = 100
+"""So many entries are read at least."""
+
 RUN, TRACE = "run", "trace"
+
+
+class Range(Protocol):
+    """What of an index is read on demand."""
+
+    @property
+    def done(self) -> bool: ...
+
+    def read(self) -> object: ...
 
 
 class Entries:
@@ -84,6 +94,10 @@ class Entries:
         self.items += added
         return added
 
+    def hold(self, most: int) -> None:
+        """Reads no more than so many with the next request."""
+        self._next = min(self._next, most)
+
     def places(self) -> list[Key]:
         """What the entries read so far name."""
         return [place_of(self._experiment_id, item) for item in self.items]
@@ -94,10 +108,10 @@ class Candidates:
 
     __slots__ = ("access", "beside", "late", "ranges")
 
-    def __init__(self, access: str, *ranges: Entries) -> None:
+    def __init__(self, access: str, *ranges: Range) -> None:
         self.access = access
         """The name of the access."""
-        self.ranges = ranges
+        self.ranges: tuple[Range, ...] = ranges
         self.late = False
         """Whether it may not name those that are marked."""
         self.beside = 0
@@ -109,16 +123,33 @@ class Candidates:
 
     @property
     def seen(self) -> int:
-        return sum(entries.seen for entries in self.ranges)
+        return sum(entries.seen for entries in self._entries())
 
     @property
-    def cost(self) -> int:
+    def named(self) -> int:
+        """How many entities it names so far."""
+        return sum(len(entries.items) for entries in self._entries())
+
+    @property
+    def cost(self) -> float:
         """Of what was read, and of the runs that it names."""
-        named = self.beside + sum(len(entries.items) for entries in self.ranges)
-        return self.seen + RUN_COST * named
+        return self.seen + RUN_COST * (self.beside + self.named)
+
+    @property
+    def most(self) -> int | None:
+        """How many entities it can name at most, where that is known before they are read."""
+        return None
 
     def places(self) -> dict[Key, None]:
-        return dict.fromkeys(key for entries in self.ranges for key in entries.places())
+        return dict.fromkeys(key for entries in self._entries() for key in entries.places())
+
+    def hold(self, most: int) -> None:
+        """Reads no more than so many with the next request of a range."""
+        for entries in self._entries():
+            entries.hold(most)
+
+    def _entries(self) -> list[Entries]:
+        return [entries for entries in self.ranges if isinstance(entries, Entries)]
 
     def follow(self) -> None:
         """After each reading: what was read may lead to other ranges."""
@@ -148,8 +179,6 @@ def candidates(experiment_id: str, access: Access) -> list[Candidates]:
 
 def _entries(experiment_id: str, access: Access) -> Entries:
     match access:
-        case MetricRange(key, lowest, highest):
-            return _ranks(experiment_id, keys.rank_metric_range(key, highest, lowest))
         case ParamValue(key, value):
             prefix = keys.rank_param_value_prefix(key, value)
             return Entries(experiment_id, prefix=prefix, attributes=[RankParam.run_id])
@@ -191,20 +220,6 @@ def runs_of_stages(experiment_id: str, stages: Sequence[str]) -> Entries:
     return _local(experiment_id, "LSI2", keys.lsi2_run_prefix(), descending=True)
 
 
-def ranked(experiment_id: str, order: MetricOrder, begin: float | None) -> list[Entries]:
-    """All runs that have a metric in the order of its value, NaN last, from ``begin`` (None: from
-    the first; NaN: only NaN): entries that follow one another."""
-    nan = _ranks(experiment_id, keys.rank_metric_range(order.key, math.nan, math.nan))
-    if begin is not None and math.isnan(begin):
-        return [nan]
-    if order.ascending:
-        lowest = -math.inf if begin is None else begin
-        bounds = keys.rank_metric_range(order.key, math.inf, lowest)
-        return [_ranks(experiment_id, bounds, descending=True), nan]
-    highest = math.inf if begin is None else begin
-    return [_ranks(experiment_id, keys.rank_metric_range(order.key, highest, -math.inf)), nan]
-
-
 class Marks:
     """The runs of an experiment that the indexer has not followed yet, however many."""
 
@@ -232,12 +247,19 @@ def _read_all(entries: Entries) -> None:
 
 
 def begin(competitors: Sequence[Candidates]) -> None:
-    """Reads the first page of each, side by side."""
+    """Reads the first page of each, side by side. Where one is known to name few, more than so many
+    entries of another would cost more than they can spare."""
+    known = [(one.most, one) for one in competitors if one.most is not None]
+    if known:
+        fewest, which = min(known, key=itemgetter(0))
+        for one in competitors:
+            if one is not which:
+                one.hold(max(fewest, FEW))
     while not any(one.done for one in competitors):
         waiting = [one for one in competitors if one.seen < PAGE_IDS]
         if not waiting:
             return
-        _read(waiting)
+        read(waiting)
 
 
 def race(competitors: Sequence[Candidates]) -> list[Candidates]:
@@ -250,23 +272,15 @@ def race(competitors: Sequence[Candidates]) -> list[Candidates]:
         ]
         if ended and not running:
             return ended
-        _read(running)
+        read(running)
 
 
-def _read(competitors: Sequence[Candidates]) -> None:
+def read(competitors: Sequence[Candidates]) -> None:
+    """The next page of each range, side by side."""
     ranges = dict.fromkeys(entries for one in competitors for entries in one.ranges)
     table.parallel([entries.read for entries in ranges if not entries.done])
     for one in competitors:
         one.follow()
-
-
-def _ranks(experiment_id: str, bounds: tuple[str, str], *, descending: bool = False) -> Entries:
-    return Entries(
-        experiment_id,
-        between=bounds,
-        descending=descending,
-        attributes=[RankMetric.run_id, RankMetric.value],
-    )
 
 
 def _local(experiment_id: str, index: str, prefix: str, *, descending: bool = False) -> Entries:

@@ -20,14 +20,14 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from mlcore.entities.metrics import Columns, Metric
+from mlcore.repos.runs import byte_planes
 
 _PACKED: Final = 1
 _PLAIN: Final = 2
 _KNOWN: Final = _PACKED | _PLAIN
 _HEADER: Final = struct.Struct("<I")
-_BYTES: Final = 8
 _COLUMNS: Final = 3
-POINT_BYTES: Final = _BYTES * _COLUMNS
+POINT_BYTES: Final = byte_planes.NUMBER_BYTES * _COLUMNS
 """Of a point before zlib; with its key a bound of what it may take."""
 _LEVEL: Final = 6
 _INT64: Final = 1 << 63
@@ -54,9 +54,9 @@ def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
         (
             _HEADER.pack(len(header)),
             header,
-            _planes(struct.pack(form, *differing[0])),
-            _planes(struct.pack(form, *differing[1])),
-            _planes(struct.pack(f"<{len(points)}d", *[one.value for one in points])),
+            byte_planes.apart(struct.pack(form, *differing[0])),
+            byte_planes.apart(struct.pack(form, *differing[1])),
+            byte_planes.apart(struct.pack(f"<{len(points)}d", *[one.value for one in points])),
         )
     )
     digest = blake2b(body, digest_size=12).hexdigest()
@@ -87,11 +87,11 @@ def columns(data: bytes, wanted: str | None = None) -> dict[str, Columns]:
     if wanted is not None and wanted not in counts:
         return {}
     total = sum(counts.values())
-    size = total * _BYTES
+    size = total * byte_planes.NUMBER_BYTES
     form = f"<{total}q"
-    steps: Iterable[int] = struct.unpack(form, _rows(body, at, total))
-    timestamps: Iterable[int] = struct.unpack(form, _rows(body, at + size, total))
-    values = struct.unpack(f"<{total}d", _rows(body, at + 2 * size, total))
+    steps: Iterable[int] = struct.unpack(form, byte_planes.together(body, at, total))
+    timestamps: Iterable[int] = struct.unpack(form, byte_planes.together(body, at + size, total))
+    values = struct.unpack(f"<{total}d", byte_planes.together(body, at + 2 * size, total))
     if not flags & _PLAIN:
         steps, timestamps = accumulate(steps), accumulate(timestamps)
     whole = Columns(list(steps), list(timestamps), list(values))
@@ -131,16 +131,3 @@ def count(data: bytes, key: str) -> int:
 
 def _differences(column: Sequence[int]) -> list[int]:
     return [*column[:1], *[later - earlier for earlier, later in pairwise(column)]]
-
-
-def _planes(column: bytes) -> bytes:
-    """All first bytes, then all second ones, and so on."""
-    return b"".join([column[at::_BYTES] for at in range(_BYTES)])
-
-
-def _rows(body: bytes, begin: int, total: int) -> bytes:
-    """The reverse of :func:`_planes`, for the column that begins there."""
-    column = bytearray(total * _BYTES)
-    for at in range(_BYTES):
-        column[at::_BYTES] = body[begin + at * total : begin + (at + 1) * total]
-    return bytes(column)

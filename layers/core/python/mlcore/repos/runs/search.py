@@ -17,21 +17,22 @@ before it, and those runs are always among the ones looked at.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from mlcore.db.expression import Raw
+from mlcore.db import keys
 from mlcore.db.keys import Key
+from mlcore.db.sortable import value_at
 from mlcore.db.table import BATCH_GET_KEYS, table
 from mlcore.entities.experiments import Experiment
 from mlcore.errors import InvalidParameterValue
-from mlcore.models.index import RankMetric
 from mlcore.repos import text_lists
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
@@ -39,6 +40,8 @@ from mlcore.repos.runs import pages as run_pages
 from mlcore.repos.runs import runs
 from mlcore.repos.runs.index import Candidates, Entries, Marks
 from mlcore.repos.runs.pages import Start
+from mlcore.repos.runs.ranked_order import InOrder, Moved
+from mlcore.repos.runs.ranks import MetricCandidates, Ranks
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.repos.runs.searched import SearchedRun
 from mlcore.repos.text_lists import Foreseen
@@ -53,8 +56,6 @@ SMALL_RUNS = 300
 STREAMED_RUNS = 3_000
 """So many runs are read in an index's order before a filter counts as too selective for it."""
 READ_TOGETHER = 1_000
-_VALUE = RankMetric.value.attr_name
-"""As it is stored, a NaN equals another."""
 FURTHER_RANKS = 25
 """A few more entries than rows are wanted, so that most often the last row's value ends among
 them."""
@@ -70,6 +71,15 @@ class Query(NamedTuple):
     """Only runs whose key in the order is greater."""
     rows: int
     """How many are wanted."""
+
+
+class Late(NamedTuple):
+    """What is known of what the indexer writes of an experiment, before it is read."""
+
+    marked: set[Key]
+    """The runs that it has not followed."""
+    ranks: Ranks
+    foreseen: Foreseen
 
 
 class _Compiled(NamedTuple):
@@ -120,6 +130,9 @@ def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -
     ]
     foreseen = Foreseen(experiment_ids, plan.accesses(query.comparisons), run_index.RUN)
     calls += foreseen.calls
+    metrics = plan.metrics(query.comparisons, query.ordering)
+    ranks = {experiment_id: Ranks(experiment_id, metrics) for experiment_id in experiment_ids}
+    calls += [read for one in ranks.values() for read in one.reads()]
     if _asks_late_entries(query):
         marks = {experiment_id: Marks(experiment_id) for experiment_id in experiment_ids}
         calls += [read for one in marks.values() for read in one.reads()]
@@ -132,7 +145,8 @@ def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -
             listing = run_index.runs_of_stages(experiment.experiment_id, ())
             listing.read(small + 1)
         known = marks.get(experiment.experiment_id)
-        rows += _of_one(experiment, listing, known.runs() if known else set(), compiled, foreseen)
+        late = Late(known.runs() if known else set(), ranks[experiment.experiment_id], foreseen)
+        rows += _of_one(experiment, listing, late, compiled)
     return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
 
 
@@ -149,13 +163,7 @@ def _stream(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) 
     return rows
 
 
-def _of_one(
-    experiment: Experiment,
-    listing: Entries,
-    marked: set[Key],
-    compiled: _Compiled,
-    foreseen: Foreseen,
-) -> list[Row]:
+def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Compiled) -> list[Row]:
     """The first rows of one experiment, in no order. Beside the runs that an index names, those
     that are marked are looked at, and none twice: however many they are, that is no more than to
     look at all."""
@@ -165,39 +173,41 @@ def _of_one(
     competitors = [
         candidate
         for access in plan.accesses(query.comparisons)
-        for candidate in _candidates(experiment, access, foreseen, len(marked))
+        for candidate in _candidates(experiment, access, late)
     ]
     run_index.begin(competitors)
     if not any(competitor.done for competitor in competitors):
-        rows = _in_index_order(experiment, marked, compiled)
+        rows = _in_index_order(experiment, late, compiled)
         if rows is not None:
             return rows
     cheapest, *others = run_index.race([*competitors, Candidates("all", listing)])
     named = cheapest.places()
     for other in others:
         # Each of them names every run of the answer, but perhaps for marked ones.
-        known = {**other.places(), **dict.fromkeys(marked)} if other.late else other.places()
+        known = other.places()
+        if other.late:
+            known.update(dict.fromkeys(late.marked))
         named = {key: None for key in named if key in known}
     if cheapest.late:
-        named.update(dict.fromkeys(marked))
+        named.update(dict.fromkeys(late.marked))
     return _looked_at(
         cheapest.access, experiment, list(named), compiled, sum(one.seen for one in competitors)
     )
 
 
-def _candidates(
-    experiment: Experiment, access: plan.Access, foreseen: Foreseen, marked: int
-) -> list[Candidates]:
-    """``marked`` is how many runs the indexer has not followed."""
+def _candidates(experiment: Experiment, access: plan.Access, late: Late) -> list[Candidates]:
     experiment_id = experiment.experiment_id
+    found: list[Candidates]
     if isinstance(access, plan.Text):
         indexed = experiment.indexed
-        found = text_lists.candidates(experiment_id, access, indexed, run_index.RUN, foreseen)
+        found = text_lists.candidates(experiment_id, access, indexed, run_index.RUN, late.foreseen)
+    elif isinstance(access, plan.MetricRange):
+        found = [MetricCandidates(late.ranks, access)]
     else:
         found = run_index.candidates(experiment_id, access)
     if run_index.is_asynchronous(access):
         for each in found:
-            each.late, each.beside = True, marked
+            each.late, each.beside = True, len(late.marked)
     return found
 
 
@@ -215,9 +225,7 @@ def _asks_late_entries(query: Query) -> bool:
     return bool(plan.metric_order(query.ordering) or any(map(run_index.is_asynchronous, accesses)))
 
 
-def _in_index_order(
-    experiment: Experiment, marked: set[Key], compiled: _Compiled
-) -> list[Row] | None:
+def _in_index_order(experiment: Experiment, late: Late, compiled: _Compiled) -> list[Row] | None:
     """Runs in the order of an index until enough match; None if it has none or they do not soon."""
     query = compiled.query
     if query.rows > STREAMED_RUNS:
@@ -236,13 +244,13 @@ def _in_index_order(
         _explain("newest", experiment.experiment_id, len(rows), len(rows))
         return rows
     metric = plan.metric_order(query.ordering)
-    return None if metric is None else _by_metric(experiment, metric, marked, compiled)
+    return None if metric is None else _by_metric(experiment, metric, late, compiled)
 
 
 def _by_metric(
-    experiment: Experiment, metric: plan.MetricOrder, marked: set[Key], compiled: _Compiled
+    experiment: Experiment, metric: plan.MetricOrder, late: Late, compiled: _Compiled
 ) -> list[Row] | None:
-    """Runs by a metric's RANK entries; complete as soon as enough rows come before the last value
+    """Runs by the ranks of a metric; complete as soon as enough rows come before the last value
     read, because runs of one value are ordered by something else."""
     query = compiled.query
     begin = None
@@ -254,28 +262,42 @@ def _by_metric(
             begin = math.nan
         else:
             begin = float(value) if metric.ascending else -float(value)
-    ranked = run_index.ranked(experiment.experiment_id, metric, begin)
-    chunks = _chunks(ranked, query.rows)
-    begun: list[list[Raw]] = []
-
-    def read_first() -> list[Row]:
-        begun.extend(islice(chunks, 1))
-        return []
-
-    waiting = list(marked)
+    waiting = list(late.marked)
     calls: list[Callable[[], list[Row]]] = [
         partial(_rows, waiting[at : at + BATCH_GET_KEYS], experiment, compiled)
         for at in range(0, len(waiting), BATCH_GET_KEYS)
     ]
-    rows = [row for found in table.parallel([read_first, *calls]) for row in found]
-    seen = 0
-    for added in chain(begun, chunks):
+    rows: list[Row] = []
+    while not late.ranks.are_lost:
+        ranked = InOrder(late.ranks, metric, begin)
+        first = ranked.reads(query.rows + FURTHER_RANKS)
+        for found in table.parallel([*first, *calls]):
+            rows += found or []
+        calls = []
+        with contextlib.suppress(Moved):
+            return _first_of_order(ranked, rows, experiment, metric, late.marked, compiled)
+    return None
+
+
+def _first_of_order(
+    ranked: InOrder,
+    rows: list[Row],
+    experiment: Experiment,
+    metric: plan.MetricOrder,
+    marked: set[Key],
+    compiled: _Compiled,
+) -> list[Row] | None:
+    """Raises Moved."""
+    query = compiled.query
+    looked_at, seen = set(marked), 0
+    for added in ranked.chunks(query.rows, FURTHER_RANKS):
         seen += len(added)
-        named = [run_index.place_of(experiment.experiment_id, entry) for entry in added]
-        rows += _rows([key for key in named if key not in marked], experiment, compiled)
+        named = dict.fromkeys(keys.run(experiment.experiment_id, one.run_id) for one in added)
+        rows += _rows([key for key in named if key not in looked_at], experiment, compiled)
+        looked_at.update(named)
         rows = heapq.nsmallest(query.rows, dict(rows).items(), key=itemgetter(0))
-        if len(rows) == query.rows and added:
-            last = RankMetric.of(added[-1]).value
+        if len(rows) == query.rows:
+            last = value_at(added[-1].place)
             if rows[-1][0][:2] < order.metric_field(last, ascending=metric.ascending):
                 break
         if seen > STREAMED_RUNS:
@@ -285,20 +307,6 @@ def _by_metric(
         return None
     _explain("MetricOrder", experiment.experiment_id, seen, len(rows), seen)
     return rows
-
-
-def _chunks(ranges: Sequence[Entries], size: int) -> Iterator[list[Raw]]:
-    """The entries in their order. A list ends, if it can, with the first of another value behind
-    ``size`` of them: more runs need not be read to know that a value has ended."""
-    for entries in ranges:
-        while not entries.done:
-            added = entries.read(size + FURTHER_RANKS)
-            values = [entry[_VALUE] for entry in added]
-            changes = (at for at in range(size, len(added)) if values[at] != values[at - 1])
-            end = next(changes, len(added)) + 1
-            yield added[:end]
-            if added[end:]:
-                yield added[end:]
 
 
 def _looked_at(
