@@ -39,7 +39,7 @@ def stream(shared_store: Store) -> Iterator[Stream]:
 
 
 def child_items_mirror_sources(store: Store, experiment_id: str, *run_ids: str) -> None:
-    """The child items without values of their own are exactly the keys of the maps, less metrics."""
+    """The child items without values of their own are exactly the keys of the maps but metrics."""
     wanted: dict[tuple[str, str, str], str] = {}
     found: dict[tuple[str, str, str], str] = {}
     owned = [store.items_of(experiment_id, run_id) for run_id in ("", *run_ids)]
