@@ -121,9 +121,16 @@ def places(experiment_id: str, segment: Segment) -> list[Key]:
     return [segment.place(experiment_id, number) for number in segment.all_pages()]
 
 
-def remove_broken(experiment_id: str) -> None:
-    """Removes segments that lack a page. All that is asked for has been ranked anew."""
+def replace_broken(experiment_id: str) -> None:
+    """Replaces segments that lack a page by one of what is left; what was lost of them has been
+    ranked anew."""
     for segment in ranks.every_segment(experiment_id):
         pages = places(experiment_id, segment)
-        if any(page is None for page in table.batch_get(pages)):
+        found = [page for page in table.batch_get(pages) if page is not None]
+        if len(found) < len(pages):
+            left = sorted(entry for page in found for entry in ranks.page_of(page))
+            named = f"{segment.segment_id} without {len(pages) - len(found)} pages"
+            segment_id = blake2b(named.encode(), digest_size=8).hexdigest()
+            if left:
+                put([made(experiment_id, segment.key, segment.level, segment_id, left)])
             remove(experiment_id, [segment], pages)

@@ -171,7 +171,7 @@ def reindex(experiment_id: str) -> Report:
     findings = _each(partial(_repair, partition), survey.suspects(partition))
     completed = partial(_left, experiment_id, act=unfinished.complete)
     findings += _each(completed, _runs(partition))
-    rank_segments.remove_broken(experiment_id)
+    rank_segments.replace_broken(experiment_id)
     rank_rows.sort_all(experiment_id)
     trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
