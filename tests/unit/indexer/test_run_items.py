@@ -95,7 +95,8 @@ def test_only_a_metric_that_moves_is_ranked() -> None:
     def moved(before: str | None, after: str | None) -> set[str]:
         images = [image(**({"metrics": {"m": one}} if one else {})) for one in (before, after)]
         seen = seen_of(*images)
-        assert not (seen.inside or seen.changed)
+        assert seen.inside == {}
+        assert seen.changed == set()
         return seen.metrics
 
     first, later, other = text(1.0, 1), text(1.0, 2), text(2.0, 3)
