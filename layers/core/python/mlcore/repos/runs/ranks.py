@@ -269,7 +269,8 @@ class MetricCandidates(Candidates):
 
     @property
     def most(self) -> int | None:
-        return self._pages.most
+        """Without segments there may be RANK items instead, which nobody has counted."""
+        return self._pages.most if self._ranks.segments(self._key) else None
 
     def places(self) -> dict[Key, None]:
         experiment_id = self._ranks.experiment_id
