@@ -233,7 +233,16 @@ class _Pages:
 class MetricCandidates(Candidates):
     """Every run whose latest value of a metric is in a range, but perhaps for marked ones."""
 
-    __slots__ = ("_first", "_generation", "_key", "_last", "_pages", "_ranks", "_singles")
+    __slots__ = (
+        "_first",
+        "_generation",
+        "_key",
+        "_last",
+        "_of_rows",
+        "_pages",
+        "_ranks",
+        "_singles",
+    )
 
     def __init__(self, ranks: Ranks, access: MetricRange) -> None:
         self._ranks, self._key = ranks, access.key
@@ -241,6 +250,7 @@ class MetricCandidates(Candidates):
         self._last = descending_place(access.lowest)
         bounds = keys.rank_metric_range(access.key, access.highest, access.lowest)
         self._singles = singles(ranks.experiment_id, bounds)
+        self._of_rows: list[Ranked] | None = None
         super().__init__(MetricRange.__name__)
         self._begin()
 
@@ -285,8 +295,12 @@ class MetricCandidates(Candidates):
             self._begin()
 
     def _in_rows(self) -> list[Ranked]:
-        found = self._ranks.rows.by_key.get(self._key, ())
-        return [one for one in found if self._first <= one.place <= self._last]
+        if self._of_rows is None:
+            found = within(self._ranks.rows.by_key.get(self._key, ()), self._first, self._last)
+            if not self._ranks.rows.done:
+                return found
+            self._of_rows = found
+        return self._of_rows
 
 
 def within(entries: Sequence[Ranked], first: int, last: int) -> list[Ranked]:
