@@ -23,6 +23,7 @@ from indexer import (
     rank_repairs,
     rank_rows,
     rank_segments,
+    run_stretches,
     settled,
     survey,
     text_dictionary,
@@ -171,6 +172,7 @@ def reindex(experiment_id: str) -> Report:
     findings = _each(partial(_repair, partition), survey.suspects(partition))
     completed = partial(_left, experiment_id, act=unfinished.complete)
     findings += _each(completed, _runs(partition))
+    rank_repairs.renew(experiment_id, filter(None, partition.renewed))
     rank_segments.replace_broken(experiment_id)
     rank_rows.sort_all(experiment_id)
     trace_items.follow(experiment_id)
@@ -199,7 +201,7 @@ def _has_contents(partition: Partition) -> bool:
 
 
 def _runs(partition: Partition) -> Iterator[str]:
-    for sort_key in survey.run_sort_keys(partition.pk):
+    for sort_key in run_stretches.sort_keys(partition.pk):
         yield keys.parse(partition.pk, sort_key).fields["run_id"]
 
 

@@ -234,7 +234,16 @@ class _Pages:
 class MetricCandidates(Candidates):
     """Every run whose latest value of a metric is in a range, but perhaps for marked ones."""
 
-    __slots__ = ("_first", "_generation", "_key", "_last", "_pages", "_ranks", "_singles")
+    __slots__ = (
+        "_first",
+        "_generation",
+        "_key",
+        "_last",
+        "_of_rows",
+        "_pages",
+        "_ranks",
+        "_singles",
+    )
 
     def __init__(self, ranks: Ranks, access: MetricRange) -> None:
         self._ranks, self._key = ranks, access.key
@@ -242,6 +251,7 @@ class MetricCandidates(Candidates):
         self._last = descending_place(access.lowest)
         bounds = keys.rank_metric_range(access.key, access.highest, access.lowest)
         self._singles = singles(ranks.experiment_id, bounds)
+        self._of_rows: list[Ranked] | None = None
         super().__init__(MetricRange.__name__)
         self._begin()
 
@@ -270,7 +280,8 @@ class MetricCandidates(Candidates):
 
     @property
     def most(self) -> int | None:
-        return self._pages.most
+        """Without segments there may be RANK items instead, which nobody has counted."""
+        return self._pages.most if self._ranks.segments(self._key) else None
 
     def places(self) -> dict[Key, None]:
         experiment_id = self._ranks.experiment_id
@@ -285,8 +296,12 @@ class MetricCandidates(Candidates):
             self._begin()
 
     def _in_rows(self) -> list[Ranked]:
-        found = self._ranks.rows.by_key.get(self._key, ())
-        return [one for one in found if self._first <= one.place <= self._last]
+        if self._of_rows is None:
+            found = within(self._ranks.rows.by_key.get(self._key, ()), self._first, self._last)
+            if not self._ranks.rows.done:
+                return found
+            self._of_rows = found
+        return self._of_rows
 
 
 def within(entries: Sequence[Ranked], first: int, last: int) -> list[Ranked]:
