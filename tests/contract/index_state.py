@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import indexer.app
+from indexer import rank_rows, rank_segments
 from mlcore.db import keys
 from mlcore.db.sortable import value_at
 from mlcore.db.table import Table, key_in
@@ -122,6 +123,17 @@ def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, i
             text = str(value_at(one.place))
             values[text] = max(values.get(text, 0), one.version)
     return found
+
+
+def tiny_ranks(patch: pytest.MonkeyPatch, *, tiny: bool = True) -> None:
+    """Rows are sorted as soon as they are there, a segment has a page for each value, and two of a
+    level are merged, which drops what is older by a millisecond; or all is as it is."""
+    if tiny:
+        patch.setattr(rank_rows, "MOST_BYTES", 0)
+        patch.setattr(rank_rows, "LOOK_BYTES", 1)
+        patch.setattr(rank_rows, "MINUTE_MS", 1)
+        patch.setattr(rank_segments, "MERGED", 2)
+        patch.setattr(run_ranks, "PAGE_ENTRIES", 1)
 
 
 def ranked_of(store: Store, run_id: str) -> dict[str, set[str]]:

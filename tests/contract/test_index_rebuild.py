@@ -25,6 +25,7 @@ from tests.contract.index_state import (
     of_experiment,
     ranks_found,
     ranks_wanted,
+    tiny_ranks,
 )
 from tests.contract.streams import following
 
@@ -198,8 +199,12 @@ def test_an_unknown_experiment(store: Store) -> None:
             act("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 
-def test_reindex_beside_writers_and_the_indexer(store: Store) -> None:
+@pytest.mark.parametrize("tiny", [False, True])
+def test_reindex_beside_writers_and_the_indexer(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tiny: bool
+) -> None:
     """Four writers, the indexer and rebuilds at once; in the end everything is exact."""
+    tiny_ranks(monkeypatch, tiny=tiny)
     api = store.api
     experiment_id = api.new_experiment("busy")
     runs = [api.new_run(experiment_id) for _ in range(2)]
