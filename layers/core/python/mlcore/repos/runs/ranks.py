@@ -9,8 +9,9 @@ runs themselves. See ``docs/adr/0056``.
 What has moved on is never missed, though nothing is read at one moment:
 
 * marks are read before rows: without a mark, what follows from a run is in rows, or was;
-* rows go after they are in segments and ``RANK_ROWS_SORTED`` has counted that. The count is read
-  before the segments and, behind the rows, with them: if it differs, the segments are read again;
+* rows go after they are in segments and ``RANK_ROWS_SORTED`` has counted that. The count is read with
+  the rows, behind them: if it is another one than this process knew before it read the segments,
+  they are read again;
 * segments that were merged go after the merged one is there, which is behind them in key order;
 * a page that is not there has gone with its segment: the segments are read again.
 """
@@ -28,6 +29,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.sortable import descending_place, value_at
 from mlcore.db.table import table
+from mlcore.memory import Memory
 from mlcore.models.index import RankMetric, RankPage, RankRows, RankRowsSorted, RankSegment
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import rank_columns
@@ -40,6 +42,9 @@ PAGE_ENTRIES: Final = 150
 TRIES: Final = 4
 """So often the segments are read again for one search. What is wrong then stays wrong, until
 somebody rebuilds it: the search goes another way."""
+
+
+_sorted: Memory[str, int] = Memory("how often rows of an experiment were sorted")
 
 
 class Segment(NamedTuple):
@@ -155,7 +160,8 @@ class Ranks:
         self.experiment_id = experiment_id
         self._wanted = wanted
         self._segments: dict[str, list[Segment]] = {}
-        self._sorted = 0
+        self._sorted = _sorted.get(experiment_id) or 0
+        """What was read of the count before any segment was."""
         self._gone = False
         self.rows = Rows(experiment_id, wanted)
         self.generation = 0
@@ -163,8 +169,7 @@ class Ranks:
 
     def reads(self) -> list[Callable[[], None]]:
         """What must be called, side by side, before all else; beside the reading of the marks."""
-        calls: list[Callable[[], None]] = [self._read_sorted] if self._wanted else []
-        return calls + [partial(self._read_segments, key) for key in self._wanted]
+        return [partial(self._read_segments, key) for key in self._wanted]
 
     def segments(self, key: str) -> Sequence[Segment]:
         return self._segments[key]
@@ -186,13 +191,12 @@ class Ranks:
         moved = self.rows.done and self.rows.sorted != self._sorted
         if not (moved or self._gone) or self.are_lost:
             return
-        self._sorted, self._gone = self.rows.sorted, False
+        if moved:
+            self._sorted = self.rows.sorted
+            _sorted.put(self.experiment_id, self._sorted)
+        self._gone = False
         table.parallel([partial(self._read_segments, key) for key in self._wanted])
         self.generation += 1
-
-    def _read_sorted(self) -> None:
-        item = table.get(keys.rank_rows_sorted(self.experiment_id))
-        self._sorted = 0 if item is None else RankRowsSorted.of(item).version
 
     def _read_segments(self, key: str) -> None:
         self._segments[key] = segments(self.experiment_id, key)
