@@ -9,9 +9,9 @@ runs themselves. See ``docs/adr/0056``.
 What has moved on is never missed, though nothing is read at one moment:
 
 * marks are read before rows: without a mark, what follows from a run is in rows, or was;
-* rows go after they are in segments and ``RANK_ROWS_SORTED`` has counted that. The count is read with
-  the rows, behind them: if it is another one than this process knew before it read the segments,
-  they are read again;
+* rows go after they are in segments and ``RANK_ROWS_SORTED`` has counted that. The count is read
+  with the rows, behind them: if it is another one than this process knew before it read the
+  segments, they are read again;
 * segments that were merged go after the merged one is there, which is behind them in key order;
 * a page that is not there has gone with its segment: the segments are read again.
 """
