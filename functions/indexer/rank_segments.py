@@ -121,23 +121,20 @@ def places(experiment_id: str, segment: Segment) -> list[Key]:
 
 
 def clean(experiment_id: str) -> None:
-    """Takes runs that are gone out of segments, and removes segments that lack a page, for whoever
-    has ranked all runs anew."""
+    """Replaces segments that name runs which are gone, or lack a page, by what is left of them. What
+    a page had has been ranked anew by then."""
     found = list(ranks.every_segment(experiment_id))
     # Behind the segments: a run that they name, and that is not there now, is gone.
     pk = keys.experiment(experiment_id).pk
     there = {keys.parse(pk, one).fields["run_id"] for one in run_stretches.sort_keys(pk)}
     for segment in found:
         pages = places(experiment_id, segment)
-        entries = [*(segment.entries or ())]
-        is_broken = False
-        for item in table.batch_get(pages):
-            is_broken = is_broken or item is None
-            entries += [] if item is None else ranks.page_of(item)
+        left = [page for page in table.batch_get(pages) if page is not None]
+        entries = [*(segment.entries or ()), *(one for page in left for one in ranks.page_of(page))]
         kept = [one for one in entries if one.run_id in there]
-        if kept and not is_broken and len(kept) < len(entries):
-            put([made(experiment_id, segment.key, segment.level + 1, _id([segment]), kept)])
-        if is_broken or len(kept) < len(entries):
+        if len(kept) < segment.size:
+            if kept:
+                put([made(experiment_id, segment.key, segment.level + 1, _id([segment]), kept)])
             remove(experiment_id, [segment], pages)
 
 
