@@ -121,8 +121,8 @@ def places(experiment_id: str, segment: Segment) -> list[Key]:
 
 
 def clean(experiment_id: str) -> None:
-    """Replaces segments that name runs which are gone, or lack a page, by what is left of them. What
-    a page had has been ranked anew by then."""
+    """Replaces segments that name runs which are gone, or lack a page, by what is left of them.
+    What a page had has been ranked anew by then."""
     found = list(ranks.every_segment(experiment_id))
     # Behind the segments: a run that they name, and that is not there now, is gone.
     pk = keys.experiment(experiment_id).pk
