@@ -332,8 +332,7 @@ def _is_right(partition: Partition, item: Raw) -> bool:
 
 
 def _is_whole(experiment_id: str, item: Raw) -> bool:
-    """Whether the attributes of an index item say what its key says; of FTS_REV items they say
-    more."""
+    """Whether the attributes of an index item say what its key says; FTS_REV items say more."""
     try:
         kind = Item.of(item).type
         if text_dictionary.told_by(experiment_id, item) is not None:

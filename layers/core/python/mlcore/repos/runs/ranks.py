@@ -30,6 +30,7 @@ from mlcore.db.keys import Key
 from mlcore.db.sortable import descending_place, value_at
 from mlcore.db.table import table
 from mlcore.memory import Memory
+from mlcore.models.base import Item
 from mlcore.models.index import RankMetric, RankPage, RankRows, RankRowsSorted, RankSegment
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import rank_columns
@@ -144,7 +145,7 @@ class Rows:
     def read(self) -> None:
         pk = keys.experiment(self._experiment_id).pk
         for item in table.query_all(pk, between=keys.rank_rows_range()):
-            if item["type"]["S"] == RankRowsSorted.pattern.name:
+            if Item.of(item).type == RankRowsSorted.pattern.name:
                 self.sorted = RankRowsSorted.of(item).version
                 continue
             found = rank_columns.unpack_runs(RankRows.of(item).data, self._wanted)
