@@ -10,8 +10,9 @@ What has moved on is never missed, though nothing is read at one moment:
 
 * marks are read before rows: without a mark, what follows from a run is in rows, or was;
 * rows go after they are in segments and ``RANK_ROWS_SORTED`` has counted that. The count is read
-  with the rows, behind them: if it is another one than this process knew before it read the
-  segments, they are read again;
+  with the rows, behind them: if it is not what it was before the segments were read, they are read
+  again. What it was is remembered of an earlier search (a first one takes it that nothing was
+  sorted): side by side with the segments it might be read after them;
 * segments that were merged go after the merged one is there, which is behind them in key order;
 * a page that is not there has gone with its segment: the segments are read again.
 """
@@ -43,7 +44,6 @@ PAGE_ENTRIES: Final = 150
 TRIES: Final = 4
 """So often the segments are read again for one search. What is wrong then stays wrong, until
 somebody rebuilds it: the search goes another way."""
-
 
 _sorted: Memory[str, int] = Memory("how often rows of an experiment were sorted")
 
