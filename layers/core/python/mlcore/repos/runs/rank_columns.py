@@ -168,7 +168,7 @@ def _ids(ids: Sequence[str]) -> tuple[int | list[str], bytes]:
     if all(map(_IS_HEX, ids)):
         return 0, byte_planes.apart(bytes.fromhex("".join(ids)), _ID_BYTES)
     text, width = "".join(ids), len(ids[0])
-    if text.isascii() and all(len(one) == width for one in ids):
+    if width and text.isascii() and all(len(one) == width for one in ids):
         return width, byte_planes.apart(text.encode(), width)
     return list(ids), b""
 
