@@ -169,8 +169,15 @@ class Ranks:
         """How often the segments were read again."""
 
     def reads(self) -> list[Callable[[], None]]:
-        """What must be called, side by side, before all else; beside the reading of the marks."""
+        """What must be called, side by side, before all else; for one round trip less, beside the
+        reading of the marks."""
         return [partial(self._read_segments, key) for key in self._wanted]
+
+    def begin(self) -> None:
+        """Calls them, unless somebody did."""
+        table.parallel(
+            [partial(self._read_segments, key) for key in self._wanted if key not in self._segments]
+        )
 
     def segments(self, key: str) -> Sequence[Segment]:
         return self._segments[key]
