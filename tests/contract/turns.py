@@ -62,12 +62,14 @@ def interleaved(
     *,
     after: Callable[[], None] = lambda: None,
     deaths: Mapping[int, int] = MappingProxyType({}),
+    beside: Callable[[int, int], Sequence[int]] = lambda _actor, count: range(count),
 ) -> list[T]:
     """Runs the actors, a thread for each; ``order`` says whose DynamoDB call comes next.
 
     Args:
         after: is done after each call, while everybody waits.
         deaths: which actors are killed, before their call of that number.
+        beside: in which order an actor makes so many calls that may be made side by side.
 
     Returns:
         What those gave that were not killed.
@@ -82,6 +84,11 @@ def interleaved(
             raise Killed
         return turns.call(local.number, lambda: original(self, operation, **parameters))
 
+    def parallel(_self: Table, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        # Calls side by side become calls one after another, so each is a turn of its own.
+        given = {at: calls[at]() for at in beside(local.number, len(calls))}
+        return [given[at] for at in range(len(calls))]
+
     def act(number: int) -> list[T]:
         local.number, local.calls = number, 0
         try:
@@ -93,8 +100,7 @@ def interleaved(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Table, "_call", call)
-        # Calls side by side become calls one after another, so each is a turn of its own.
-        patch.setattr(Table, "parallel", lambda _self, calls: [one() for one in calls])
+        patch.setattr(Table, "parallel", parallel)
         patch.setattr(settling._random, "uniform", lambda _least, _most: 0.0)
         patch.setattr(table_module, "back_off", lambda _attempt: None)
         with ThreadPoolExecutor(len(actors)) as pool:

@@ -18,7 +18,7 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +30,8 @@ _LEVEL: Final = 6
 _ID_BYTES: Final = 16
 _IS_HEX: Final = re.compile(r"[0-9a-f]{32}").fullmatch
 _SIZE: Final = byte_planes.NUMBER_BYTES
+CLOCKS_MINUTES: Final = 3
+"""By so much the clocks of two who write may differ."""
 
 
 class UnknownRanks(ValueError):
@@ -132,9 +134,10 @@ def unpack_places(data: bytes) -> list[int]:
 def current(entries: Iterable[Ranked]) -> list[Ranked]:
     """In their order, without what their runs had before.
 
-    A value is one of before if another is of a later version and of a later minute. Minutes alone
-    would not do, because clocks differ; versions alone would not, because those of a run that was
-    removed and imported again begin anew.
+    A value is one of before if another is of a later version and of a later minute, by more than
+    clocks differ. Minutes alone would not do, because those of one run may be told by several
+    clocks; versions alone would not, because those of a run that was removed and imported again
+    begin anew.
     """
     of_runs: dict[str, list[Ranked]] = {}
     for one in entries:
@@ -145,13 +148,18 @@ def current(entries: Iterable[Ranked]) -> list[Ranked]:
     return sorted(found)
 
 
-def _current_of_run(group: Sequence[Ranked]) -> Iterable[Ranked]:
-    latest = {one.place: one for one in sorted(group, key=lambda one: one.version)}
-    return [
-        one
-        for one in latest.values()
-        if not any(other.version > one.version and other.minute > one.minute for other in group)
-    ]
+def _current_of_run(group: Sequence[Ranked]) -> Iterator[Ranked]:
+    latest: dict[int, int] = {}
+    for one in sorted(group, key=lambda one: (one.version, one.minute), reverse=True):
+        # Another of the same value, later by both, is left where this one would be.
+        if one.minute > latest.get(one.place, -1):
+            latest[one.place] = one.minute
+            if not any(_is_before(one, other) for other in group):
+                yield one
+
+
+def _is_before(one: Ranked, other: Ranked) -> bool:
+    return other.version > one.version and other.minute > one.minute + CLOCKS_MINUTES
 
 
 def _ids(ids: Sequence[str]) -> tuple[int | list[str], bytes]:
@@ -160,7 +168,7 @@ def _ids(ids: Sequence[str]) -> tuple[int | list[str], bytes]:
     if all(map(_IS_HEX, ids)):
         return 0, byte_planes.apart(bytes.fromhex("".join(ids)), _ID_BYTES)
     text, width = "".join(ids), len(ids[0])
-    if text.isascii() and all(len(one) == width for one in ids):
+    if width and text.isascii() and all(len(one) == width for one in ids):
         return width, byte_planes.apart(text.encode(), width)
     return list(ids), b""
 

@@ -10,7 +10,9 @@ What has moved on is never missed, though nothing is read at one moment:
 
 * marks are read before rows: without a mark, what follows from a run is in rows, or was;
 * rows go after they are in segments and ``RANK_ROWS_SORTED`` has counted that. The count is read
-  before the segments and, behind the rows, with them: if it differs, the segments are read again;
+  with the rows, behind them: if it is not what it was before the segments were read, they are read
+  again. What it was is remembered of an earlier search (a first one takes it that nothing was
+  sorted): side by side with the segments it might be read after them;
 * segments that were merged go after the merged one is there, which is behind them in key order;
 * a page that is not there has gone with its segment: the segments are read again.
 """
@@ -28,6 +30,7 @@ from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.sortable import descending_place, value_at
 from mlcore.db.table import table
+from mlcore.memory import Memory
 from mlcore.models.base import Item
 from mlcore.models.index import RankMetric, RankPage, RankRows, RankRowsSorted, RankSegment
 from mlcore.repos.runs import index as run_index
@@ -41,6 +44,8 @@ PAGE_ENTRIES: Final = 150
 TRIES: Final = 4
 """So often the segments are read again for one search. What is wrong then stays wrong, until
 somebody rebuilds it: the search goes another way."""
+
+_sorted: Memory[str, int] = Memory("how often rows of an experiment were sorted")
 
 
 class Segment(NamedTuple):
@@ -156,16 +161,23 @@ class Ranks:
         self.experiment_id = experiment_id
         self._wanted = wanted
         self._segments: dict[str, list[Segment]] = {}
-        self._sorted = 0
+        self._sorted = _sorted.get(experiment_id) or 0
+        """What was read of the count before any segment was."""
         self._gone = False
         self.rows = Rows(experiment_id, wanted)
         self.generation = 0
         """How often the segments were read again."""
 
     def reads(self) -> list[Callable[[], None]]:
-        """What must be called, side by side, before all else; beside the reading of the marks."""
-        calls: list[Callable[[], None]] = [self._read_sorted] if self._wanted else []
-        return calls + [partial(self._read_segments, key) for key in self._wanted]
+        """What must be called, side by side, before all else; for one round trip less, beside the
+        reading of the marks."""
+        return [partial(self._read_segments, key) for key in self._wanted]
+
+    def begin(self) -> None:
+        """Calls them, unless somebody did."""
+        table.parallel(
+            [partial(self._read_segments, key) for key in self._wanted if key not in self._segments]
+        )
 
     def segments(self, key: str) -> Sequence[Segment]:
         return self._segments[key]
@@ -187,13 +199,12 @@ class Ranks:
         moved = self.rows.done and self.rows.sorted != self._sorted
         if not (moved or self._gone) or self.are_lost:
             return
-        self._sorted, self._gone = self.rows.sorted, False
+        if moved:
+            self._sorted = self.rows.sorted
+            _sorted.put(self.experiment_id, self._sorted)
+        self._gone = False
         table.parallel([partial(self._read_segments, key) for key in self._wanted])
         self.generation += 1
-
-    def _read_sorted(self) -> None:
-        item = table.get(keys.rank_rows_sorted(self.experiment_id))
-        self._sorted = 0 if item is None else RankRowsSorted.of(item).version
 
     def _read_segments(self, key: str) -> None:
         self._segments[key] = segments(self.experiment_id, key)

@@ -140,7 +140,8 @@ def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -
     calls += foreseen.calls
     metrics = plan.metrics(query.comparisons, query.ordering)
     ranks = {experiment_id: Ranks(experiment_id, metrics) for experiment_id in experiment_ids}
-    calls += [read for one in ranks.values() for read in one.reads()]
+    if len(experiment_ids) <= run_pages.PAGES_AHEAD:  # most of many are small
+        calls += [read for one in ranks.values() for read in one.reads()]
     if _asks_late_entries(query):
         marks = {experiment_id: Marks(experiment_id) for experiment_id in experiment_ids}
         calls += [read for one in marks.values() for read in one.reads()]
@@ -181,6 +182,7 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     query = compiled.query
     if listing.done:
         return _looked_at("all", experiment, listing.places(), compiled)
+    late.ranks.begin()
     competitors = [
         candidate
         for access in plan.accesses(query.comparisons)

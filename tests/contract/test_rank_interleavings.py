@@ -1,0 +1,216 @@
+"""Searches by a metric find every run, while others put, sort, merge, remove and rebuild what ranks
+it, whichever DynamoDB call comes next, and some die on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexer import rank_rows, rank_segments, rebuild
+from mlcore.db import keys
+from mlcore.db.sortable import descending_place
+from mlcore.errors import TemporarilyUnavailable
+from mlcore.repos.runs import index as run_index
+from mlcore.repos.runs import ranks as run_ranks
+from mlcore.repos.runs import search as run_search
+from mlcore.repos.runs.rank_columns import SettledRun
+from mlcore.search.plan import MetricRange
+from tests.contract.api import Api
+from tests.contract.conftest import Store, examples
+from tests.contract.explain import explained
+from tests.contract.index_state import deliver
+from tests.contract.streams import Record, Stream, following
+from tests.contract.turns import Killed, interleaved
+
+_names = itertools.count()
+
+VALUES = (1, 2, 3, 4, 5, "NaN", "Infinity", -0.0, 0)
+QUERIES: tuple[tuple[str, list[str]], ...] = (
+    ("metrics.m > 2", []),
+    ("metrics.m = 0", []),
+    ("metrics.m < 3", []),
+    ("", ["metrics.m DESC"]),
+    ("", ["metrics.m ASC"]),
+)
+SEARCHER, INDEXER, REBUILDER, WRITER = range(4)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch is sorted, each second one merged, and all but three values are on pages."""
+    monkeypatch.setattr(rank_rows, "MOST_BYTES", 0)
+    monkeypatch.setattr(rank_rows, "LOOK_BYTES", 1)
+    monkeypatch.setattr(rank_segments, "MERGED", 2)
+    monkeypatch.setattr(run_ranks, "PAGE_ENTRIES", 2)
+    monkeypatch.setattr(run_ranks, "PAGE_IDS", 4)
+    monkeypatch.setattr(run_search, "SMALL_RUNS", 0)
+    monkeypatch.setattr(run_search, "FURTHER_RANKS", 1)
+    monkeypatch.setattr(rebuild, "PATIENCE_SECONDS", 0)
+
+
+@pytest.fixture(scope="module")
+def ways() -> Iterator[set[str]]:
+    """How searches of the module found what they found."""
+    found: set[str] = set()
+    yield found
+    assert found >= {"MetricRange", "MetricOrder"}
+
+
+@examples(25)
+@given(
+    values=st.lists(st.sampled_from(VALUES), min_size=4, max_size=8),
+    followed=st.integers(0, 8),
+    changes=st.lists(st.sampled_from(VALUES), max_size=3),
+    asked=st.lists(st.sampled_from(QUERIES), min_size=1, max_size=4),
+    rebuilds=st.integers(0, 1),
+    order=st.lists(st.sampled_from([0, 0, 1, 1, 1, 2, 3]), max_size=250),
+    deaths=st.dictionaries(st.sampled_from([INDEXER, REBUILDER]), st.integers(1, 40), max_size=2),
+    seed=st.integers(0, 2**16),
+)
+def test_a_search_finds_what_is_there(
+    shared_store: Store,
+    ways: set[str],
+    values: list[Any],
+    followed: int,
+    changes: list[Any],
+    asked: list[tuple[str, list[str]]],
+    rebuilds: int,
+    order: list[int],
+    deaths: dict[int, int],
+    seed: int,
+) -> None:
+    """Of the runs some are in segments, others only marked; one more changes on and on."""
+    api = shared_store.api
+    chances = [random.Random(f"{seed} {actor}") for actor in range(4)]
+    with following(shared_store) as stream, explained() as how:
+        stream.fresh()
+        experiment_id = api.new_experiment(f"ranked {next(_names)}")
+        there: dict[str, float] = {}
+        left: list[Record] = []
+        for position, value in enumerate(values):
+            run_id = api.new_run(experiment_id)
+            # What it had before is ranked, too.
+            if position < followed and position % 3 == 0:
+                log(api, run_id, 3, 0)
+                follow(stream, left)
+            log(api, run_id, value, 1)
+            there[run_id] = float(value)
+            if position < followed:
+                follow(stream, left)
+        restless = api.new_run(experiment_id)
+
+        def search() -> None:
+            for text, ordering in asked:
+                found = [
+                    run for run in searched(api, experiment_id, text, ordering) if run in there
+                ]
+                wanted = {run for run, value in there.items() if matches(text, value)}
+                assert len(found) == len(set(found))
+                assert set(found) == wanted, (text, ordering)
+                if ordering:
+                    told = [place(there[run], descending="DESC" in ordering[0]) for run in found]
+                    assert told == sorted(told)
+
+        def index() -> None:
+            for _ in range(4):
+                with contextlib.suppress(Killed):
+                    follow(stream, left)
+
+        def repair() -> None:
+            for _ in range(rebuilds):
+                with contextlib.suppress(Killed, TemporarilyUnavailable):
+                    rebuild.reindex(experiment_id)
+
+        def write() -> None:
+            for step, value in enumerate(changes):
+                log(api, restless, value, step)
+
+        actors: list[Callable[[], None]] = [search, index, repair, write]
+        interleaved(
+            order,
+            actors,
+            deaths=deaths,
+            beside=lambda actor, count: chances[actor].sample(range(count), count),
+        )
+        follow(stream, left)
+        assert left == []
+        search()
+        rebuild.reindex(experiment_id)
+        search()
+        assert rebuild.verify(experiment_id, patience=0).findings == []
+        ways.update(one.how for one in how if one.experiment_id == experiment_id)
+
+
+def log(api: Api, run_id: str, value: Any, step: int) -> None:
+    api.post("runs/log-metric", run_id=run_id, key="m", value=value, timestamp=1, step=step)
+    api.end(run_id)
+
+
+def follow(stream: Stream, left: list[Record]) -> None:
+    left += stream.fresh()
+    done = deliver(list(left))
+    del left[:done]
+
+
+def searched(api: Api, experiment_id: str, text: str, ordering: list[str]) -> list[str]:
+    """The ids of all pages."""
+    found: list[str] = []
+    fields: dict[str, Any] = {"filter": text, "order_by": ordering, "max_results": 2}
+    while True:
+        answer = api.post("runs/search", experiment_ids=[experiment_id], **fields)
+        found += [run["info"]["run_id"] for run in answer.get("runs", ())]
+        if "next_page_token" not in answer:
+            return found
+        fields["page_token"] = answer["next_page_token"]
+
+
+def matches(text: str, value: float) -> bool:
+    if not text:
+        return True
+    _, operator, number = text.split()
+    wanted = float(number)
+    return {">": value > wanted, "=": value == wanted, "<": value < wanted}[operator]
+
+
+def place(value: float, *, descending: bool) -> tuple[bool, float]:
+    """NaN is last in either direction."""
+    if value != value:  # noqa: PLR0124
+        return True, 0.0
+    return False, -value if descending else value
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_rows_that_are_sorted_between_two_reads(shared_store: Store, *, backwards: bool) -> None:
+    """What may be read side by side is read in either order, and between two of these reads rows
+    become a segment, whole."""
+    experiment_id = shared_store.api.new_experiment(f"ranked {next(_names)}")
+    run_id = "5e" * 16
+    places = {"m": descending_place(1.0), "n": descending_place(2.0)}
+    for at in range(4):
+        rank_rows.put({experiment_id: [SettledRun(run_id, 1, 1, places)]})
+        ranks = run_ranks.Ranks(experiment_id, ["m", "n"])
+        calls = ranks.reads()
+        for number, call in enumerate(reversed(calls) if backwards else calls):
+            if number == at:
+                rank_rows.sort_all(experiment_id)
+            call()
+        candidates = run_ranks.MetricCandidates(ranks, MetricRange("m", 1.0, 1.0))
+        if at >= len(calls):
+            rank_rows.sort_all(experiment_id)
+        while not candidates.done:
+            run_index.read([candidates])
+        assert keys.run(experiment_id, run_id) in candidates.places()
+        clear(experiment_id)
+
+
+def clear(experiment_id: str) -> None:
+    """No ranks are left."""
+    for segment in list(run_ranks.every_segment(experiment_id)):
+        rank_segments.remove(experiment_id, [segment], rank_segments.places(experiment_id, segment))
