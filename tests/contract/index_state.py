@@ -131,7 +131,9 @@ def tiny_ranks(patch: pytest.MonkeyPatch, *, tiny: bool = True) -> None:
     if tiny:
         patch.setattr(rank_rows, "MOST_BYTES", 0)
         patch.setattr(rank_rows, "LOOK_BYTES", 1)
+        patch.setattr(rank_rows, "EACH", 1)
         patch.setattr(rank_rows, "MINUTE_MS", 1)
+        patch.setattr(rank_columns, "CLOCKS_MINUTES", 0)
         patch.setattr(rank_segments, "MERGED", 2)
         patch.setattr(run_ranks, "PAGE_ENTRIES", 1)
 
