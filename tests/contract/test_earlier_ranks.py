@@ -116,12 +116,12 @@ def is_right(store: Store, experiment_id: str, values: Mapping[str, float]) -> N
         ):
             found = found_by(store.api, experiment_id, f"metrics.m {sign} {bound}")
             assert sorted(found) == sorted(run_id for run_id, one in numbers.items() if holds(one))
-    for order, sign in (("ASC", 1), ("DESC", -1)):
+    for order, factor in (("ASC", 1), ("DESC", -1)):
         asked = {"experiment_ids": [experiment_id], "order_by": [f"metrics.m {order}"]}
         for size in (1, 3, 100):
             answer = store.api.post("runs/search", max_results=size, **asked)
             found = [run["info"]["run_id"] for run in answer["runs"]]
-            ordered = sorted(numbers, key=lambda run_id: sign * numbers[run_id])
+            ordered = sorted(numbers, key=lambda run_id: factor * numbers[run_id])
             ordered += sorted(values.keys() - numbers.keys())
             assert [values.get(one) for one in found] == pytest.approx(
                 [values[one] for one in ordered[:size]], nan_ok=True
