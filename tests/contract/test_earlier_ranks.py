@@ -133,12 +133,12 @@ def is_right(store: Store, experiment_id: str, values: Mapping[str, float]) -> N
 def test_what_an_earlier_version_ranked_is_found_until_it_is_replaced(
     store: Store, monkeypatch: pytest.MonkeyPatch, tiny: bool
 ) -> None:
-    """Untouched; beside runs of this version; written to one by one; removed."""
+    """Untouched; beside runs of this version; written to one by one; removed; gone on; rebuilt."""
     tiny_ranks(monkeypatch, tiny=tiny)
     experiment_id = store.api.new_experiment("of an earlier version")
     with following(store) as stream:
         values: dict[str, float] = {}
-        for value in (2, "NaN", 1, 2):
+        for value in (2, "NaN", 1, 2, 1):
             values[run_of(store, experiment_id, m=value, n=value)] = float(value)
         follow_as_before(stream, monkeypatch)
         assert marked(store) == set()
@@ -147,7 +147,7 @@ def test_what_an_earlier_version_ranked_is_found_until_it_is_replaced(
             assert single_items(store, experiment_id, run_id) == SINGLE
         is_right(store, experiment_id, values)
 
-        first, second, third, fourth = values
+        first, second, third, fourth, fifth = values
         log(store, first, 1, m=2.5)
         is_right(store, experiment_id, {**values, first: 2.5})
         values[first] = 2.5
@@ -174,10 +174,23 @@ def test_what_an_earlier_version_ranked_is_found_until_it_is_replaced(
         del values[third]
         is_right(store, experiment_id, values)
 
-        assert single_items(store, experiment_id, fourth) == SINGLE
+        store.api.post("runs/update", run_id=fourth, status="RUNNING")
+        log(store, fourth, 1, m=4)
+        follow(stream)
+        values[fourth] = 4.0
+        is_right(store, experiment_id, values)
+
+        # A rebuild ranks what rests anew; of what goes on, all goes when it rests.
+        assert single_items(store, experiment_id, fifth) == SINGLE
         assert rebuild.reindex(experiment_id).findings == []
+        assert single_items(store, experiment_id, fifth) == set()
+        assert ranked_of(store, fifth) == {"m": {"1.0"}, "n": {"1.0"}}
+        assert single_items(store, experiment_id, fourth) == SINGLE
+        is_right(store, experiment_id, values)
+        store.api.end(fourth)
+        follow(stream)
         assert single_items(store, experiment_id, fourth) == set()
-        assert ranked_of(store, fourth) == {"m": {"2.0"}, "n": {"2.0"}}
+        assert ranked_of(store, fourth) == {"m": {"4.0"}, "n": {"2.0"}}
         is_right(store, experiment_id, values)
 
 
