@@ -108,7 +108,9 @@ def test_a_search_finds_what_is_there(
 
         def search() -> None:
             for text, ordering in asked:
-                found = [run for run in searched(api, experiment_id, text, ordering) if run in there]
+                found = [
+                    run for run in searched(api, experiment_id, text, ordering) if run in there
+                ]
                 wanted = {run for run, value in there.items() if matches(text, value)}
                 assert len(found) == len(set(found))
                 assert set(found) == wanted, (text, ordering)
@@ -211,6 +213,4 @@ def test_rows_that_are_sorted_between_two_reads(shared_store: Store, *, backward
 def clear(experiment_id: str) -> None:
     """No ranks are left."""
     for segment in list(run_ranks.every_segment(experiment_id)):
-        rank_segments.remove(
-            experiment_id, [segment], rank_segments.places(experiment_id, segment)
-        )
+        rank_segments.remove(experiment_id, [segment], rank_segments.places(experiment_id, segment))

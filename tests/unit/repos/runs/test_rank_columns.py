@@ -82,7 +82,11 @@ def test_what_a_later_version_wrote_is_refused(data: bytes) -> None:
 # A life of a run: how long after the write before (minutes), by how much the clock of the writer is
 # ahead, and one of a few values. With each life versions begin anew.
 LIFE = st.lists(
-    st.tuples(st.sampled_from([0, 0, 1, 9]), st.integers(0, rank_columns.CLOCKS_MINUTES), st.integers(0, 2)),
+    st.tuples(
+        st.sampled_from([0, 0, 1, 9]),
+        st.integers(0, rank_columns.CLOCKS_MINUTES),
+        st.integers(0, 2),
+    ),
     min_size=1,
     max_size=4,
 )
