@@ -122,8 +122,15 @@ def places(experiment_id: str, segment: Segment) -> list[Key]:
 
 
 def remove_broken(experiment_id: str) -> None:
-    """Removes segments that lack a page. All that is asked for has been ranked anew."""
+    """Removes segments that lack a page. What is on their other pages is a segment of its own
+    before; what was on that page has been ranked anew."""
     for segment in ranks.every_segment(experiment_id):
         pages = places(experiment_id, segment)
-        if any(page is None for page in table.batch_get(pages)):
-            remove(experiment_id, [segment], pages)
+        found = table.batch_get(pages)
+        if all(page is not None for page in found):
+            continue
+        left = [entry for page in found if page is not None for entry in ranks.page_of(page)]
+        if left:
+            segment_id = blake2b(segment.segment_id.encode(), digest_size=8).hexdigest()
+            put([made(experiment_id, segment.key, segment.level, segment_id, left)])
+        remove(experiment_id, [segment], pages)
