@@ -26,13 +26,15 @@ from bench.client import Client
 from bench.environment import stand_alone
 from bench.search_rows import SEARCHES, Row, rows
 from bench.search_stock import Stock
-from indexer import text_dictionary, text_items
+from indexer import rank_rows, text_dictionary, text_items
 from indexer.child_items import Entity, Posting
-from indexer.index_items import INDEXES
+from indexer.index_items import INDEXES, RANKED_MAPS
 from mlcore.db import capacity, keys
 from mlcore.db.expression import Raw, number, string
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
+from mlcore.models.base import Item
+from mlcore.models.runs import Run
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import children as run_children
 from mlcore.repos.runs import points
@@ -111,6 +113,9 @@ def load(api: Api, made: Sequence[Row]) -> str:
     written = (item for row in made for item in items(pattern, experiment_id, row, indexed))
     while chunk := list(islice(written, WRITTEN_TOGETHER)):
         table.batch_write(chunk)
+        runs = [Run.of(item) for item in chunk if Item.of(item).type == Run.pattern.name]
+        settled = [ranked for run in runs if (ranked := rank_rows.of_run(run)) is not None]
+        rank_rows.look(rank_rows.put({experiment_id: settled}))
     return experiment_id
 
 
@@ -145,7 +150,7 @@ def items(pattern: Raw, experiment_id: str, row: Row, indexed: Indexed | None) -
     for attribute, texts in (("metrics", metrics), ("params", row.params), ("tags", row.tags)):
         item[attribute] = string(run_children.MAPS[attribute].field.text(texts))
         for key, text in texts.items():
-            if attribute in INDEXES:
+            if attribute in INDEXES and attribute not in RANKED_MAPS:
                 yield INDEXES[attribute].item((experiment_id, run_id), key, text, 1)
     entity = Entity(experiment_id, text_items.RUN, run_id)
     for posting in text_items.postings(text_items.texts_of_run(item), indexed):

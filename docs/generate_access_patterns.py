@@ -199,6 +199,25 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             "Query, begins_with or BETWEEN; greatest first",
         ),
         Access(
+            "Metrics of runs that were settled together",
+            "rank_rows",
+            ("rank_rows", "rank_rows_prefix", "rank_rows_range"),
+            "Query, BETWEEN, side by side with pages",
+        ),
+        Access(
+            "How often rows were sorted",
+            "rank_rows_sorted",
+            ("rank_rows_sorted",),
+            "GetItem, and with the rows",
+        ),
+        Access(
+            "Segments of a metric",
+            "rank_segment",
+            ("rank_segment", "rank_segment_prefix"),
+            "Query, begins_with",
+        ),
+        Access("Pages of segments", "rank_page", ("rank_page",), "BatchGetItem"),
+        Access(
             "Search runs by param value",
             "rank_param",
             ("rank_param_prefix", "rank_param_value_prefix", "rank_param_begin"),

@@ -153,7 +153,7 @@ def differences(
     findings = []
     for place in places:
         right, there = wanted.get(place), found.get(place)
-        if there is not None and (is_outside(there) or _is_earlier(there)):
+        if there is not None and (is_outside(there) or is_earlier(there)):
             continue
         if right is None and there is not None:
             findings.append(Finding(SURPLUS, place, None, there))
@@ -165,7 +165,7 @@ def differences(
     return findings
 
 
-def _is_earlier(item: Raw) -> bool:
+def is_earlier(item: Raw) -> bool:
     """Whether an earlier version put it; it goes when its run is settled again."""
     return Item.of(item).type == keys.RUN_METRIC.name
 

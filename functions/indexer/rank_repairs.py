@@ -7,8 +7,11 @@ same values. To rank what is ranked already does no harm, and nothing has to be 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final
 
-from indexer import rank_rows
+from indexer import rank_rows, settled, writes
 from indexer.expected import Finding
 from mlcore.db import keys
 from mlcore.db.expression import Raw
@@ -18,6 +21,8 @@ from mlcore.models.index import RankMetric
 from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
 from mlcore.repos.runs import ranks
+
+TOGETHER: Final = 50
 
 
 def not_ranked(experiment_id: str, findings: Sequence[Finding]) -> list[Finding]:
@@ -34,6 +39,21 @@ def rank(run: Owner, findings: Iterable[Finding]) -> None:
     ranked = None if item is None else rank_rows.of_run(Run.of(item), lacking)
     if ranked is not None:
         rank_rows.look(rank_rows.put({run[0]: [ranked]}))
+
+
+def renew(experiment_id: str, run_ids: Iterable[str]) -> None:
+    """Ranks the metrics of runs that an earlier version ranked, and takes its METRIC and RANK items
+    away. Those of runs that go on go when they rest."""
+    waiting = iter(run_ids)
+    while together := list(islice(waiting, TOGETHER)):
+        places = [keys.run(experiment_id, run_id) for run_id in together]
+        items = [Run.of(item) for item in table.batch_get(places) if item is not None]
+        resting = [item for item in items if not settled.goes_on(item)]
+        ranked = [one for one in map(rank_rows.of_run, resting) if one is not None]
+        rank_rows.look(rank_rows.put({experiment_id: ranked}))
+        runs = [(experiment_id, item.run_id) for item in resting]
+        found = table.parallel([partial(settled.earlier_ranks, run) for run in runs])
+        writes.apply(map(settled.without_earlier, runs, found))
 
 
 def is_lacking(finding: Finding) -> bool:

@@ -25,6 +25,10 @@ from mlcore.repos.runs.rank_columns import Ranked, SettledRun
 MOST_BYTES: Final = 48_000
 """Rows of an experiment are sorted when they are more: a search reads them all, with twelve read
 units."""
+EACH: Final = 16
+"""Unless they have fewer values than this of each metric: a segment costs a write unit at least."""
+WIDE_BYTES: Final = 400_000
+"""More are sorted all the same."""
 LOOK_BYTES: Final = 12_000
 """Nobody counts them: so often somebody looks how many they are."""
 ITEM_BYTES: Final = 16_000
@@ -67,23 +71,31 @@ def look(rows: Iterable[Raw]) -> None:
     )
     for experiment_id in wanted:
         found = _rows(experiment_id)
-        if sum(map(_size, found)) > MOST_BYTES:
-            sort(experiment_id, found)
+        size = sum(map(_size, found))
+        if size > MOST_BYTES:
+            by_key = _by_key(found)
+            if size > WIDE_BYTES or sum(map(len, by_key.values())) >= EACH * len(by_key):
+                _sort(experiment_id, found, by_key)
 
 
 def sort_all(experiment_id: str) -> None:
     """Sorts all rows of an experiment, however few, and merges what can be merged."""
     if found := _rows(experiment_id):
-        sort(experiment_id, found)
+        _sort(experiment_id, found, _by_key(found))
 
 
-def sort(experiment_id: str, rows: Sequence[Raw]) -> None:
-    """Rows become segments, one for each metric. Who reads rows finds them until these are there,
-    and who did not find them sees by the count that it has to look for them."""
+def _by_key(rows: Iterable[Raw]) -> dict[str, list[Ranked]]:
+    """The values of each metric, in no order."""
     by_key: dict[str, list[Ranked]] = {}
     for item in rows:
         for key, entries in rank_columns.unpack_runs(RankRows.of(item).data).items():
             by_key.setdefault(key, []).extend(entries)
+    return by_key
+
+
+def _sort(experiment_id: str, rows: Sequence[Raw], by_key: Mapping[str, list[Ranked]]) -> None:
+    """Rows become segments, one for each metric. Who reads rows finds them until these are there,
+    and who did not find them sees by the count that it has to look for them."""
     places = sorted(key_in(item) for item in rows)
     digest = blake2b("".join(place.sk for place in places).encode(), digest_size=8).hexdigest()
     rank_segments.put(

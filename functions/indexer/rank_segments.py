@@ -12,6 +12,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from indexer import run_stretches
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
@@ -101,9 +102,7 @@ def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
     entries = [entry for page in found if page is not None for entry in ranks.page_of(page)]
     entries += [entry for one in group for entry in one.entries or ()]
     key, level = group[0].key, group[0].level
-    named = "".join(sorted(one.segment_id for one in group))
-    segment_id = blake2b(named.encode(), digest_size=8).hexdigest()
-    put([made(experiment_id, key, level + 1, segment_id, rank_columns.current(entries))])
+    put([made(experiment_id, key, level + 1, _id(group), rank_columns.current(entries))])
     remove(experiment_id, group, pages)
 
 
@@ -121,16 +120,25 @@ def places(experiment_id: str, segment: Segment) -> list[Key]:
     return [segment.place(experiment_id, number) for number in segment.all_pages()]
 
 
-def remove_broken(experiment_id: str) -> None:
-    """Removes segments that lack a page. What is on their other pages is a segment of its own
-    before; what was on that page has been ranked anew."""
-    for segment in ranks.every_segment(experiment_id):
+def clean(experiment_id: str) -> None:
+    """Replaces segments that name runs which are gone, or lack a page, by what is left of them.
+    What a page had has been ranked anew by then."""
+    found = list(ranks.every_segment(experiment_id))
+    # Behind the segments: a run that they name, and that is not there now, is gone.
+    pk = keys.experiment(experiment_id).pk
+    there = {keys.parse(pk, one).fields["run_id"] for one in run_stretches.sort_keys(pk)}
+    for segment in found:
         pages = places(experiment_id, segment)
-        found = table.batch_get(pages)
-        if all(page is not None for page in found):
-            continue
-        left = [entry for page in found if page is not None for entry in ranks.page_of(page)]
-        if left:
-            segment_id = blake2b(segment.segment_id.encode(), digest_size=8).hexdigest()
-            put([made(experiment_id, segment.key, segment.level, segment_id, left)])
-        remove(experiment_id, [segment], pages)
+        left = [page for page in table.batch_get(pages) if page is not None]
+        entries = [*(segment.entries or ()), *(one for page in left for one in ranks.page_of(page))]
+        kept = [one for one in entries if one.run_id in there]
+        if len(kept) < segment.size:
+            if kept:
+                put([made(experiment_id, segment.key, segment.level + 1, _id([segment]), kept)])
+            remove(experiment_id, [segment], pages)
+
+
+def _id(group: Iterable[Segment]) -> str:
+    """Of what is made of some segments."""
+    named = "".join(sorted(one.segment_id for one in group))
+    return blake2b(named.encode(), digest_size=8).hexdigest()

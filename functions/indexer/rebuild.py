@@ -23,6 +23,7 @@ from indexer import (
     rank_repairs,
     rank_rows,
     rank_segments,
+    run_stretches,
     settled,
     survey,
     text_dictionary,
@@ -171,8 +172,9 @@ def reindex(experiment_id: str) -> Report:
     findings = _each(partial(_repair, partition), survey.suspects(partition))
     completed = partial(_left, experiment_id, act=unfinished.complete)
     findings += _each(completed, _runs(partition))
-    rank_segments.remove_broken(experiment_id)
+    rank_repairs.renew(experiment_id, filter(None, partition.renewed))
     rank_rows.sort_all(experiment_id)
+    rank_segments.clean(experiment_id)
     trace_items.follow(experiment_id)
     text_index.finish(experiment_id, asked)
     _each(_forgotten, partition.unheld)
@@ -199,7 +201,7 @@ def _has_contents(partition: Partition) -> bool:
 
 
 def _runs(partition: Partition) -> Iterator[str]:
-    for sort_key in survey.run_sort_keys(partition.pk):
+    for sort_key in run_stretches.sort_keys(partition.pk):
         yield keys.parse(partition.pk, sort_key).fields["run_id"]
 
 

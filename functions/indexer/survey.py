@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from typing import NamedTuple
 
-from indexer import expected, text_dictionary, text_items, text_page
+from indexer import expected, run_stretches, text_dictionary, text_items, text_page
 from indexer.child_items import is_outside
+from indexer.run_stretches import Stretch
 from indexer.text_page import Entry, Page
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.keys import LAST, Key
+from mlcore.db.keys import Key
 from mlcore.db.sortable import value_at
 from mlcore.db.table import key_in, table
 from mlcore.models.base import KEY, Item
@@ -45,7 +46,6 @@ _INDEX_PREFIXES = (
 _FULL_TEXT_PREFIXES = (keys.FTS.sk.prefix(), keys.FTS_REV.sk.prefix())
 _ANY = ""
 """The experiment that an item is of, where it does not matter."""
-_BEGIN, _END = keys.sort_keys_with(keys.run_prefix())
 
 
 class Suspects(NamedTuple):
@@ -79,6 +79,8 @@ class Partition:
         """Traces and packs of spans that the indexer has not followed."""
         self.batches: list[Key] = []
         """``MBATCH`` items that are not packed (yet)."""
+        self.renewed: dict[str | None, None] = {}
+        """The ids of runs that an earlier version ranked."""
         self.runs = 0
         self.items = 0
         """Derived items that were found."""
@@ -110,18 +112,11 @@ def marked_runs(experiment_id: str) -> set[str]:
     return {keys.parse(entry.PK, entry.SK).fields["run_id"] for entry in marked}
 
 
-class _RunItems(NamedTuple):
-    """A stretch of the partition: a run with its children, and what belongs to no run."""
-
-    run_id: str | None
-    items: list[Raw]
-
-
 def suspects(partition: Partition) -> Iterator[Suspects]:
     """The experiment, its runs with their children, then the indexes."""
     unseen: set[int] = set()
     yield from _experiment(partition, unseen)
-    for stretch in _stretches(partition.pk):
+    for stretch in run_stretches.stretches(partition.pk):
         yield from _run(partition, stretch, unseen)
     for _, wanted in _traces(partition):
         partition.expects(unseen, wanted.values())
@@ -206,38 +201,7 @@ def _experiment(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
     partition.expects(unseen, (one for place, one in wanted.items() if place not in children))
 
 
-def run_sort_keys(pk: str) -> list[str]:
-    """The sort keys of the runs of a partition, in order."""
-    listed = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix(), attributes=KEY)
-    return sorted(key_in(item).sk for item in listed)
-
-
-def _stretches(pk: str) -> Iterator[_RunItems]:
-    """The run part of the partition without the packs of history, which nothing is derived of."""
-    sort_keys = run_sort_keys(pk)
-    first = sort_keys[0] if sort_keys else _END
-    yield _RunItems(None, _before(first, table.query_all(pk, between=(_BEGIN, first))))
-    bounds = list(pairwise([*sort_keys, _END]))
-    for at in range(0, len(bounds), RUNS_TOGETHER):
-        calls = [partial(_stretch, pk, *bound) for bound in bounds[at : at + RUNS_TOGETHER]]
-        yield from table.parallel(calls)
-
-
-def _stretch(pk: str, sort_key: str, following: str) -> _RunItems:
-    run_id: str = keys.parse(pk, sort_key).fields["run_id"]
-    until_metrics = keys.run_child_prefix(run_id, "METRIC") + LAST
-    from_params = keys.run_child_prefix(run_id, "PARAM")
-    items = list(table.query_all(pk, between=(sort_key, until_metrics)))
-    items += _before(following, table.query_all(pk, between=(from_params, following)))
-    return _RunItems(run_id, items)
-
-
-def _before(following: str, items: Iterator[Raw]) -> list[Raw]:
-    """Without the item that a closed range ends with."""
-    return [item for item in items if key_in(item).sk != following]
-
-
-def _run(partition: Partition, stretch: _RunItems, unseen: set[int]) -> Iterator[Suspects]:
+def _run(partition: Partition, stretch: Stretch, unseen: set[int]) -> Iterator[Suspects]:
     """Compares a run's children, and adds hashes of the index items that it asks for."""
     source: Raw | None = None
     found: expected.Items = {}
@@ -250,6 +214,8 @@ def _run(partition: Partition, stretch: _RunItems, unseen: set[int]) -> Iterator
         elif kind in CHILD_TYPES:
             if run_of(place) == stretch.run_id:
                 found[place] = item
+                if expected.is_earlier(item) and not is_outside(item):
+                    partition.renewed[stretch.run_id] = None
             elif not is_outside(item):
                 yield Suspects(run_of(place), [place])
     if stretch.run_id is None:
@@ -337,7 +303,7 @@ def _missing(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
     places = _taken(unseen, named)
     if places:
         yield Suspects(None, places)
-    for sort_key in run_sort_keys(partition.pk):
+    for sort_key in run_stretches.sort_keys(partition.pk):
         run_id: str = keys.parse(partition.pk, sort_key).fields["run_id"]
         run = (partition.experiment_id, run_id)
         wanted = expected.of_run(run, *source_of(*run), partition.indexed)
@@ -366,8 +332,7 @@ def _is_right(partition: Partition, item: Raw) -> bool:
 
 
 def _is_whole(experiment_id: str, item: Raw) -> bool:
-    """Whether the attributes of an index item say what its key says; of FTS_REV items they say
-    more."""
+    """Whether the attributes of an index item say what its key says; FTS_REV items say more."""
     try:
         kind = Item.of(item).type
         if text_dictionary.told_by(experiment_id, item) is not None:

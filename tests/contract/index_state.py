@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import indexer.app
+from indexer import rank_rows, rank_segments
 from mlcore.db import keys
 from mlcore.db.sortable import value_at
 from mlcore.db.table import Table, key_in
@@ -88,6 +89,16 @@ def items_of(store: Store, run_ids: list[str]) -> list[dict[str, Any]]:
     return found
 
 
+def of_experiment(store: Store, experiment_id: str) -> list[dict[str, Any]]:
+    return [item for item in store.items() if item["PK"]["S"] == keys.experiment(experiment_id).pk]
+
+
+def found_by(api: Api, experiment_id: str, condition: str) -> list[str]:
+    """The ids of the runs that a search answers."""
+    found = api.post("runs/search", experiment_ids=[experiment_id], filter=condition)
+    return [run["info"]["run_id"] for run in found.get("runs", ())]
+
+
 def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, int]]:
     """What rows and segments have of each metric and run: the values as texts, and of which version
     they are. Pages without their segment count for nothing, as for a search."""
@@ -112,6 +123,23 @@ def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, i
             text = str(value_at(one.place))
             values[text] = max(values.get(text, 0), one.version)
     return found
+
+
+def tiny_ranks(patch: pytest.MonkeyPatch, *, tiny: bool = True) -> None:
+    """Rows are sorted as soon as they are there, a segment has a page for each value, and two of a
+    level are merged, which drops what is older by a millisecond; or all is as it is."""
+    if tiny:
+        patch.setattr(rank_rows, "MOST_BYTES", 0)
+        patch.setattr(rank_rows, "LOOK_BYTES", 1)
+        patch.setattr(rank_rows, "MINUTE_MS", 1)
+        patch.setattr(rank_segments, "MERGED", 2)
+        patch.setattr(run_ranks, "PAGE_ENTRIES", 1)
+
+
+def ranked_of(store: Store, run_id: str) -> dict[str, set[str]]:
+    """The values of a run that rows and segments have, by metric."""
+    found = ranked(items_of(store, [run_id]))
+    return {key: {*values} for (key, of), values in found.items() if of == run_id}
 
 
 def ranks_found(store: Store, run_ids: list[str]) -> set[tuple[str, ...]]:

@@ -15,7 +15,7 @@ from mlcore.db.table import Table, table
 from mlcore.repos.runs import marked_experiments
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
-from tests.contract.index_state import marked, ranks_found, ranks_wanted
+from tests.contract.index_state import marked, ranked_of, ranks_found, ranks_wanted
 from tests.contract.streams import Record, following
 
 
@@ -76,12 +76,12 @@ def test_a_typical_run_costs_what_the_architecture_says(store: Store) -> None:
         store.api.end(run_id)
         with table.measure() as cost:
             deliver(of_runs(stream.fresh()))
-        # METRIC and RANK of each metric; the mark, for which the run item of 3 KB is written.
-        assert cost.write_units == 20 + 20 + 3 + 1
+        # Its metrics in one item; the mark, for which the run item of 3 KB is written.
+        assert cost.write_units == 1 + 3 + 1
         assert cost.requests < 12
 
 
-INDEX = ("run_metric", "run_param", "run_tag", "rank_metric", "rank_param")
+INDEX = ("run_metric", "run_param", "run_tag", "rank_metric", "rank_param", "rank_rows")
 TEXTS = ("fts", "fts_rev", "fts_texts")
 
 
@@ -109,6 +109,7 @@ def test_a_run_has_at_most_thirty_index_items(store: Store) -> None:
                     }
                 ),
             )
+            store.api.end(run_id)
             records = stream.fresh()
             with table.measure() as cost:
                 deliver(records)
@@ -119,12 +120,12 @@ def test_a_run_has_at_most_thirty_index_items(store: Store) -> None:
         texts = [item["type"]["S"] for item in of_type(store, *TEXTS)]
     assert made / 40 <= 30
     assert Counter(texts)["fts_rev"] == 40 + 1  # and of the experiment
-    # Sixteen METRIC, PARAM and RANK items, five TAG, the markers; words, values and the reverse
-    # items: of the texts alone, fifteen and what is new.
-    assert sum(text_units) / 40 < 60, text_units
+    # Ten PARAM and RANK items, the row of the metrics, five TAG items; the mark, with the run item
+    # of 2 KB; words, values and the reverse items: of the texts alone, fifteen and what is new.
+    assert sum(text_units) / 40 < 40, text_units
 
 
-def test_ten_thousand_points_of_a_metric_leave_one_rank(store: Store) -> None:
+def test_ten_thousand_points_of_a_metric_are_ranked_once(store: Store) -> None:
     with following(store) as stream:
         run_id = store.api.new_run()
         deliver(stream.fresh())
@@ -139,14 +140,9 @@ def test_ten_thousand_points_of_a_metric_leave_one_rank(store: Store) -> None:
         store.api.end(run_id)
         with table.measure() as cost:
             deliver(of_runs(stream.fresh()))
-        ranks = of_type(store, "rank_metric")
-        assert {item["key"]["S"]: float(item["value"]["S"]) for item in ranks} == {
-            "m": 9999,
-            "n": 49,
-        }
-        assert len(ranks) == 2
-        # The ranks, the mark; two packs, and the batches of 70 requests go.
-        assert cost.write_units <= 2 * 2 + 1 + 1 + 10 + 70
+        assert ranked_of(store, run_id) == {"m": {"9999.0"}, "n": {"49.0"}}
+        # The row, the mark; two packs, and the batches of 70 requests go.
+        assert cost.write_units == 1 + 1 + 1 + 10 + 70
 
 
 def test_a_value_that_stays_is_not_ranked_again(store: Store) -> None:
@@ -155,13 +151,13 @@ def test_a_value_that_stays_is_not_ranked_again(store: Store) -> None:
         store.api.post("runs/log-batch", run_id=run_id, metrics=metrics("rate", value=0.1))
         store.api.end(run_id)
         deliver(stream.fresh())
-        before = of_type(store, "rank_metric")
+        before = of_type(store, "rank_rows")
         assert len(before) == 1
         store.api.post("runs/log-batch", run_id=run_id, metrics=metrics("rate", value=0.1, step=1))
         deliver(stream.fresh())
-        assert of_type(store, "rank_metric") == before
-        (child,) = of_type(store, "run_metric")
-        assert child["step"]["N"] == "1"
+        assert marked(store) == set()
+        assert of_type(store, "rank_rows") == before
+        assert store.api.data(run_id)["metrics"]["rate"] == (0.1, 1, 1)
 
 
 def test_a_tag_of_an_ended_run_costs_no_rank(store: Store) -> None:
@@ -190,15 +186,15 @@ def test_every_double_is_ranked(store: Store, value: float) -> None:
         store.api.post("runs/log-metric", run_id=run_id, key="m", value=sent, step=0, timestamp=0)
         store.api.end(run_id)
         deliver(stream.fresh())
-        (rank,) = of_type(store, "rank_metric")
+        ((text,),) = ranked_of(store, run_id).values()
         shown = store.api.run(run_id)["data"]["metrics"][0]["value"]
-        assert str(float(rank["value"]["S"])) == str(float(shown))
+        assert text == str(float(shown))
 
 
-def test_a_metric_tells_where_its_rank_is_and_the_mark_goes_last(
+def test_metrics_are_ranked_first_and_the_mark_goes_last(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever dies on the way leaves no RANK item that no METRIC item tells of."""
+    """Whoever dies on the way leaves the mark; the value of before is not taken away."""
     with following(store) as stream:
         run_id = store.api.new_run()
         store.api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=1))
@@ -209,13 +205,12 @@ def test_a_metric_tells_where_its_rank_is_and_the_mark_goes_last(
         seen = _watch(monkeypatch)
         deliver(records)
     assert seen == [
-        ("delete", "RANK"),
-        ("put", "run_metric"),
-        ("put", "rank_metric"),
+        ("put", "rank_rows"),
         ("put", "run_metric_history"),
         ("delete", "R"),
         ("update", f"R#{run_id}"),
     ]
+    assert ranked_of(store, run_id) == {"m": {"1.0", "2.0"}}
 
 
 def _watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
@@ -284,6 +279,7 @@ def test_an_end_that_tells_all_reads_the_run_alone(
             assert marked(store) == set()
             kinds = ("run_metric", "run_param", "run_tag", "rank_metric", "rank_param", "fts")
             made = [item["SK"]["S"] for item in of_type(store, *kinds) if run_id in item["SK"]["S"]]
+            assert ranked_of(store, run_id) == {"m": {"1.0"}}
             found.append(sorted(one.replace(run_id, "") for one in made))
         assert found[0] == found[1]
 
@@ -392,8 +388,8 @@ def test_a_run_that_is_resumed_is_marked_again(store: Store) -> None:
         api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=1))
         deliver(stream.fresh())
         assert marked(store) == {run_id}
-        assert of_type(store, "rank_metric") == []
+        assert ranked_of(store, run_id) == {}
         api.post("runs/delete", run_id=run_id)
         deliver(stream.fresh())
         assert marked(store) == set()
-        assert len(of_type(store, "rank_metric")) == 1
+        assert ranked_of(store, run_id) == {"m": {"1.0"}}

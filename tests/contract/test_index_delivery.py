@@ -21,6 +21,7 @@ from tests.contract.index_state import (
     pending,
     ranks_found,
     ranks_wanted,
+    tiny_ranks,
 )
 from tests.contract.streams import Record, Stream, following
 
@@ -73,13 +74,14 @@ STEPS = st.lists(
 
 @pytest.mark.parametrize("inline_bytes", [300_000, 500])
 @examples(12)
-@given(steps=STEPS)
+@given(steps=STEPS, tiny=st.booleans())
 def test_any_delivery_leads_to_the_same_index(
-    shared_store: Store, stream: Stream, inline_bytes: int, steps: list[tuple[Any, ...]]
+    shared_store: Store, stream: Stream, inline_bytes: int, steps: list[tuple[Any, ...]], tiny: bool
 ) -> None:
     """Records out of order between items, twice, late, with failing calls, beside rebuilds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(document, "INLINE_BYTES", inline_bytes)
+        tiny_ranks(patch, tiny=tiny)
         _play(shared_store, stream, steps)
 
 
@@ -145,7 +147,11 @@ def end(api: Api, runs: list[str]) -> None:
         api.ask("POST", "runs/update", run_id=run_id, status="FINISHED")
 
 
-def test_a_batch_resumes_where_it_failed(store: Store) -> None:
+@pytest.mark.parametrize("tiny", [False, True])
+def test_a_batch_resumes_where_it_failed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tiny: bool
+) -> None:
+    tiny_ranks(monkeypatch, tiny=tiny)
     api = store.api
     with following(store) as stream:
         runs = [api.new_run() for _ in range(2)]

@@ -10,27 +10,32 @@ from typing import Any
 
 import pytest
 
-from indexer import rebuild, writes
+from indexer import rebuild
 from indexer.index_items import INDEXES, OUTSIDE_MAPS
-from indexer.survey import Suspects
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.ids import now_ms
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store
-from tests.contract.index_state import deliver, marked, ranks_found, ranks_wanted
+from tests.contract.index_state import (
+    deliver,
+    found_by,
+    marked,
+    of_experiment,
+    ranks_found,
+    ranks_wanted,
+    tiny_ranks,
+)
 from tests.contract.streams import following
 
 DERIVED = {
     "experiment_tag",
     "experiment_name_rev",
-    "run_metric",
     "run_param",
     "run_tag",
     "run_input",
     "run_logged_model",
-    "rank_metric",
     "rank_param",
     "dataset_link",
     "fts",
@@ -76,10 +81,6 @@ def indexed(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
         records = stream.fresh()
         assert deliver(records) == len(records)
     return experiment_id
-
-
-def of_experiment(store: Store, experiment_id: str) -> list[dict[str, Any]]:
-    return [item for item in store.items() if item["PK"]["S"] == keys.experiment(experiment_id).pk]
 
 
 def comparable(items: list[dict[str, Any]]) -> dict[str, Any]:
@@ -183,7 +184,13 @@ def test_the_removal_of_a_run_takes_its_index_away(store: Store) -> None:
         item_key = {"PK": {"S": place.pk}, "SK": {"S": place.sk}}
         store.direct.delete_item(TableName=store.table, Key=item_key)
         deliver(stream.fresh())
-        assert ranks_found(store, [run_id]) == set()
+        # What is in rows stays there, and leads nobody to anything.
+        left = {rank[0] for rank in ranks_found(store, [run_id])}
+        assert left == {"rank_metric"}
+        kinds = {item["type"]["S"] for item in of_experiment(store, "0")}
+        assert not kinds & {"rank_metric", "run_metric", "rank_param", "dataset_link", "run_param"}
+        assert found_by(store.api, "0", "metrics.a = 0") == []
+        assert rebuild.verify("0", patience=0).findings == []
 
 
 def test_an_unknown_experiment(store: Store) -> None:
@@ -192,8 +199,12 @@ def test_an_unknown_experiment(store: Store) -> None:
             act("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 
-def test_reindex_beside_writers_and_the_indexer(store: Store) -> None:
+@pytest.mark.parametrize("tiny", [False, True])
+def test_reindex_beside_writers_and_the_indexer(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tiny: bool
+) -> None:
     """Four writers, the indexer and rebuilds at once; in the end everything is exact."""
+    tiny_ranks(monkeypatch, tiny=tiny)
     api = store.api
     experiment_id = api.new_experiment("busy")
     runs = [api.new_run(experiment_id) for _ in range(2)]
@@ -250,86 +261,6 @@ def test_reindex_beside_writers_and_the_indexer(store: Store) -> None:
     assert ranks_found(store, runs) == ranks_wanted(api, runs)
     assert rebuild.verify(experiment_id, patience=0).findings == []
     assert marked(store) == set()
-
-
-def test_a_repair_that_a_writer_overtook_is_taken_back(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else the rank of the old value would stay: the change may have been followed already."""
-    api = store.api
-    experiment_id = api.new_experiment("overtaken")
-    run_id = api.new_run(experiment_id)
-    api.post("runs/log-metric", run_id=run_id, key="m", value=1, step=1, timestamp=1)
-    api.end(run_id)
-    original = writes.apply
-
-    def overtaken(wanted: Any) -> None:
-        monkeypatch.setattr(writes, "apply", original)
-        api.post("runs/log-metric", run_id=run_id, key="m", value=2, step=2, timestamp=2)
-        original(wanted)
-
-    with following(store) as stream:
-        stream.fresh()
-        monkeypatch.setattr(writes, "apply", overtaken)
-        place = keys.rank_metric(experiment_id, "m", 1.0, run_id)
-        rebuild._repair(rebuild._partition(experiment_id), Suspects(run_id, [place]))
-        assert ranks_found(store, [run_id]) == set()
-        deliver(stream.fresh())
-    assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
-
-
-@pytest.mark.parametrize("was_followed", [True, False])
-@pytest.mark.parametrize("then", [2, 1])
-def test_a_repair_that_a_rest_overtook_leaves_nothing_that_nobody_finds(
-    store: Store, monkeypatch: pytest.MonkeyPatch, was_followed: bool, then: int
-) -> None:
-    """The run went on, rested with another value, was followed, and goes on again: the repair
-    leaves the metrics of such a run alone, but not what it has put itself."""
-    api = store.api
-    experiment_id = api.new_experiment("overtaken by a rest")
-    run_id = api.new_run(experiment_id)
-    original = writes.apply
-
-    def log(value: int, step: int) -> None:
-        api.post("runs/log-metric", run_id=run_id, key="m", value=value, step=step, timestamp=1)
-
-    def rest(value: int, step: int) -> None:
-        log(value, step)
-        api.end(run_id)
-
-    with following(store) as stream:
-
-        def follow() -> None:
-            records = stream.fresh()
-            assert deliver(records) == len(records)
-
-        def go_on(step: int) -> None:
-            api.post("runs/update", run_id=run_id, status="RUNNING")
-            log(7, step)
-            follow()
-
-        def overtaken(wanted: Any) -> None:
-            monkeypatch.setattr(writes, "apply", original)
-            go_on(2)
-            rest(then, 3)
-            follow()
-            go_on(4)
-            original(wanted)
-
-        if was_followed:
-            rest(0, 0)
-            follow()
-        rest(1, 1)
-        monkeypatch.setattr(writes, "apply", overtaken)
-        places = [keys.rank_metric(experiment_id, "m", value, run_id) for value in (0.0, 1.0)]
-        places.append(keys.run_metric(experiment_id, run_id, "m"))
-        rebuild._repair(rebuild._partition(experiment_id), Suspects(run_id, places))
-        left = {rank[-1] for rank in ranks_found(store, [run_id])}
-        assert left <= {str(float(then))}
-        rest(3, 5)
-        follow()
-    assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
-    assert rebuild.verify(experiment_id, patience=0).findings == []
 
 
 def test_outside_types_are_those_with_an_index() -> None:

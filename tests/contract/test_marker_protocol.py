@@ -24,7 +24,7 @@ from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import document, text_index
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
-from tests.contract.index_state import deliver, is_marked, ranked
+from tests.contract.index_state import deliver, is_marked, ranked, tiny_ranks
 from tests.contract.streams import Record, Stream, following
 from tests.contract.turns import interleaved
 
@@ -102,6 +102,7 @@ class Watch:
     rebuilds=st.integers(0, 2),
     order=st.lists(st.integers(0, 3), max_size=120),
     deaths=DEATHS,
+    tiny=st.booleans(),
 )
 def test_a_run_is_marked_or_indexed_after_each_call(
     shared_store: Store,
@@ -111,12 +112,14 @@ def test_a_run_is_marked_or_indexed_after_each_call(
     rebuilds: int,
     order: list[int],
     deaths: dict[int, int],
+    tiny: bool,
 ) -> None:
     api = shared_store.api
     with following(shared_store) as stream, pytest.MonkeyPatch.context() as patch:
         patch.setattr(document, "INLINE_BYTES", inline_bytes)
         patch.setattr(text_page, "ROOM", room)
         patch.setattr(rebuild, "PATIENCE_SECONDS", 0)
+        tiny_ranks(patch, tiny=tiny)
         stream.fresh()
         experiment_id = api.new_experiment(f"marked {next(_names)}")
         run_id = api.new_run(experiment_id)

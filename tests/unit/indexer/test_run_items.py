@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer import earlier_markers, expected, index_items, run_items, survey
+from indexer.expected import Finding
 from mlcore.db import keys
+from mlcore.db.keys import Key
 from mlcore.db.table import key_in
 from mlcore.entities.metrics import Metric
 from mlcore.repos.runs import children as run_children
@@ -70,23 +72,49 @@ def test_ranks_are_in_descending_order_with_nan_last(first: float, second: float
         assert (places[0] < places[1]) == (first > second)
 
 
-def touched(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[Any, Any]:
+def seen_of(old: dict[str, Any] | None, new: dict[str, Any] | None) -> run_items._Seen:
     seen = run_items._Seen()
     run_items._read_run(seen, RUN, {"OldImage": old, "NewImage": new})
-    return {**seen.inside, **{("metrics", key): found for key, found in seen.metrics.items()}}
+    return seen
 
 
-def test_only_an_entry_that_moves_is_touched() -> None:
-    first, later, other = text(1.0, 1), text(1.0, 2), text(2.0, 3)
-    assert touched(image(metrics={"m": first}), image(metrics={"m": later})) == {
-        ("metrics", "m"): set()
-    }
+def test_only_a_param_that_moves_is_touched() -> None:
+    def touched(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[Any, Any]:
+        return seen_of(old, new).inside
+
     assert touched(image(tags={"t": "a"}), image(tags={"t": "b"})) == {}
-    place = keys.rank_metric("1", "m", 1.0, "R")
-    assert touched(None, image(metrics={"m": first})) == {("metrics", "m"): {place}}
-    assert touched(image(metrics={"m": first}), None) == {("metrics", "m"): {place}}
-    moved = touched(image(metrics={"m": first}), image(metrics={"m": other}))
-    assert moved == {("metrics", "m"): {place, keys.rank_metric("1", "m", 2.0, "R")}}
+    assert touched(image(params={"p": "a"}), image(params={"p": "a"})) == {}
+    place = keys.rank_param("1", "p", "a", "R")
+    assert touched(None, image(params={"p": "a"})) == {("params", "p"): {place}}
+    assert touched(image(params={"p": "a"}), None) == {("params", "p"): {place}}
+    moved = touched(image(params={"p": "a"}), image(params={"p": "b"}))
+    assert moved == {("params", "p"): {place, keys.rank_param("1", "p", "b", "R")}}
+
+
+def test_only_a_metric_that_moves_is_ranked() -> None:
+    def moved(before: str | None, after: str | None) -> set[str]:
+        images = [image(**({"metrics": {"m": one}} if one else {})) for one in (before, after)]
+        seen = seen_of(*images)
+        assert seen.inside == {}
+        assert seen.changed == set()
+        return seen.metrics
+
+    first, later, other = text(1.0, 1), text(1.0, 2), text(2.0, 3)
+    assert moved(first, later) == moved(first, first) == moved(None, None) == set()
+    assert moved(first, other) == moved(None, first) == moved(first, None) == {"m"}
+    assert seen_of(None, image(metrics={"m": first})).metrics == {"m"}
+    assert seen_of(image(metrics={"m": first}), None).metrics == {"m"}
+
+
+def test_of_a_run_with_metrics_of_an_earlier_version_all_are_ranked() -> None:
+    seen = seen_of(None, image(metrics={"m": text(1.0)}))
+    assert run_items._ranked_anew(seen) == {"m"}
+    place = keys.run_param("1", "R", "p")
+    seen.earlier = [run_children.MAPS["params"].child(place, "p", "a")]
+    assert run_items._ranked_anew(seen) == {"m"}
+    place = keys.run_metric("1", "R", "n")
+    seen.earlier = [run_children.MAPS["metrics"].child(place, "n", text(1.0))]
+    assert run_items._ranked_anew(seen) is None
 
 
 def test_a_link_names_its_dataset() -> None:
@@ -131,11 +159,21 @@ def test_what_lives_outside_is_compared_with_nothing() -> None:
     assert [f.problem for f in expected.differences({place: item}, {}, [place])] == ["missing"]
 
 
+def test_what_earlier_versions_had_of_metrics_is_no_fault() -> None:
+    def surplus(place: Key, attribute: str, value: str) -> list[Finding]:
+        child = run_children.MAPS[attribute].child(place, "k", value)
+        return expected.differences({}, {place: child}, [place])
+
+    assert surplus(keys.run_metric("1", "R", "k"), "metrics", text(1.0)) == []
+    found = surplus(keys.run_param("1", "R", "k"), "params", "v")
+    assert [finding.problem for finding in found] == [expected.SURPLUS]
+
+
 def test_everything_of_a_run_is_derived() -> None:
     item = image(metrics={"m": text(1.0)}, params={"p": "v"}, tags={"t": "v"})
     wanted = expected.of_run(RUN, item, {("metrics", "o"): text(2.0)}, None)
     assert {one["type"]["S"] for one in wanted.values()} == {
-        *("run_metric", "run_param", "run_tag", "rank_metric", "rank_param")
+        *("run_param", "run_tag", "rank_metric", "rank_param")
     }
     # What its item does not say is outside is a leftover.
     full = {**item, "overflow": {"S": "metrics"}}

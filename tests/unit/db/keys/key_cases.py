@@ -65,6 +65,18 @@ CASES = {
         "RANK#m#m#401fffffffffffff#r",
     ),
     "rank_param": (keys.rank_param("1", "p", "a b", "r"), "EXP#1", "RANK#p#p#a$20b#r"),
+    "rank_rows": (keys.rank_rows("1", "0a"), "EXP#1", "RANKROWS#0a"),
+    "rank_rows_sorted": (keys.rank_rows_sorted("1"), "EXP#1", "RANKROWS_SORTED"),
+    "rank_segment": (
+        keys.rank_segment("1", "a#", 2, "0a"),
+        "EXP#1",
+        "RANKSEGMENT#a$23#00000000000000000002#0a",
+    ),
+    "rank_page": (
+        keys.rank_page("1", "a#", "0a", 3),
+        "EXP#1",
+        "RANKPAGE#a$23#0a#00000000000000000003",
+    ),
     "fts": (keys.fts("1", "word", "a#", "run", "r"), "EXP#1", "FTS#word#a$23#run#r"),
     "fts_texts": (keys.fts_texts("1"), "EXP#1", "FTS_TEXTS"),
     "fts_rev": (keys.fts_rev("1", "run", "r", "word", "a#"), "EXP#1", "FTS_REV#run#r#word#a#"),

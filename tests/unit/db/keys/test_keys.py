@@ -334,6 +334,10 @@ PREFIXES = {
     keys.rank_param_prefix("a b"): "RANK#p#a b#",
     keys.rank_param_value_prefix("a", "b c"): "RANK#p#a#b$20c#",
     keys.rank_param_begin("a", "b c"): "RANK#p#a#b$20c",
+    keys.rank_rows_prefix(): "RANKROWS#",
+    keys.rank_segment_prefix(): "RANKSEGMENT#",
+    keys.rank_segment_prefix("a b"): "RANKSEGMENT#a b#",
+    keys.rank_page_prefix(): "RANKPAGE#",
     keys.dataset_links_prefix(): "DLINK#",
     keys.fts_prefix("word", "a"): "FTS#word#a#",
     keys.fts_of_type_prefix("word", "a", "run"): "FTS#word#a#run#",
@@ -385,4 +389,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "ffd37b63e0a7ae2f"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "76c1cd1ca4db83da"

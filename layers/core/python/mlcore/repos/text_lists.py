@@ -205,6 +205,11 @@ class _Candidates(Candidates):
     def places(self) -> dict[Key, None]:
         return dict.fromkeys(key for one in self._entities.values() for key in one.places())
 
+    def hold(self, most: int) -> None:
+        """Lists of texts are read as far as they are: part of one leads to nobody."""
+        for entries in self._entities.values():
+            entries.hold(most)
+
     def follow(self) -> None:
         """The texts that the shortest list has lead to their entities."""
         if not self._page.done or not any(one.seen or one.done for one in self._lists):

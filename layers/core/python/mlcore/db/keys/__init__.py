@@ -38,6 +38,10 @@ Items: under each partition key its sort keys, and the items' ``type``::
         ISSUE#<issue_id>                                    issue
         RANK#m#<key>#<inv_value>#<run_id>                   rank_metric
         RANK#p#<key>#<value>#<run_id>                       rank_param
+        RANKROWS#<rows_id>                                  rank_rows
+        RANKROWS_SORTED                                     rank_rows_sorted
+        RANKSEGMENT#<key>#<number>#<segment_id>             rank_segment
+        RANKPAGE#<key>#<segment_id>#<number>                rank_page
         FTS#<level>#<token>#<entity_type>#<entity_id>       fts
         FTS_REV#<entity_type>#<entity_id>#<level>#<token>   fts_rev
         FTS_TEXTS                                           fts_texts

@@ -36,8 +36,8 @@ MARKS_PAGE = 10_000
 RUN_COST = 10
 """What reading a run costs, in index entries."""
 
-FEW = 100
-"""So many entries are read at least."""
+FEW = 250
+"""So many entries are read at least: a further round trip costs as much."""
 
 RUN, TRACE = "run", "trace"
 
@@ -272,6 +272,9 @@ def race(competitors: Sequence[Candidates]) -> list[Candidates]:
         ]
         if ended and not running:
             return ended
+        for one in running if ended else ():
+            # Beyond that it cannot cost less.
+            one.hold(max(FEW, int(ended[0].cost - one.cost) // (1 + RUN_COST)))
         read(running)
 
 

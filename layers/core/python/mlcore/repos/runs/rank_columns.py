@@ -3,11 +3,11 @@
 Each value is kept as its place in the order "greatest first, NaN last" (64 bits), beside the run
 that has it, the version of the run in which it was read, and the minute of that. Of a column of
 numbers all first bytes come first (:mod:`mlcore.repos.runs.byte_planes`), places as differences,
-and the whole is compressed by zlib: some 25 bytes a value, of which 16 are the run's id.
+and the whole is compressed by zlib: between 15 and 25 bytes a value, most of them the run's id.
 
 A body is its form (one byte), the length of a header (4 bytes), the header (JSON), and columns::
 
-    of one metric  {"n": values, "ids": null or the ids}, places, versions, minutes, ids of 16 bytes
+    of one metric  {"n": values, "ids": …}, places, versions, minutes, ids
     of runs        {"runs": runs, "ids": …, "keys": {metric: values}}, versions, minutes, ids, then
                    for each metric places, and the positions of their runs
 """
@@ -28,7 +28,7 @@ _FORM: Final = b"\x01"
 _HEADER: Final = struct.Struct("<I")
 _LEVEL: Final = 6
 _ID_BYTES: Final = 16
-_HEX_ID: Final = r"[0-9a-f]{32}"
+_IS_HEX: Final = re.compile(r"[0-9a-f]{32}").fullmatch
 _SIZE: Final = byte_planes.NUMBER_BYTES
 CLOCKS_MINUTES: Final = 3
 """By so much the clocks of two who write may differ."""
@@ -81,7 +81,7 @@ def unpack(data: bytes) -> list[Ranked]:
     places = accumulate(_column(body, at, count))
     at += count * _SIZE
     versions, minutes = _column(body, at, count), _column(body, at + count * _SIZE, count)
-    ids = header["ids"] or _hex_ids(body, at + 2 * count * _SIZE, count)
+    ids, _ = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)
     return list(map(Ranked, places, ids, versions, minutes))
 
 
@@ -107,11 +107,7 @@ def unpack_runs(data: bytes, wanted: Iterable[str] | None = None) -> dict[str, l
     header, body, at = _parts(data)
     count: int = header["runs"]
     versions, minutes = _column(body, at, count), _column(body, at + count * _SIZE, count)
-    at += 2 * count * _SIZE
-    ids = header["ids"]
-    if ids is None:
-        ids = _hex_ids(body, at, count)
-        at += count * _ID_BYTES
+    ids, at = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)
     chosen = None if wanted is None else set(wanted)
     found: dict[str, list[Ranked]] = {}
     for key, number in header["keys"].items():
@@ -166,17 +162,26 @@ def _is_before(one: Ranked, other: Ranked) -> bool:
     return other.version > one.version and other.minute > one.minute + CLOCKS_MINUTES
 
 
-def _ids(ids: Sequence[str]) -> tuple[list[str] | None, bytes]:
-    """What the header says of ids, and what stands for them in a column of their own."""
-    text = "".join(ids)
-    if all(len(one) == 2 * _ID_BYTES for one in ids) and re.fullmatch(f"(?:{_HEX_ID})*", text):
-        return None, bytes.fromhex(text)
+def _ids(ids: Sequence[str]) -> tuple[int | list[str], bytes]:
+    """What the header says of ids, and the column that they are: 0 for numbers of 16 bytes in
+    hexadecimal digits, the length of each where all are as long, else the ids themselves."""
+    if all(map(_IS_HEX, ids)):
+        return 0, byte_planes.apart(bytes.fromhex("".join(ids)), _ID_BYTES)
+    text, width = "".join(ids), len(ids[0])
+    if width and text.isascii() and all(len(one) == width for one in ids):
+        return width, byte_planes.apart(text.encode(), width)
     return list(ids), b""
 
 
-def _hex_ids(body: bytes, at: int, count: int) -> list[str]:
-    text = body[at : at + count * _ID_BYTES].hex()
-    return [text[begin : begin + 2 * _ID_BYTES] for begin in range(0, len(text), 2 * _ID_BYTES)]
+def _ids_at(told: int | list[str], body: bytes, at: int, count: int) -> tuple[Sequence[str], int]:
+    """The ids that :func:`_ids` was given, and where their column ends."""
+    if isinstance(told, list):
+        return told, at
+    width = told or _ID_BYTES
+    raw = byte_planes.together(body, at, count, width)
+    text, length = (raw.decode(), width) if told else (raw.hex(), 2 * _ID_BYTES)
+    found = [text[begin : begin + length] for begin in range(0, len(text), length)]
+    return found, at + count * width
 
 
 def _numbers(numbers: Sequence[int]) -> bytes:

@@ -31,6 +31,7 @@ from mlcore.db.keys import Key
 from mlcore.db.sortable import descending_place, value_at
 from mlcore.db.table import table
 from mlcore.memory import Memory
+from mlcore.models.base import Item
 from mlcore.models.index import RankMetric, RankPage, RankRows, RankRowsSorted, RankSegment
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import rank_columns
@@ -44,7 +45,7 @@ TRIES: Final = 4
 """So often the segments are read again for one search. What is wrong then stays wrong, until
 somebody rebuilds it: the search goes another way."""
 
-_counts = Memory[str, int]("how often rows of an experiment were sorted")
+_sorted: Memory[str, int] = Memory("how often rows of an experiment were sorted")
 
 
 class Segment(NamedTuple):
@@ -144,14 +145,12 @@ class Rows:
     def read(self) -> None:
         pk = keys.experiment(self._experiment_id).pk
         for item in table.query_all(pk, between=keys.rank_rows_range()):
-            if item["type"]["S"] == RankRowsSorted.pattern.name:
+            if Item.of(item).type == RankRowsSorted.pattern.name:
                 self.sorted = RankRowsSorted.of(item).version
                 continue
             found = rank_columns.unpack_runs(RankRows.of(item).data, self._wanted)
             for key, entries in found.items():
                 self.by_key.setdefault(key, []).extend(entries)
-        if self.sorted:
-            _counts.put(self._experiment_id, self.sorted)
         self.done = True
 
 
@@ -162,15 +161,23 @@ class Ranks:
         self.experiment_id = experiment_id
         self._wanted = wanted
         self._segments: dict[str, list[Segment]] = {}
-        self._sorted = _counts.get(experiment_id) or 0
+        self._sorted = _sorted.get(experiment_id) or 0
+        """What was read of the count before any segment was."""
         self._gone = False
         self.rows = Rows(experiment_id, wanted)
         self.generation = 0
         """How often the segments were read again."""
 
     def reads(self) -> list[Callable[[], None]]:
-        """What must be called, side by side, before all else; beside the reading of the marks."""
+        """What must be called, side by side, before all else; for one round trip less, beside the
+        reading of the marks."""
         return [partial(self._read_segments, key) for key in self._wanted]
+
+    def begin(self) -> None:
+        """Calls them, unless somebody did."""
+        table.parallel(
+            [partial(self._read_segments, key) for key in self._wanted if key not in self._segments]
+        )
 
     def segments(self, key: str) -> Sequence[Segment]:
         return self._segments[key]
@@ -192,7 +199,10 @@ class Ranks:
         moved = self.rows.done and self.rows.sorted != self._sorted
         if not (moved or self._gone) or self.are_lost:
             return
-        self._sorted, self._gone = self.rows.sorted, False
+        if moved:
+            self._sorted = self.rows.sorted
+            _sorted.put(self.experiment_id, self._sorted)
+        self._gone = False
         table.parallel([partial(self._read_segments, key) for key in self._wanted])
         self.generation += 1
 
@@ -235,7 +245,16 @@ class _Pages:
 class MetricCandidates(Candidates):
     """Every run whose latest value of a metric is in a range, but perhaps for marked ones."""
 
-    __slots__ = ("_first", "_generation", "_key", "_last", "_pages", "_ranks", "_singles")
+    __slots__ = (
+        "_first",
+        "_generation",
+        "_key",
+        "_last",
+        "_of_rows",
+        "_pages",
+        "_ranks",
+        "_singles",
+    )
 
     def __init__(self, ranks: Ranks, access: MetricRange) -> None:
         self._ranks, self._key = ranks, access.key
@@ -243,6 +262,7 @@ class MetricCandidates(Candidates):
         self._last = descending_place(access.lowest)
         bounds = keys.rank_metric_range(access.key, access.highest, access.lowest)
         self._singles = singles(ranks.experiment_id, bounds)
+        self._of_rows: list[Ranked] | None = None
         super().__init__(MetricRange.__name__)
         self._begin()
 
@@ -271,7 +291,8 @@ class MetricCandidates(Candidates):
 
     @property
     def most(self) -> int | None:
-        return self._pages.most
+        """Without segments there may be RANK items instead, which nobody has counted."""
+        return self._pages.most if self._ranks.segments(self._key) else None
 
     def places(self) -> dict[Key, None]:
         experiment_id = self._ranks.experiment_id
@@ -286,8 +307,12 @@ class MetricCandidates(Candidates):
             self._begin()
 
     def _in_rows(self) -> list[Ranked]:
-        found = self._ranks.rows.by_key.get(self._key, ())
-        return [one for one in found if self._first <= one.place <= self._last]
+        if self._of_rows is None:
+            found = within(self._ranks.rows.by_key.get(self._key, ()), self._first, self._last)
+            if not self._ranks.rows.done:
+                return found
+            self._of_rows = found
+        return self._of_rows
 
 
 def within(entries: Sequence[Ranked], first: int, last: int) -> list[Ranked]:

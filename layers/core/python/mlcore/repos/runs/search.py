@@ -33,6 +33,7 @@ from mlcore.db.sortable import value_at
 from mlcore.db.table import BATCH_GET_KEYS, table
 from mlcore.entities.experiments import Experiment
 from mlcore.errors import InvalidParameterValue
+from mlcore.memory import Memory
 from mlcore.repos import text_lists
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
@@ -59,6 +60,9 @@ READ_TOGETHER = 1_000
 FURTHER_RANKS = 25
 """A few more entries than rows are wanted, so that most often the last row's value ends among
 them."""
+
+_large: Memory[str, bool] = Memory("experiments that have more runs than are read whole")
+"""Where so many were found once, they are not looked for again: an index answers as exactly."""
 
 Row = tuple[order.Key, StoredRun]
 
@@ -126,13 +130,18 @@ def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -
     marks: dict[str, Marks] = {}
     calls: list[Callable[[], object]] = [
         lambda: found.extend(experiments.known(experiment_ids, workspace)),
-        *(partial(listing.read, small + 1) for listing in listings.values()),
+        *(
+            partial(listing.read, small + 1)
+            for experiment_id, listing in listings.items()
+            if experiment_id not in _large
+        ),
     ]
     foreseen = Foreseen(experiment_ids, plan.accesses(query.comparisons), run_index.RUN)
     calls += foreseen.calls
     metrics = plan.metrics(query.comparisons, query.ordering)
     ranks = {experiment_id: Ranks(experiment_id, metrics) for experiment_id in experiment_ids}
-    calls += [read for one in ranks.values() for read in one.reads()]
+    if len(experiment_ids) <= run_pages.PAGES_AHEAD:  # most of many are small
+        calls += [read for one in ranks.values() for read in one.reads()]
     if _asks_late_entries(query):
         marks = {experiment_id: Marks(experiment_id) for experiment_id in experiment_ids}
         calls += [read for one in marks.values() for read in one.reads()]
@@ -143,7 +152,10 @@ def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -
         if experiment.epoch and len(query.stages) == 1:
             # The index has each run's own stage, which the experiment's overrules.
             listing = run_index.runs_of_stages(experiment.experiment_id, ())
-            listing.read(small + 1)
+            if experiment.experiment_id not in _large:
+                listing.read(small + 1)
+        if listing.seen > SMALL_RUNS:
+            _large.put(experiment.experiment_id, True)
         known = marks.get(experiment.experiment_id)
         late = Late(known.runs() if known else set(), ranks[experiment.experiment_id], foreseen)
         rows += _of_one(experiment, listing, late, compiled)
@@ -170,6 +182,7 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     query = compiled.query
     if listing.done:
         return _looked_at("all", experiment, listing.places(), compiled)
+    late.ranks.begin()
     competitors = [
         candidate
         for access in plan.accesses(query.comparisons)
@@ -180,7 +193,10 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
         rows = _in_index_order(experiment, late, compiled)
         if rows is not None:
             return rows
-    cheapest, *others = run_index.race([*competitors, Candidates("all", listing)])
+    everything = Candidates("all", listing)
+    if not listing.seen:
+        everything.beside = SMALL_RUNS  # at least
+    cheapest, *others = run_index.race([*competitors, everything])
     named = cheapest.places()
     for other in others:
         # Each of them names every run of the answer, but perhaps for marked ones.
