@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from ulid import ULID
 
 from indexer import rank_rows, rank_segments
 from mlcore import artifacts
@@ -169,22 +170,14 @@ def ranks() -> tuple[Kept, float]:
     """Rows are sorted as they get many, and segments merged until they are as large as they get:
     what stays of a run, and the write units of all that, but for those of rows that are put."""
     chance = random.Random(3)
-    everything = [
-        Ranked(
-            descending_place(chance.random()),
-            f"{chance.getrandbits(128):032x}",
-            STEPS + chance.randrange(9),
-            BEGIN // rank_rows.MINUTE_MS + chance.randrange(500_000),
-        )
-        for _ in range(rank_segments.MOST_ENTRIES)
-    ]
+    everything = [ended(chance, number) for number in range(rank_segments.MOST_ENTRIES)]
     row = row_of(everything[0], chance)
     units = float(write_units([row]))  # it goes
     length, level = math.ceil(rank_rows.MOST_BYTES / item_bytes(row)), 1
     made = RUNS // length
     items, size = 0.0, 0.0
     while made:
-        entries = sorted(chance.sample(everything, length))
+        entries = sorted(everything[:length])
         segment, pages = rank_segments.made("1", NAMES[0], level, "5e" * 8, entries)
         each = [segment, *pages]
         length, level = length * rank_segments.MERGED, level + 1
@@ -196,6 +189,14 @@ def ranks() -> tuple[Kept, float]:
         made = merged
     assert level > 4
     return Kept(items, size), units
+
+
+def ended(chance: random.Random, number: int) -> Ranked:
+    """One run after another, five minutes apart."""
+    begin = BEGIN + number * 5 * rank_rows.MINUTE_MS
+    run_id = ULID.from_bytes(begin.to_bytes(6, "big") + chance.randbytes(10))
+    place, version = descending_place(chance.random()), STEPS + chance.randrange(9)
+    return Ranked(place, str(run_id), version, begin // rank_rows.MINUTE_MS + 60)
 
 
 def row_of(one: Ranked, chance: random.Random) -> Raw:

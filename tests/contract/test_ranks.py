@@ -22,22 +22,18 @@ from mlcore.repos.runs.rank_columns import Ranked, SettledRun
 from operate import sizes
 from tests.contract.conftest import Store
 from tests.contract.explain import explained
-from tests.contract.index_state import deliver, ranked
+from tests.contract.index_state import deliver, of_experiment, ranked, tiny_ranks
 from tests.contract.streams import following
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each batch is sorted, and all but three values are on pages."""
-    monkeypatch.setattr(rank_rows, "MOST_BYTES", 0)
-    monkeypatch.setattr(rank_rows, "LOOK_BYTES", 1)
+    """Each batch is sorted, eight of them are merged, and all but three values are on pages."""
+    merged = rank_segments.MERGED
+    tiny_ranks(monkeypatch)
+    monkeypatch.setattr(rank_segments, "MERGED", merged)
     monkeypatch.setattr(run_ranks, "PAGE_ENTRIES", 2)
     monkeypatch.setattr(run_search, "SMALL_RUNS", 0)
-
-
-def of_experiment(store: Store, experiment_id: str) -> list[Raw]:
-    pk = keys.experiment(experiment_id).pk
-    return [item for item in store.items() if item["PK"]["S"] == pk]
 
 
 def kinds(items: Sequence[Raw]) -> Counter[str]:
