@@ -69,7 +69,7 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
         return (len(content.lstrip("-")) + 1) // 2 + 1
     if kind == "B":
         # Base64 in answers, bytes before they are sent.
-        return len(content) if isinstance(content, bytes) else len(content) * 3 // 4
+        return len(content) if isinstance(content, bytes) else len(content.rstrip("=")) * 3 // 4
     if kind == "M":
         return _CONTAINER_BYTES + sum(
             1 + len(name.encode()) + _value_bytes(one) for name, one in content.items()

@@ -130,6 +130,7 @@ def tiny_ranks(patch: pytest.MonkeyPatch, *, tiny: bool = True) -> None:
     level are merged, which drops what is older by a millisecond; or all is as it is."""
     if tiny:
         patch.setattr(rank_rows, "MOST_BYTES", 0)
+        patch.setattr(rank_rows, "EACH", 0)
         patch.setattr(rank_rows, "LOOK_BYTES", 1)
         patch.setattr(rank_rows, "EACH", 1)
         patch.setattr(rank_rows, "MINUTE_MS", 1)

@@ -25,7 +25,7 @@ from mlcore.search.plan import MetricRange
 from tests.contract.api import Api
 from tests.contract.conftest import Store, examples
 from tests.contract.explain import explained
-from tests.contract.index_state import deliver
+from tests.contract.index_state import deliver, tiny_ranks
 from tests.contract.streams import Record, Stream, following
 from tests.contract.turns import Killed, interleaved
 
@@ -44,10 +44,8 @@ SEARCHER, INDEXER, REBUILDER, WRITER = range(4)
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each batch is sorted, each second one merged, and all but three values are on pages."""
-    monkeypatch.setattr(rank_rows, "MOST_BYTES", 0)
-    monkeypatch.setattr(rank_rows, "LOOK_BYTES", 1)
-    monkeypatch.setattr(rank_segments, "MERGED", 2)
+    """Each batch is sorted, each second one merged, and searches ask the index."""
+    tiny_ranks(monkeypatch)
     monkeypatch.setattr(run_ranks, "PAGE_ENTRIES", 2)
     monkeypatch.setattr(run_ranks, "PAGE_IDS", 4)
     monkeypatch.setattr(run_search, "SMALL_RUNS", 0)
