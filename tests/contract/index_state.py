@@ -132,7 +132,6 @@ def tiny_ranks(patch: pytest.MonkeyPatch, *, tiny: bool = True) -> None:
         patch.setattr(rank_rows, "MOST_BYTES", 0)
         patch.setattr(rank_rows, "EACH", 0)
         patch.setattr(rank_rows, "LOOK_BYTES", 1)
-        patch.setattr(rank_rows, "EACH", 1)
         patch.setattr(rank_rows, "MINUTE_MS", 1)
         patch.setattr(rank_columns, "CLOCKS_MINUTES", 0)
         patch.setattr(rank_segments, "MERGED", 2)
