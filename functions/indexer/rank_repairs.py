@@ -43,15 +43,16 @@ def rank(run: Owner, findings: Iterable[Finding]) -> None:
 
 def renew(experiment_id: str, run_ids: Iterable[str]) -> None:
     """Ranks the metrics of runs that an earlier version ranked, and takes its METRIC and RANK items
-    away. Those of runs that go on go when they rest."""
+    away, also where the run is gone. Those of runs that go on go when they rest."""
     waiting = iter(run_ids)
     while together := list(islice(waiting, TOGETHER)):
         places = [keys.run(experiment_id, run_id) for run_id in together]
         items = [Run.of(item) for item in table.batch_get(places) if item is not None]
-        resting = [item for item in items if not settled.goes_on(item)]
+        going_on = {item.run_id for item in items if settled.goes_on(item)}
+        resting = [item for item in items if item.run_id not in going_on]
         ranked = [one for one in map(rank_rows.of_run, resting) if one is not None]
         rank_rows.look(rank_rows.put({experiment_id: ranked}))
-        runs = [(experiment_id, item.run_id) for item in resting]
+        runs = [(experiment_id, run_id) for run_id in together if run_id not in going_on]
         found = table.parallel([partial(settled.earlier_ranks, run) for run in runs])
         writes.apply(map(settled.without_earlier, runs, found))
 
