@@ -21,7 +21,7 @@ from mlcore.repos.runs import marks, rank_columns, runs
 from mlcore.repos.runs import ranks as run_ranks
 from tests.contract.api import Api
 from tests.contract.conftest import Store
-from tests.contract.streams import Record
+from tests.contract.streams import Record, Stream
 
 
 class Broken(Exception):
@@ -132,9 +132,23 @@ def tiny_ranks(patch: pytest.MonkeyPatch, *, tiny: bool = True) -> None:
         patch.setattr(rank_rows, "MOST_BYTES", 0)
         patch.setattr(rank_rows, "EACH", 0)
         patch.setattr(rank_rows, "LOOK_BYTES", 1)
+        patch.setattr(rank_rows, "EACH", 1)
         patch.setattr(rank_rows, "MINUTE_MS", 1)
+        patch.setattr(rank_columns, "CLOCKS_MINUTES", 0)
         patch.setattr(rank_segments, "MERGED", 2)
         patch.setattr(run_ranks, "PAGE_ENTRIES", 1)
+
+
+def with_ranked_run(api: Api, experiment_id: str, stream: Stream, *metrics: str) -> str:
+    """A run whose metrics are ranked by now: what is sorted next is merged with them, if ranks are
+    tiny. Its id."""
+    run_id = api.new_run(experiment_id)
+    points = [{"key": key, "value": 1, "timestamp": 0, "step": 0} for key in metrics]
+    api.post("runs/log-batch", run_id=run_id, metrics=points)
+    api.end(run_id)
+    records = stream.fresh()
+    assert deliver(records) == len(records)
+    return run_id
 
 
 def ranked_of(store: Store, run_id: str) -> dict[str, set[str]]:

@@ -22,6 +22,7 @@ from tests.contract.index_state import (
     ranks_found,
     ranks_wanted,
     tiny_ranks,
+    with_ranked_run,
 )
 from tests.contract.streams import Record, Stream, following
 
@@ -90,6 +91,7 @@ def _play(store: Store, stream: Stream, steps: list[tuple[Any, ...]]) -> None:
     stream.fresh()
     name = f"ranked {next(_names)}"
     experiment_id = api.new_experiment(name)
+    with_ranked_run(api, experiment_id, stream, *KEYS[:2])
     runs = [api.new_run(experiment_id) for _ in range(2)]
     waiting: list[Record] = []
     handled: list[Record] = []

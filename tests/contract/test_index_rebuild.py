@@ -191,6 +191,8 @@ def test_the_removal_of_a_run_takes_its_index_away(store: Store) -> None:
         assert not kinds & {"rank_metric", "run_metric", "rank_param", "dataset_link", "run_param"}
         assert found_by(store.api, "0", "metrics.a = 0") == []
         assert rebuild.verify("0", patience=0).findings == []
+        assert rebuild.reindex("0").findings == []
+        assert ranks_found(store, [run_id]) == set()
 
 
 def test_an_unknown_experiment(store: Store) -> None:

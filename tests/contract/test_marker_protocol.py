@@ -24,7 +24,7 @@ from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import document, text_index
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
-from tests.contract.index_state import deliver, is_marked, ranked, tiny_ranks
+from tests.contract.index_state import deliver, is_marked, ranked, tiny_ranks, with_ranked_run
 from tests.contract.streams import Record, Stream, following
 from tests.contract.turns import interleaved
 
@@ -122,6 +122,7 @@ def test_a_run_is_marked_or_indexed_after_each_call(
         tiny_ranks(patch, tiny=tiny)
         stream.fresh()
         experiment_id = api.new_experiment(f"marked {next(_names)}")
+        with_ranked_run(api, experiment_id, stream, "a", "b")
         run_id = api.new_run(experiment_id)
         api.post("runs/log-metric", run_id=run_id, key="a", value=1, timestamp=1, step=0)
         left: list[Record] = []

@@ -11,6 +11,7 @@ from indexer import rank_rows, rebuild, writes
 from indexer.survey import Suspects
 from mlcore.db import keys
 from mlcore.repos.runs import ranks
+from mlcore.repos.runs import search as run_search
 from tests.contract.conftest import Store
 from tests.contract.index_state import (
     deliver,
@@ -23,6 +24,12 @@ from tests.contract.index_state import (
     ranks_wanted,
 )
 from tests.contract.streams import following
+
+
+@pytest.fixture(autouse=True)
+def by_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No experiment has so few runs that a search reads them all."""
+    monkeypatch.setattr(run_search, "SMALL_RUNS", 0)
 
 
 @pytest.mark.parametrize("kind", ["rank_rows", "rank_segment", "rank_page"])

@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
+from indexer import rank_rows
 from mlcore.entities.runs import Run
 from mlcore.repos import document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import index as run_index
+from mlcore.repos.runs import ranks as run_ranks
 from mlcore.repos.runs import runs
 from mlcore.repos.runs import search as run_search
 from mlcore.search import fields, grammar, order
 from mlcore.search.match import predicate
 from tests.contract.conftest import EXAMPLES, Store
 from tests.contract.delivery import Delivery
+from tests.contract.index_state import tiny_ranks
 from tests.contract.streams import following
 from tests.differential.search_samples import METRIC_VALUES, STATUSES, TEXTS, quoted
 
@@ -33,6 +36,8 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_search, "FURTHER_RANKS", 1)
     monkeypatch.setattr(run_search, "STREAMED_RUNS", 25)
     monkeypatch.setattr(run_index, "PAGE_IDS", 7)
+    tiny_ranks(monkeypatch)
+    monkeypatch.setattr(run_ranks, "PAGE_ENTRIES", 2)
 
 
 def test_search_is_looking_at_every_run(
@@ -43,6 +48,8 @@ def test_search_is_looking_at_every_run(
             rng = random.Random(seed)
             # Of every third experiment most values are outside of the runs' items.
             monkeypatch.setattr(document, "INLINE_BYTES", 150 if seed % 3 == 2 else 300_000)
+            # Of every second experiment some rows wait, and are not sorted as they come.
+            monkeypatch.setattr(rank_rows, "MOST_BYTES", 200 if seed % 2 else 0)
             delivery = Delivery(rng, stream.fresh)
             experiment_id = shared_store.api.new_experiment(f"searched {seed}")
             run_ids: list[str] = []
@@ -92,6 +99,8 @@ def write(rng: random.Random, store: Store, experiment_id: str, run_ids: list[st
             ],
             params=[{"key": key, "value": rng.choice(TEXTS)} for key in rng.sample(KEYS, 1)],
         )
+        if rng.random() < 0.5:
+            api.ask("POST", "runs/update", run_id=run_id, status="FINISHED")
 
 
 def check(rng: random.Random, store: Store, experiment_id: str, run_ids: list[str]) -> None:
