@@ -6,8 +6,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from indexer import rank_rows, rank_segments, rebuild
 from mlcore.db import keys
 from mlcore.db.sortable import descending_place
+from mlcore.db.table import key_in, table
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import ranks as run_ranks
@@ -61,7 +62,101 @@ def ways() -> Iterator[set[str]]:
     assert found >= {"MetricRange", "MetricOrder"}
 
 
-@examples(25)
+class Settled(NamedTuple):
+    experiment_id: str
+    runs: Mapping[str, float]
+    """Their values, by id."""
+
+
+@pytest.fixture(scope="module")
+def settled(shared_store: Store) -> Settled:
+    """Runs that are not marked."""
+    api, left = shared_store.api, list[Record]()
+    with following(shared_store) as stream:
+        stream.fresh()
+        experiment_id = api.new_experiment(f"ranked {next(_names)}")
+        runs = {api.new_run(experiment_id): value for value in (1, 2, 3, 3, 4, 5, "NaN", -0.0)}
+        for run_id, value in runs.items():
+            log(api, run_id, value, 1)
+        follow(stream, left)
+    assert left == []
+    # As they are stored, where -0.0 is 0.0.
+    return Settled(experiment_id, {run_id: float(value) + 0.0 for run_id, value in runs.items()})
+
+
+@examples(30)
+@given(
+    groups=st.lists(st.integers(0, 3), min_size=8, max_size=8),
+    asked=st.lists(st.sampled_from(QUERIES), min_size=1, max_size=2),
+    order=st.lists(st.sampled_from([0, 0, 1, 1, 2]), min_size=60, max_size=90),
+    deaths=st.dictionaries(st.integers(1, 2), st.integers(1, 25), max_size=1),
+    seed=st.integers(0, 2**16),
+)
+def test_a_search_beside_sortings(
+    shared_store: Store,
+    ways: set[str],
+    settled: Settled,
+    groups: list[int],
+    asked: list[tuple[str, list[str]]],
+    order: list[int],
+    deaths: dict[int, int],
+    seed: int,
+) -> None:
+    """Two sort and merge at once, and clean up, what ranks runs that nobody changes."""
+    experiment_id, runs = settled
+    clear(experiment_id)
+    of_runs = [
+        SettledRun(run_id, 9, 9, {"m": descending_place(value)}) for run_id, value in runs.items()
+    ]
+    for group in range(4):
+        # Some are sorted before, some twice, some are rows yet.
+        rank_rows.put({experiment_id: [of_runs[at] for at in range(8) if groups[at] == group]})
+        if group < 2:
+            rank_rows.sort_all(experiment_id)
+    before = [one._replace(version=1, minute=1) for one in of_runs[:3]]
+    chances = [random.Random(f"{seed} {actor}") for actor in range(3)]
+
+    def sort() -> None:
+        for one in before:
+            with contextlib.suppress(Killed):
+                rank_rows.sort_all(experiment_id)
+                rank_rows.put({experiment_id: [one]})
+
+    def clean() -> None:
+        for _ in range(2):
+            with contextlib.suppress(Killed):
+                rank_rows.sort_all(experiment_id)
+                rank_segments.clean(experiment_id)
+
+    interleaved(
+        order,
+        [lambda: check(shared_store.api, experiment_id, runs, asked), sort, clean],
+        deaths=deaths,
+        beside=lambda actor, count: chances[actor].sample(range(count), count),
+    )
+    with explained() as how:
+        check(shared_store.api, experiment_id, runs, QUERIES)
+    ways.update(one.how for one in how)
+
+
+def check(
+    api: Api,
+    experiment_id: str,
+    there: Mapping[str, float],
+    asked: Sequence[tuple[str, list[str]]],
+) -> None:
+    """Searches find of some runs what matches, in its order, and nothing else."""
+    for text, ordering in asked:
+        found = [run for run in searched(api, experiment_id, text, ordering) if run in there]
+        wanted = {run for run, value in there.items() if matches(text, value)}
+        assert len(found) == len(set(found))
+        assert set(found) == wanted, (text, ordering)
+        if ordering:
+            told = [place(there[run], descending="DESC" in ordering[0]) for run in found]
+            assert told == sorted(told)
+
+
+@examples(5)
 @given(
     values=st.lists(st.sampled_from(VALUES), min_size=4, max_size=8),
     followed=st.integers(0, 8),
@@ -105,16 +200,7 @@ def test_a_search_finds_what_is_there(
         restless = api.new_run(experiment_id)
 
         def search() -> None:
-            for text, ordering in asked:
-                found = [
-                    run for run in searched(api, experiment_id, text, ordering) if run in there
-                ]
-                wanted = {run for run, value in there.items() if matches(text, value)}
-                assert len(found) == len(set(found))
-                assert set(found) == wanted, (text, ordering)
-                if ordering:
-                    told = [place(there[run], descending="DESC" in ordering[0]) for run in found]
-                    assert told == sorted(told)
+            check(api, experiment_id, there, asked)
 
         def index() -> None:
             for _ in range(4):
@@ -143,7 +229,7 @@ def test_a_search_finds_what_is_there(
         rebuild.reindex(experiment_id)
         search()
         assert rebuild.verify(experiment_id, patience=0).findings == []
-        ways.update(one.how for one in how if one.experiment_id == experiment_id)
+        ways.update(one.how for one in how)
 
 
 def log(api: Api, run_id: str, value: Any, step: int) -> None:
@@ -210,5 +296,8 @@ def test_rows_that_are_sorted_between_two_reads(shared_store: Store, *, backward
 
 def clear(experiment_id: str) -> None:
     """No ranks are left."""
+    pk = keys.experiment(experiment_id).pk
+    rows = table.query_all(pk, prefix=keys.rank_rows_prefix())
+    table.batch_write(deletes=list(map(key_in, rows)))
     for segment in list(run_ranks.every_segment(experiment_id)):
         rank_segments.remove(experiment_id, [segment], rank_segments.places(experiment_id, segment))

@@ -129,8 +129,9 @@ def test_many_sortings(store: Store) -> None:
         assert str(value) in found["m", run_id]
     # Each of them has what its runs had at last, and once.
     for segment in run_ranks.segments(experiment_id, "m"):
-        pages = filter(None, table.batch_get(rank_segments.places(experiment_id, segment)))
-        entries = [*(segment.entries or ()), *(one for p in pages for one in run_ranks.page_of(p))]
+        pages = table.batch_get(rank_segments.places(experiment_id, segment))
+        entries = [one for page in pages if page is not None for one in run_ranks.page_of(page)]
+        entries += segment.entries or ()
         assert len({one.run_id for one in entries}) == len(entries) == segment.size
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rank_segments, "MERGED", 2)
