@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
+from itertools import islice
 from typing import Final, NamedTuple
 
 from indexer import run_stretches
@@ -95,15 +96,23 @@ def _count(group: Sequence[Segment]) -> int:
 
 
 def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
-    pages = [place for one in group for place in places(experiment_id, one)]
-    found = table.batch_get(pages)
-    if any(page is None for page in found):
-        return  # somebody else was first
-    entries = [entry for page in found if page is not None for entry in ranks.page_of(page)]
-    entries += [entry for one in group for entry in one.entries or ()]
-    key, level = group[0].key, group[0].level
-    put([made(experiment_id, key, level + 1, _id(group), rank_columns.current(entries))])
-    remove(experiment_id, group, pages)
+    """One that lacks a page is left where it is: somebody else merges it, or :func:`clean` does."""
+    placed = [places(experiment_id, one) for one in group]
+    found = iter(table.batch_get([place for pages in placed for place in pages]))
+    whole: list[Segment] = []
+    gone: list[Key] = []
+    entries: list[Ranked] = []
+    for one, pages in zip(group, placed, strict=True):
+        items = [item for item in islice(found, len(pages)) if item is not None]
+        if len(items) == len(pages):
+            whole.append(one)
+            gone += pages
+            entries += one.entries or ()
+            entries += (entry for item in items for entry in ranks.page_of(item))
+    if len(whole) > 1:
+        key, level = whole[0].key, whole[0].level
+        put([made(experiment_id, key, level + 1, _id(whole), rank_columns.current(entries))])
+        remove(experiment_id, whole, gone)
 
 
 def remove(experiment_id: str, segments: Sequence[Segment], pages: Sequence[Key]) -> None:

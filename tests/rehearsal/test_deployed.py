@@ -52,7 +52,7 @@ def test_a_run_and_its_index(stack: Stack) -> None:
     assert [one["info"]["run_id"] for one in found["runs"]] == [run_id]
     stack.ask("POST", "runs/update", run_id=run_id, status="FINISHED")
     deadline = time.monotonic() + 60
-    while not any(key.startswith("RANK#m#") for key in keys(stack, f"EXP#{experiment}")):
+    while not any(key.startswith("RANKROWS#") for key in keys(stack, f"EXP#{experiment}")):
         assert time.monotonic() < deadline, keys(stack, f"EXP#{experiment}")
         time.sleep(0.5)
 
