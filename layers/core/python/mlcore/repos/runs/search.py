@@ -61,8 +61,9 @@ FURTHER_RANKS = 25
 """A few more entries than rows are wanted, so that most often the last row's value ends among
 them."""
 
-_large: Memory[str, bool] = Memory("experiments that have more runs than are read whole")
-"""Where so many were found once, they are not looked for again: an index answers as exactly."""
+_runs: Memory[tuple[str, ...], int] = Memory("how many runs of some stages are in an experiment")
+"""Where more were found once than are read whole, they are not looked for again: an index answers
+as exactly. By experiment and stages; there may be more."""
 
 Row = tuple[order.Key, StoredRun]
 
@@ -133,7 +134,7 @@ def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -
         *(
             partial(listing.read, small + 1)
             for experiment_id, listing in listings.items()
-            if experiment_id not in _large
+            if _known_runs(experiment_id, query) <= small
         ),
     ]
     foreseen = Foreseen(experiment_ids, plan.accesses(query.comparisons), run_index.RUN)
@@ -152,14 +153,19 @@ def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -
         if experiment.epoch and len(query.stages) == 1:
             # The index has each run's own stage, which the experiment's overrules.
             listing = run_index.runs_of_stages(experiment.experiment_id, ())
-            if experiment.experiment_id not in _large:
+            if _known_runs(experiment.experiment_id, query) <= small:
                 listing.read(small + 1)
-        if listing.seen > SMALL_RUNS:
-            _large.put(experiment.experiment_id, True)
+        if listing.seen > _known_runs(experiment.experiment_id, query):
+            _runs.put((experiment.experiment_id, *query.stages), listing.seen)
         known = marks.get(experiment.experiment_id)
         late = Late(known.runs() if known else set(), ranks[experiment.experiment_id], foreseen)
         rows += _of_one(experiment, listing, late, compiled)
     return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
+
+
+def _known_runs(experiment_id: str, query: Query) -> int:
+    """How many runs of the stages there are at least, as far as this process knows."""
+    return _runs.get((experiment_id, *query.stages)) or 0
 
 
 def _stream(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -> list[Row]:
