@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from mlcore.db import keys
 from mlcore.db.attributes import texts_in
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.models.base import ChildItem
+from mlcore.models.base import ChildItem, Item
 from mlcore.repos.document import REPLACE, Maps, Owner
 from mlcore.search.text import Token
 
@@ -91,6 +92,12 @@ def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) ->
 def is_outside(item: Raw) -> bool:
     """Whether an item holds a value of its own, for which its source has no room."""
     return ChildItem.of(item).outside is not None
+
+
+def is_earlier_metric(item: Raw) -> bool:
+    """Whether an earlier version put it for a metric inside its run; it goes when the run is
+    settled again."""
+    return Item.of(item).type == keys.RUN_METRIC.name and not is_outside(item)
 
 
 def content(image: Raw | None, attribute: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from indexer import experiment_items, text_items, trace_items
-from indexer.child_items import Entity, Posting, is_outside
+from indexer.child_items import Entity, Posting, is_earlier_metric, is_outside
 from indexer.index_items import INDEXES, OUTSIDE_MAPS, RANKED_MAPS
 from mlcore.db import keys
 from mlcore.db.expression import Raw
@@ -153,7 +153,7 @@ def differences(
     findings = []
     for place in places:
         right, there = wanted.get(place), found.get(place)
-        if there is not None and (is_outside(there) or is_earlier(there)):
+        if there is not None and (is_outside(there) or is_earlier_metric(there)):
             continue
         if right is None and there is not None:
             findings.append(Finding(SURPLUS, place, None, there))
@@ -163,11 +163,6 @@ def differences(
             problem = SURPLUS if text_items.says_more(there, right) else STALE
             findings.append(Finding(problem, place, right, there))
     return findings
-
-
-def is_earlier(item: Raw) -> bool:
-    """Whether an earlier version put it; it goes when its run is settled again."""
-    return Item.of(item).type == keys.RUN_METRIC.name
 
 
 def _children(item: Raw, owner: Owner, maps: Maps) -> list[Raw]:

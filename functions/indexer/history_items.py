@@ -14,6 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from indexer import looks
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
@@ -46,7 +47,6 @@ SIDE_BY_SIDE: Final = 100
 """Of :data:`PORTION_BYTES` each at most, and most of them much less."""
 _ITEM_BYTES: Final = 150
 """Of a batch beside its points."""
-_DIGEST_DIGITS: Final = 8
 
 
 class _Portion(NamedTuple):
@@ -193,9 +193,7 @@ def _are_there(runs: Sequence[Owner]) -> set[Owner]:
 
 
 def _is_looked_at(item: Raw) -> bool:
-    """Decided by the batch's own digest, so that a record that comes twice says the same."""
-    chance = int(key_in(item).sk[-_DIGEST_DIGITS:], 16) / 16**_DIGEST_DIGITS
-    return chance < _size(item) / LOOK_BYTES
+    return looks.is_due(key_in(item), _size(item) / LOOK_BYTES)
 
 
 def _size(item: Raw) -> int:

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
-from indexer import rank_segments
+from indexer import looks, rank_segments
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.sortable import descending_place
 from mlcore.db.table import key_in, table
 from mlcore.models.index import RankRows, RankRowsSorted
 from mlcore.models.runs import Run
-from mlcore.repos.runs import points, rank_columns
+from mlcore.repos.runs import points, rank_columns, ranks
 from mlcore.repos.runs.rank_columns import Ranked, SettledRun
 
 MOST_BYTES: Final = 48_000
@@ -38,7 +38,6 @@ _KEY_BYTES: Final = 150
 _VALUE_BYTES: Final = 10
 """What a value takes in rows, about."""
 MINUTE_MS: Final = 60_000
-_DIGEST_DIGITS: Final = 8
 
 
 def of_run(item: Run, metrics: Iterable[str] | None = None) -> SettledRun | None:
@@ -67,30 +66,23 @@ def look(rows: Iterable[Raw]) -> None:
     """Sorts the rows of experiments that have many, if it is time to look: rows say so by their own
     digest, so that those which come twice decide alike."""
     wanted = dict.fromkeys(
-        keys.parse(*key_in(item)).fields["experiment_id"] for item in rows if _is_looked_at(item)
+        keys.parse(*key_in(item)).fields["experiment_id"]
+        for item in rows
+        if looks.is_due(key_in(item), _size(item) / LOOK_BYTES)
     )
     for experiment_id in wanted:
-        found = _rows(experiment_id)
+        found = list(ranks.every_row(experiment_id))
         size = sum(map(_size, found))
         if size > MOST_BYTES:
-            by_key = _by_key(found)
+            by_key = ranks.by_key(found)
             if size > WIDE_BYTES or sum(map(len, by_key.values())) >= EACH * len(by_key):
                 _sort(experiment_id, found, by_key)
 
 
 def sort_all(experiment_id: str) -> None:
     """Sorts all rows of an experiment, however few, and merges what can be merged."""
-    if found := _rows(experiment_id):
-        _sort(experiment_id, found, _by_key(found))
-
-
-def _by_key(rows: Iterable[Raw]) -> dict[str, list[Ranked]]:
-    """The values of each metric, in no order."""
-    by_key: dict[str, list[Ranked]] = {}
-    for item in rows:
-        for key, entries in rank_columns.unpack_runs(RankRows.of(item).data).items():
-            by_key.setdefault(key, []).extend(entries)
-    return by_key
+    if found := list(ranks.every_row(experiment_id)):
+        _sort(experiment_id, found, ranks.by_key(found))
 
 
 def _sort(experiment_id: str, rows: Sequence[Raw], by_key: Mapping[str, list[Ranked]]) -> None:
@@ -114,11 +106,6 @@ def _count(experiment_id: str) -> None:
     table.update(keys.rank_rows_sorted(experiment_id), update)
 
 
-def _rows(experiment_id: str) -> list[Raw]:
-    pk = keys.experiment(experiment_id).pk
-    return list(table.query_all(pk, prefix=keys.rank_rows_prefix()))
-
-
 def _portions(settled: Sequence[SettledRun]) -> Iterator[list[SettledRun]]:
     found: list[SettledRun] = []
     size = 0
@@ -135,12 +122,7 @@ def _portions(settled: Sequence[SettledRun]) -> Iterator[list[SettledRun]]:
 def _item(experiment_id: str, runs: Sequence[SettledRun]) -> Raw:
     data = rank_columns.pack_runs(runs)
     place = keys.rank_rows(experiment_id, blake2b(data, digest_size=8).hexdigest())
-    return RankRows(PK=place.pk, SK=place.sk, data=data, runs=len(runs)).serialize()
-
-
-def _is_looked_at(item: Raw) -> bool:
-    chance = int(key_in(item).sk[-_DIGEST_DIGITS:], 16) / 16**_DIGEST_DIGITS
-    return chance < _size(item) / LOOK_BYTES
+    return RankRows(PK=place.pk, SK=place.sk, data=data).serialize()
 
 
 def _size(item: Raw) -> int:

@@ -97,18 +97,17 @@ def _count(group: Sequence[Segment]) -> int:
 
 def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
     """One that lacks a page is left where it is: somebody else merges it, or :func:`clean` does."""
-    placed = [places(experiment_id, one) for one in group]
+    placed = [one.places(experiment_id) for one in group]
     found = iter(table.batch_get([place for pages in placed for place in pages]))
     whole: list[Segment] = []
     gone: list[Key] = []
     entries: list[Ranked] = []
     for one, pages in zip(group, placed, strict=True):
-        items = [item for item in islice(found, len(pages)) if item is not None]
-        if len(items) == len(pages):
+        items = list(islice(found, len(pages)))
+        if None not in items:
             whole.append(one)
             gone += pages
-            entries += one.entries or ()
-            entries += (entry for item in items for entry in ranks.page_of(item))
+            entries += ranks.values_of(one, items)
     if len(whole) > 1:
         key, level = whole[0].key, whole[0].level
         put([made(experiment_id, key, level + 1, _id(whole), rank_columns.current(entries))])
@@ -124,11 +123,6 @@ def remove(experiment_id: str, segments: Sequence[Segment], pages: Sequence[Key]
     table.batch_write(deletes=pages)
 
 
-def places(experiment_id: str, segment: Segment) -> list[Key]:
-    """Where the pages of a segment are."""
-    return [segment.place(experiment_id, number) for number in segment.all_pages()]
-
-
 def clean(experiment_id: str) -> None:
     """Replaces segments that name runs which are gone, or lack a page, by what is left of them.
     What a page had has been ranked anew by then."""
@@ -137,10 +131,9 @@ def clean(experiment_id: str) -> None:
     pk = keys.experiment(experiment_id).pk
     there = {keys.parse(pk, one).fields["run_id"] for one in run_stretches.sort_keys(pk)}
     for segment in found:
-        pages = places(experiment_id, segment)
-        left = [page for page in table.batch_get(pages) if page is not None]
-        entries = [*(segment.entries or ()), *(one for page in left for one in ranks.page_of(page))]
-        kept = [one for one in entries if one.run_id in there]
+        pages = segment.places(experiment_id)
+        left = ranks.values_of(segment, table.batch_get(pages))
+        kept = [one for one in left if one.run_id in there]
         if len(kept) < segment.size:
             if kept:
                 put([made(experiment_id, segment.key, segment.level + 1, _id([segment]), kept)])

@@ -172,7 +172,7 @@ def reindex(experiment_id: str) -> Report:
     findings = _each(partial(_repair, partition), survey.suspects(partition))
     completed = partial(_left, experiment_id, act=unfinished.complete)
     findings += _each(completed, _runs(partition))
-    rank_repairs.renew(experiment_id, filter(None, partition.renewed))
+    rank_repairs.renew(experiment_id, partition.renewed)
     rank_rows.sort_all(experiment_id)
     rank_segments.clean(experiment_id)
     trace_items.follow(experiment_id)

@@ -29,7 +29,7 @@ from indexer import (
     text_items,
     writes,
 )
-from indexer.child_items import Changes, Entity, Posting, Writes, is_outside
+from indexer.child_items import Changes, Entity, Posting, Writes, is_earlier_metric, is_outside
 from indexer.index_items import INDEXES, OUTSIDE_MAPS
 from indexer.settled import Found
 from mlcore.db import keys
@@ -77,7 +77,7 @@ class _Seen:
         self.found: Found | None = None
         """What is there, where the whole run is compared."""
         self.earlier: Sequence[Raw] = ()
-        """METRIC items that are there, if somebody may have put them."""
+        """METRIC items of earlier versions, where one may have followed the run."""
         self.indexed: set[Posting] = set()
         """Postings that are there, where the whole run is compared, or is gone."""
         self.reverse: list[Key] = []
@@ -111,7 +111,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         made += _derive(run, seen[run], item, experiments.get(run[0]))
         if item is not None and (run in settling or seen[run].unmarked):
             ranked = rank_rows.of_run(Run.of(item), _ranked_anew(seen[run]))
-            rows.setdefault(run[0], []).extend([ranked] if ranked else [])
+            if ranked is not None:
+                rows.setdefault(run[0], []).append(ranked)
     made += [
         _index(run, one.outside, outside.get(run, {}), None)
         for run, one in seen.items()
@@ -200,7 +201,7 @@ def _compare(
     read = table.parallel([partial(settled.read, run) for run, _ in wanted])
     for (run, item), found in zip(wanted, read, strict=True):
         seen[run].found = found
-        seen[run].earlier = [*found.children.values()]
+        seen[run].earlier = list(filter(is_earlier_metric, found.children.values()))
         _read_postings(seen[run], found.postings)
         _suspect(seen[run], run, item, found)
 
@@ -213,8 +214,7 @@ def _read_postings(seen: _Seen, items: Iterable[Raw]) -> None:
 
 def _ranked_anew(seen: _Seen) -> set[str] | None:
     """The metrics that are to be ranked of a run; None for all."""
-    has_earlier = any(Item.of(item).type == keys.RUN_METRIC.name for item in seen.earlier)
-    return None if seen.found is not None or has_earlier else seen.metrics
+    return None if seen.found is not None or seen.earlier else seen.metrics
 
 
 def _derive(run: Owner, seen: _Seen, item: Raw | None, experiment: Raw | None) -> list[Writes]:

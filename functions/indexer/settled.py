@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from indexer import text_items
-from indexer.child_items import Writes, is_outside
+from indexer.child_items import Writes, is_earlier_metric
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
@@ -87,19 +87,15 @@ def postings(run: Owner) -> list[Raw]:
 
 
 def earlier_ranks(run: Owner) -> list[Raw]:
-    """The METRIC items of a run: one Query."""
+    """The METRIC items of a run that earlier versions put: one Query."""
     pk = keys.experiment(run[0]).pk
-    return list(table.query_all(pk, prefix=keys.run_child_prefix(run[1], "METRIC")))
+    children = table.query_all(pk, prefix=keys.run_child_prefix(run[1], "METRIC"))
+    return list(filter(is_earlier_metric, children))
 
 
-def without_earlier(run: Owner, children: Iterable[Raw]) -> Writes:
-    """Takes away the METRIC items of earlier versions among some child items, after the RANK items
-    that they tell of."""
-    found = [
-        RunMetric.of(item)
-        for item in children
-        if Item.of(item).type == RunMetric.pattern.name and not is_outside(item)
-    ]
+def without_earlier(run: Owner, metrics: Iterable[Raw]) -> Writes:
+    """Takes away METRIC items of earlier versions, after the RANK items that they tell of."""
+    found = list(map(RunMetric.of, metrics))
     ranks = [keys.rank_metric(run[0], one.key, one.value, run[1]) for one in found]
     return Writes([], [], [Key(one.PK, one.SK) for one in found], before=ranks)
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from indexer import expected, run_stretches, text_dictionary, text_items, text_page
-from indexer.child_items import is_outside
+from indexer.child_items import is_earlier_metric, is_outside
 from indexer.run_stretches import Stretch
 from indexer.text_page import Entry, Page
 from mlcore.db import keys
@@ -79,7 +79,7 @@ class Partition:
         """Traces and packs of spans that the indexer has not followed."""
         self.batches: list[Key] = []
         """``MBATCH`` items that are not packed (yet)."""
-        self.renewed: dict[str | None, None] = {}
+        self.renewed: dict[str, None] = {}
         """The ids of runs that an earlier version ranked."""
         self.runs = 0
         self.items = 0
@@ -214,7 +214,7 @@ def _run(partition: Partition, stretch: Stretch, unseen: set[int]) -> Iterator[S
         elif kind in CHILD_TYPES:
             if run_of(place) == stretch.run_id:
                 found[place] = item
-                if expected.is_earlier(item) and not is_outside(item):
+                if stretch.run_id and is_earlier_metric(item):
                     partition.renewed[stretch.run_id] = None
             elif not is_outside(item):
                 yield Suspects(run_of(place), [place])

@@ -114,7 +114,7 @@ def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, i
                 segments.append((item["PK"]["S"], run_ranks.segment_of(item)))
     for pk, segment in segments:
         experiment_id = keys.parse(pk, "E#META").fields["experiment_id"]
-        places = [segment.place(experiment_id, number) for number in segment.all_pages()]
+        places = segment.places(experiment_id)
         lists.append((segment.key, [*(segment.entries or ())]))
         lists += [(segment.key, pages[place]) for place in places]
     for key, entries in lists:

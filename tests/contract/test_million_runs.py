@@ -204,7 +204,7 @@ def row_of(one: Ranked, chance: random.Random) -> Raw:
     places = {name: descending_place(chance.random()) for name in NAMES}
     data = rank_columns.pack_runs([SettledRun(one.run_id, one.version, one.minute, places)])
     place = keys.rank_rows("1", "5e" * 8)
-    return RankRows(PK=place.pk, SK=place.sk, data=data, runs=1).serialize()
+    return RankRows(PK=place.pk, SK=place.sk, data=data).serialize()
 
 
 def write_units(items: list[Raw]) -> int:

@@ -300,4 +300,4 @@ def clear(experiment_id: str) -> None:
     rows = table.query_all(pk, prefix=keys.rank_rows_prefix())
     table.batch_write(deletes=list(map(key_in, rows)))
     for segment in list(run_ranks.every_segment(experiment_id)):
-        rank_segments.remove(experiment_id, [segment], rank_segments.places(experiment_id, segment))
+        rank_segments.remove(experiment_id, [segment], segment.places(experiment_id))

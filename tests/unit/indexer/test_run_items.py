@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer import earlier_markers, expected, index_items, run_items, survey
+from indexer.child_items import is_earlier_metric
 from indexer.expected import Finding
 from mlcore.db import keys
 from mlcore.db.keys import Key
@@ -110,10 +111,12 @@ def test_of_a_run_with_metrics_of_an_earlier_version_all_are_ranked() -> None:
     seen = seen_of(None, image(metrics={"m": text(1.0)}))
     assert run_items._ranked_anew(seen) == {"m"}
     place = keys.run_param("1", "R", "p")
-    seen.earlier = [run_children.MAPS["params"].child(place, "p", "a")]
+    param = run_children.MAPS["params"].child(place, "p", "a")
+    seen.earlier = list(filter(is_earlier_metric, [param]))
     assert run_items._ranked_anew(seen) == {"m"}
     place = keys.run_metric("1", "R", "n")
-    seen.earlier = [run_children.MAPS["metrics"].child(place, "n", text(1.0))]
+    metric = run_children.MAPS["metrics"].child(place, "n", text(1.0))
+    seen.earlier = list(filter(is_earlier_metric, [param, metric]))
     assert run_items._ranked_anew(seen) is None
 
 

@@ -95,15 +95,11 @@ def parse_points(texts: Iterable[str]) -> Iterator[tuple[int, int, float]]:
 
 def inverted_double(value: float) -> str:
     """16 hexadecimal digits: inf < … < -inf < NaN, so forwards is descending and NaN still last."""
-    if isnan(value):
-        return _NAN_TEXT
-    return f"{int(double(value), 16) ^ _ALL_BITS:016x}"
+    return f"{descending_place(value):016x}"
 
 
 def parse_inverted_double(text: str) -> float:
-    if text == _NAN_TEXT:
-        return _double(_NAN_BITS)
-    return parse_double(f"{int(text, 16) ^ _ALL_BITS:016x}")
+    return value_at(int(text, 16))
 
 
 def descending_place(value: float) -> int:

@@ -66,12 +66,11 @@ class RankParam(Item):
 
 class RankRows(Item):
     """Latest values of runs that were settled together (``data``, as
-    :mod:`mlcore.repos.runs.rank_columns` writes it), and how many runs they are."""
+    :mod:`mlcore.repos.runs.rank_columns` writes it)."""
 
     pattern = keys.RANK_ROWS
 
     data = BytesAttribute()
-    runs = IntAttribute()
 
 
 class RankRowsSorted(Item):

@@ -3,9 +3,16 @@ little is mostly zeros then, which zlib takes away. The same of wider columns.""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 NUMBER_BYTES: Final = 8
+
+
+def differences(column: Sequence[int]) -> list[int]:
+    """The first number, then of each what it is more than the one before."""
+    return [*column[:1], *[later - earlier for earlier, later in pairwise(column)]]
 
 
 def apart(column: bytes, width: int = NUMBER_BYTES) -> bytes:

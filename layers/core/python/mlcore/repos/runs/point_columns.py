@@ -16,7 +16,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Final
 
 from mlcore.entities.metrics import Columns, Metric
@@ -45,7 +45,7 @@ def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
     header = json.dumps(counts, separators=(",", ":"), ensure_ascii=False).encode()
     flags = 0
     steps, timestamps = [one.step for one in points], [one.timestamp for one in points]
-    differing = _differences(steps), _differences(timestamps)
+    differing = byte_planes.differences(steps), byte_planes.differences(timestamps)
     if any(not -_INT64 <= one < _INT64 for column in differing for one in column):
         flags |= _PLAIN
         differing = steps, timestamps
@@ -127,7 +127,3 @@ def count(data: bytes, key: str) -> int:
         header = data[1 + _HEADER.size : 1 + _HEADER.size + length]
     counts: dict[str, int] = json.loads(header)
     return counts.get(key, 0)
-
-
-def _differences(column: Sequence[int]) -> list[int]:
-    return [*column[:1], *[later - earlier for earlier, later in pairwise(column)]]

@@ -19,7 +19,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from mlcore.repos.runs import byte_planes
@@ -66,7 +66,7 @@ def pack(entries: Sequence[Ranked]) -> bytes:
     header, raw_ids = _ids(ids)
     places = [one.place for one in entries]
     columns = (
-        _numbers([*places[:1], *(later - earlier for earlier, later in pairwise(places))]),
+        _numbers(byte_planes.differences(places)),
         _numbers([one.version for one in entries]),
         _numbers([one.minute for one in entries]),
         raw_ids,

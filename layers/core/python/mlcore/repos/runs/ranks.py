@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -69,6 +69,10 @@ class Segment(NamedTuple):
         begin = max(0, bisect_left(self.bounds, first) - 1)
         return range(begin, min(len(self.bounds) - 1, bisect_right(self.bounds, last)))
 
+    def places(self, experiment_id: str) -> list[Key]:
+        """Where all its pages are."""
+        return [self.place(experiment_id, number) for number in self.all_pages()]
+
     def place(self, experiment_id: str, number: int) -> Key:
         return keys.rank_page(experiment_id, self.key, self.segment_id, number)
 
@@ -102,13 +106,33 @@ def every_segment(experiment_id: str) -> Iterator[Segment]:
 
 def every(experiment_id: str) -> Iterator[tuple[str, list[Ranked]]]:
     """All that is ranked in rows and segments, by metric; some of it may come twice."""
-    pk = keys.experiment(experiment_id).pk
-    for item in table.query_all(pk, prefix=keys.rank_rows_prefix()):
-        yield from rank_columns.unpack_runs(RankRows.of(item).data).items()
+    for item in every_row(experiment_id):
+        yield from by_key([item]).items()
     for segment in every_segment(experiment_id):
-        pages = [segment.place(experiment_id, number) for number in segment.all_pages()]
-        found = [page_of(item) for item in table.batch_get(pages) if item is not None]
-        yield segment.key, [*(segment.entries or ()), *(one for page in found for one in page)]
+        yield segment.key, values_of(segment, table.batch_get(segment.places(experiment_id)))
+
+
+def every_row(experiment_id: str) -> Iterator[Raw]:
+    """The items of all rows."""
+    pk = keys.experiment(experiment_id).pk
+    return table.query_all(pk, prefix=keys.rank_rows_prefix())
+
+
+def by_key(rows: Iterable[Raw], wanted: Sequence[str] | None = None) -> dict[str, list[Ranked]]:
+    """What rows have of each metric, in no order; of some metrics, if they are named."""
+    found: dict[str, list[Ranked]] = {}
+    for item in rows:
+        for key, entries in rank_columns.unpack_runs(RankRows.of(item).data, wanted).items():
+            found.setdefault(key, []).extend(entries)
+    return found
+
+
+def values_of(segment: Segment, pages: Iterable[Raw | None]) -> list[Ranked]:
+    """What a segment has, with those of its pages that are there."""
+    found = [*(segment.entries or ())]
+    for page in pages:
+        found += [] if page is None else page_of(page)
+    return found
 
 
 def are_ranked(experiment_id: str, wanted: Mapping[str, Ranked]) -> set[str]:
@@ -144,13 +168,10 @@ class Rows:
 
     def read(self) -> None:
         pk = keys.experiment(self._experiment_id).pk
-        for item in table.query_all(pk, between=keys.rank_rows_range()):
-            if Item.of(item).type == RankRowsSorted.pattern.name:
-                self.sorted = RankRowsSorted.of(item).version
-                continue
-            found = rank_columns.unpack_runs(RankRows.of(item).data, self._wanted)
-            for key, entries in found.items():
-                self.by_key.setdefault(key, []).extend(entries)
+        items = list(table.query_all(pk, between=keys.rank_rows_range()))
+        if items and Item.of(items[-1]).type == RankRowsSorted.pattern.name:
+            self.sorted = RankRowsSorted.of(items.pop()).version
+        self.by_key = by_key(items, self._wanted)
         self.done = True
 
 
@@ -171,13 +192,12 @@ class Ranks:
     def reads(self) -> list[Callable[[], None]]:
         """What must be called, side by side, before all else; for one round trip less, beside the
         reading of the marks."""
-        return [partial(self._read_segments, key) for key in self._wanted]
+        unread = [key for key in self._wanted if key not in self._segments]
+        return [partial(self._read_segments, key) for key in unread]
 
     def begin(self) -> None:
         """Calls them, unless somebody did."""
-        table.parallel(
-            [partial(self._read_segments, key) for key in self._wanted if key not in self._segments]
-        )
+        table.parallel(self.reads())
 
     def segments(self, key: str) -> Sequence[Segment]:
         return self._segments[key]
@@ -203,7 +223,8 @@ class Ranks:
             self._sorted = self.rows.sorted
             _sorted.put(self.experiment_id, self._sorted)
         self._gone = False
-        table.parallel([partial(self._read_segments, key) for key in self._wanted])
+        self._segments.clear()
+        self.begin()
         self.generation += 1
 
     def _read_segments(self, key: str) -> None:
