@@ -55,7 +55,7 @@ local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) $(UI) ## Serve the pro
 test: setup .cache/compiled.stamp ## Run the tests in parallel; ARGS="-k name" narrows them
 	$(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 
-lint: setup ## Check format, lint, types, imports between modules and the lock
+lint: .venv/all.stamp ## Check format, lint, types, imports between modules and the lock
 	$(BIN)/uv lock --check --quiet
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

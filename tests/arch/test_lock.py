@@ -86,3 +86,16 @@ def test_the_layer_ships_what_botocore_knows_of_each_service_in_use() -> None:
     used = {name for text in sources for name in asked.findall(text)}
     assert used <= set(kept[1].split())
     assert used >= {"dynamodb", "kms", "s3", "sqs"}
+
+
+def test_lint_needs_the_python_tools_alone() -> None:
+    """`make lint` works where neither npm's packages nor a browser can be had."""
+    commands = subprocess.run(
+        ["make", "--dry-run", "--always-make", "lint"],
+        cwd=project.ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert "mypy" in commands
+    assert ".tools" not in commands

@@ -61,6 +61,36 @@ def environment(browser: Path) -> dict[str, Any]:
     return kept
 
 
+def extract(archive: tarfile.TarFile, folder: Path) -> None:
+    """Extracts an archive, and nothing outside the folder.
+
+    Raises:
+        tarfile.TarError: a member leaves the folder, or is neither a file, a folder nor a link.
+    """
+    if hasattr(tarfile, "data_filter"):
+        archive.extractall(folder, filter="data")
+        return
+    # Python 3.11.0 to 3.11.3 has no filters. Each member is checked when those before it are
+    # there, so that a link among them cannot lead a later one out of the folder.
+    for member in archive:
+        _check(member, folder.resolve())
+        member.mode &= 0o755
+        archive.extract(member, folder)
+
+
+def _check(member: tarfile.TarInfo, folder: Path) -> None:
+    places = [folder / member.name]
+    if member.issym():
+        places.append(places[0].parent / member.linkname)
+    elif member.islnk():
+        places.append(folder / member.linkname)
+    elif not (member.isfile() or member.isdir()):
+        raise tarfile.ExtractError(f"{member.name} is neither a file, a folder nor a link")
+    for place in places:
+        if not place.resolve().is_relative_to(folder):
+            raise tarfile.ExtractError(f"{member.name} leads out of {folder}")
+
+
 def unpack(folder: Path) -> None:
     """Unpacks the files of the npm package in ``folder/node_modules`` into ``folder``."""
     import brotli  # noqa: PLC0415 - only `make setup` unpacks
@@ -69,7 +99,7 @@ def unpack(folder: Path) -> None:
     for name in ("al2023", "fonts", "swiftshader"):
         content = brotli.decompress((packed / f"{name}.tar.br").read_bytes())
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            archive.extractall(folder, filter="data")
+            extract(archive, folder)
     fonts, cache = (folder / "fonts").resolve(), (folder / "font-cache").resolve()
     (folder / "fonts.conf").write_text(
         f"<fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir></fontconfig>\n"
