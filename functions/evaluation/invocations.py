@@ -109,7 +109,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
     }
     username = request.username()
     job = jobs.new(request.workspace, INVOKE_EVALUATION, params, len(trace_ids), username)
-    creations.create(_run(run_id, job, experiment), experiment)
+    creations.create(_run(run_id, job, experiment), experiment, created_by=username)
     jobs.submit([job])
     return {"job_id": job.job_id, "run_id": run_id}
 

@@ -93,7 +93,7 @@ def _create_run(call: Call, parent: int, values: Values) -> dict[str, Any]:
     values = {**values, "experimentId": str(parent)}
     entity = merge.created(RUN, number, values, ids.now_ms())
     _check_end(entity)
-    return call.shown(runs.create(entity, experiment))
+    return call.shown(runs.create(entity, experiment, call.username))
 
 
 def find_run(call: Call) -> dict[str, Any]:

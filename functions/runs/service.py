@@ -59,7 +59,7 @@ def new_run(message: m.CreateRun, request: Request) -> Run:
         params={},
         tags={**dict(tags), RUN_NAME_TAG: name},
     )
-    creations.create(run, experiment)
+    creations.create(run, experiment, created_by=request.username())
     return run
 
 

@@ -129,7 +129,7 @@ def _create(experiment: str, one: Entity) -> runs.Record:
         owner = _experiment(experiment)
     (number,) = numbers.take(numbers.CONTEXTS)
     fields = {**one.fields, "experimentId": str(entity.id)}
-    return runs.get(runs.create(one._replace(id=number, fields=fields), owner).id, SPACE)
+    return runs.get(runs.create(one._replace(id=number, fields=fields), owner, None).id, SPACE)
 
 
 def _logged(read: runs.Record) -> dict[str, Entity]:

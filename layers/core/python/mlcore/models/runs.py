@@ -20,6 +20,7 @@ class Run(StagedItem):
     ``epoch`` is its experiment's at the run's creation, or its own last deletion or restoration.
     ``quiet`` is the version in which the run was found not to have been written to for a while;
     ``last_write`` is of earlier versions.
+    ``user_id`` is what the client says of its user; ``created_by`` is who was logged in.
     ``bytes`` is the size of the maps; ``overflow`` names the maps that have texts outside.
     """
 
@@ -29,6 +30,7 @@ class Run(StagedItem):
     experiment_id = TextAttribute()
     run_name = TextAttribute()
     user_id = TextAttribute()
+    created_by = TextAttribute(null=True)
     status = TextAttribute()
     start_time = IntAttribute()
     end_time = IntAttribute(null=True)

@@ -38,7 +38,9 @@ class ExperimentRow(NamedTuple):
 class RunRow(NamedTuple):
     """A row of ``runs_latest``, less the account and what only the history tells of a metric.
 
-    ``latest`` holds the latest value of each metric, as text (:func:`double_text`).
+    ``created_by`` is who was logged in when the run was made; where nobody logs in, what the client
+    says of its user. ``latest`` holds the latest value of each metric, as text
+    (:func:`double_text`).
     """
 
     run_id: str
@@ -109,7 +111,7 @@ def run_row(stored: StoredRun) -> RunRow:
         experiment_id=item.experiment_id,
         workspace_id=experiment.workspace,
         run_name=item.run_name or "",
-        created_by=item.user_id or None,
+        created_by=item.created_by or item.user_id or None,
         status=item.status,
         start_time=within(item.start_time or 0),
         end_time=None if item.end_time is None else within(item.end_time),

@@ -122,8 +122,16 @@ def of_experiment(experiment: ExperimentRecord) -> list[Record]:
     return numbered([record(item, experiment) for item in items])
 
 
-def create(entity: Entity, experiment: ExperimentRecord) -> Entity:
-    """One transaction. Raises ResourceConflict, InvalidParameterValue."""
+def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -> Entity:
+    """One transaction.
+
+    Args:
+        username: of who is logged in; None where nobody needs to log in.
+
+    Raises:
+        ResourceConflict: the name or the external id is taken.
+        InvalidParameterValue: the experiment is archived.
+    """
     owner = experiment.experiment
     parent = experiments.number_of(experiment) or 0
     if owner.lifecycle_stage != ACTIVE:
@@ -159,7 +167,8 @@ def create(entity: Entity, experiment: ExperimentRecord) -> Entity:
 
     def attempt() -> None:
         try:
-            creations.create(run, owner, [*(part.operation for part in parts), refer], more)
+            also = [*(part.operation for part in parts), refer]
+            creations.create(run, owner, also, more, created_by=username)
         except creations.AlsoFailed as failed:
             if failed.position == 0 and _forsaken(parent, entity.name, owner.workspace):
                 raise Conflict from failed

@@ -33,9 +33,14 @@ def create(
     experiment: Experiment,
     also: Sequence[Operation] = (),
     more: Raw | None = None,
+    *,
+    created_by: str | None = None,
 ) -> None:
     """One transaction: the run with its mark, the item that tells its experiment, and ``also`` what
     belongs to it; ``more`` are further attributes of its item. Sent twice, it makes one run.
+
+    Args:
+        created_by: who is logged in; None where nobody needs to log in.
 
     Raises:
         AlsoFailed: a condition of ``also`` does not hold.
@@ -54,6 +59,7 @@ def create(
         experiment_id=run.experiment_id,
         run_name=run.run_name,
         user_id=run.user_id,
+        created_by=created_by,
         status=run.status,
         start_time=run.start_time or 0,
         end_time=run.end_time,
