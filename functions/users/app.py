@@ -46,7 +46,7 @@ RPCS = (
         cost=1,
     ),
     delete(
-        "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=3
+        "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=4
     ),
     post(
         "/mlflow/users/permissions/grant",

@@ -9,6 +9,7 @@ from mlcore.auth.passwords import NOBODY, check_password, hash_password
 from mlcore.entities.users import Profile
 from mlcore.http import Request
 from mlcore.policies import access as policy
+from mlcore.repos.settings import system_tables
 from mlcore.repos.users import roles, users
 from mlcore.repos.users.users import UserExists
 from mlcore.responses import users as responses
@@ -107,6 +108,8 @@ def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
             "Users cannot delete their own account. Ask another admin to delete this user instead."
         )
     found = users.get_profile(username)
+    # Before the user, so that a repeated request finds the user and does both.
+    system_tables.revoke(username)
     users.delete(found)
     return {}
 

@@ -1,14 +1,15 @@
-"""The RPCs of workspaces, worlds of their own for experiments, models and webhooks; and of the
-deployment's settings."""
+"""The RPCs of workspaces, worlds of their own for experiments, models and webhooks; of the
+deployment's settings, and of who may read the system tables."""
 
 from __future__ import annotations
 
 from mlcore.http import delete, get, lambda_handler, patch, post, put
-from workspaces import config, removal, service
+from workspaces import config, readers, removal, service
 from workspaces import messages as m
 
 _ONE = "/mlflow/workspaces/{workspace_name}"
 _CONFIG = "/mlflow-serverless/config"
+_READERS = "/mlflow-serverless/system-tables/readers"
 
 RPCS = (
     get(
@@ -58,8 +59,35 @@ RPCS = (
         version="3.0",
         status=204,
         since="3.10",
-        cost=11,
+        cost=12,
         deviation="CASCADE deletes files, too; 503 asks for a repetition.",
+    ),
+    get(
+        _READERS,
+        m.ListReaders,
+        readers.list_readers,
+        "requests.administrators",
+        version="3.0",
+        since="",
+        cost=3,
+    ),
+    put(
+        _READERS,
+        m.PutReader,
+        readers.put_reader,
+        "requests.administrators",
+        version="3.0",
+        since="",
+        cost=2,
+    ),
+    delete(
+        _READERS,
+        m.DeleteReader,
+        readers.delete_reader,
+        "requests.administrators",
+        version="3.0",
+        since="",
+        cost=2,
     ),
     get(
         _CONFIG,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from mlcore.wire import Message, invalid_value, required, string
+from mlcore.wire import Message, array, invalid_value, item_type_string, required, string
 from mlcore.wire.checks import CheckFailed
+
+MOST_OF_USERNAME: Final = 255
+MOST_WORKSPACES: Final = 50
 
 
 def text(value: Any) -> None:
@@ -22,6 +25,19 @@ def archival(value: Any) -> None:
         if field in value and not isinstance(value[field], str):
             hint = f" Hint: Value was of type '{type(value[field]).__name__}'."
             raise CheckFailed(invalid_value(field, value[field], hint))
+
+
+def username_length(value: Any) -> None:
+    """As long as a name of MLflow's users may be."""
+    if isinstance(value, str) and len(value) > MOST_OF_USERNAME:
+        raise CheckFailed(f"A username has at most {MOST_OF_USERNAME} characters.")
+
+
+def workspace_names(value: Any) -> None:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_WORKSPACES:
+        raise CheckFailed(
+            f"'workspaces' names 1 to {MOST_WORKSPACES} workspaces, or is [\"*\"] for all."
+        )
 
 
 class TraceArchivalConfig(Message):
@@ -64,6 +80,24 @@ class UpdateWorkspace(Message):
 
 class DeleteWorkspace(Message):
     workspace_name: str
+
+
+class ListReaders(Message):
+    """Takes no arguments."""
+
+
+class PutReader(Message):
+    username: str
+    workspaces: list[str]
+    checks = {
+        "username": (required, string, username_length),
+        "workspaces": (required, array, item_type_string, workspace_names),
+    }
+
+
+class DeleteReader(Message):
+    username: str
+    checks = {"username": (required, string)}
 
 
 class ListConfig(Message):

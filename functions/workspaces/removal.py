@@ -33,6 +33,7 @@ from mlcore.repos.gateway import configuration as gateway
 from mlcore.repos.registry import registered_models
 from mlcore.repos.removal import purging, remains
 from mlcore.repos.removal.remains import OutOfTime
+from mlcore.repos.settings import system_tables
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.workspaces import moving, workspaces
 from mlcore.repos.workspaces.moving import NameTaken
@@ -190,7 +191,9 @@ def _purge(name: str, deadline: float) -> None:
 
 
 def _delete_grants(name: str) -> None:
-    """Roles of the workspace, and what users were granted in it."""
+    """Roles of the workspace, what users were granted in it, and who may read its rows in the
+    system tables."""
+    system_tables.forget_workspace(name)
     for role in roles.find_all():
         if role.workspace == name:
             with contextlib.suppress(errors.ResourceDoesNotExist):

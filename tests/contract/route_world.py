@@ -149,7 +149,9 @@ class World:
         """An experiment with a run, and one of everything that routes of the domain are about;
         without one what ``test_sent_twice`` needs."""
         number = next(_NUMBERS)
-        self.names.update({"workspace_name": "other", "key": "ttl_policy", "artifact_path+": "a"})
+        self.names.update(
+            {"workspace_name": "other", "key": "ttl_policy", "artifact_path+": "a", "reader": "r"}
+        )
         self.names["experiment_name"] = f"experiment {number}"
         self.names["name"] = f"model-{number}"
         self.made("GET", "/2.0/mlflow/experiments/get", experiment_id="0")  # makes it
@@ -364,3 +366,5 @@ class World:
     def _setting(self) -> None:
         setting = {"value": {"traces": "30d"}}
         self.made("PUT", "/3.0/mlflow-serverless/config/{key}", **setting)
+        granted = {"username": "{reader}", "workspaces": ["*"]}
+        self.made("PUT", "/3.0/mlflow-serverless/system-tables/readers", **granted)

@@ -115,6 +115,8 @@ CASES: dict[str, dict[str, Any]] = {
     "DELETE /3.0/mlflow/workspaces/{workspace_name}": {},
     "PUT /3.0/mlflow-serverless/config/{key}": {"value": {"traces": "30d"}},
     "DELETE /3.0/mlflow-serverless/config/{key}": {},
+    "PUT /3.0/mlflow-serverless/system-tables/readers": {"username": "ann", "workspaces": ["*"]},
+    "DELETE /3.0/mlflow-serverless/system-tables/readers": {"username": "{reader}"},
     f"DELETE {FILES}/artifacts/{{artifact_path+}}": {},
     f"POST {FILES}/mpu/create/{{artifact_path+}}": {"path": "a.txt", "num_parts": 1},
     f"POST {FILES}/mpu/complete/{{artifact_path+}}": {"path": "a.txt", "upload_id": "u"},

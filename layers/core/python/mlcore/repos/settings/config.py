@@ -11,7 +11,7 @@ from mlcore.db.table import table
 from mlcore.ids import now_ms
 from mlcore.limits.config import check_setting
 from mlcore.models.platform import Config
-from mlcore.repos.settings import setting
+from mlcore.repos.settings import setting, system_tables
 
 
 def get(key: str) -> Any:
@@ -30,8 +30,15 @@ def find_all() -> dict[str, Any]:
 
 
 def put(key: str, value: Any) -> None:
-    """Processes notice within a minute. Raises InvalidParameterValue."""
+    """Processes notice within a minute.
+
+    Raises:
+        InvalidParameterValue: the value breaks a rule of its setting.
+        ResourceDoesNotExist: it names a workspace that does not exist.
+    """
     check_setting(key, value)
+    if key == system_tables.SETTING:
+        system_tables.check_workspaces(name for names in value.values() for name in names)
     place = keys.config(key)
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     item = Config(PK=place.pk, SK=place.sk, key=key, value=text, updated_at=now_ms(), version=1)
