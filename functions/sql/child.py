@@ -12,7 +12,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 from mlcore import errors
@@ -24,6 +26,9 @@ SECONDS: Final = 3.5
 
 STARTING_SECONDS: Final = 20.0
 """What the process may take besides: copies of files may have to come from S3."""
+
+SCRATCH: Final = "SYSTEM_TABLES_SCRATCH"
+"""Environment: the folder for what a query writes before it begins."""
 
 _MISSING: Final = (
     "The engine for SQL is not installed here: run `make setup`, which brings DuckDB and deltalake."
@@ -43,17 +48,22 @@ def ask(request: dict[str, Any]) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     # Of glibc: else each thread may take 64 MB of addresses, which count.
     environment["MALLOC_ARENA_MAX"] = "2"
-    with subprocess.Popen(
-        [sys.executable, "-m", "mltables.query"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-    ) as process:
+    scratch = Path(os.environ.get(SCRATCH) or Path(tempfile.gettempdir()) / "system-tables")
+    scratch.mkdir(parents=True, exist_ok=True)
+    with (
+        # Made here, so that the rows in it go also when the process is killed.
+        tempfile.TemporaryDirectory(prefix="query-", dir=scratch) as folder,
+        subprocess.Popen(
+            [sys.executable, "-m", "mltables.query"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+        ) as process,
+    ):
+        sent = {**request, "seconds": seconds, "folder": folder}
         try:
-            out, said = process.communicate(
-                json.dumps({**request, "seconds": seconds}).encode(), seconds + STARTING_SECONDS
-            )
+            out, said = process.communicate(json.dumps(sent).encode(), seconds + STARTING_SECONDS)
         except subprocess.TimeoutExpired as expired:
             process.kill()
             raise errors.InvalidParameterValue(too_long(seconds)) from expired

@@ -59,15 +59,14 @@ def by_the_extension(folder: Path) -> Rows:
 def by_our_sql() -> Rows:
     """As the process of a query reads them, here."""
     from mltables import answer, gate  # noqa: PLC0415 -- the engines, which most tests do without
-    from mltables.database import connected  # noqa: PLC0415
     from mltables.lake import Lake  # noqa: PLC0415
-    from mltables.query import make_views  # noqa: PLC0415
+    from mltables.permitted import sources  # noqa: PLC0415
+    from mltables.query import opened  # noqa: PLC0415
 
     found = {}
-    with connected(Lake().scratch) as connection:
-        make_views(connection, None)
-        for name, (table, where) in ASKED.items():
-            prepared = gate.prepare(f"SELECT * FROM system.mlflow.{table} WHERE {where}")
+    for name, (table, where) in ASKED.items():
+        prepared = gate.prepare(f"SELECT * FROM system.mlflow.{table} WHERE {where}")
+        with opened(sources(prepared.reads, None, Lake().scratch)) as connection:
             stream = answer.in_arrow(connection.sql(prepared.sql), 1 << 20)["arrow"]
             found[name] = _texts(polars.read_ipc_stream(io.BytesIO(base64.b64decode(stream))))
     return found

@@ -10,14 +10,16 @@ import duckdb
 MEMORY: Final = "200MB"
 """Of what a step of the publisher keeps in memory; the rest spills."""
 
+THREADS: Final = 2
 
-def connected(folder: Path, memory: str = MEMORY) -> duckdb.DuckDBPyConnection:
-    """A database in memory that spills into a folder and speaks of time in UTC."""
+
+def connected(folder: Path | None, memory: str = MEMORY) -> duckdb.DuckDBPyConnection:
+    """A database in memory that shows times in UTC and spills into a folder, if it is given one."""
     connection = duckdb.connect(
         config={
             "memory_limit": memory,
-            "threads": 2,
-            "temp_directory": str(folder / "spill"),
+            "threads": THREADS,
+            "temp_directory": str(folder / "spill") if folder else "",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "preserve_insertion_order": False,

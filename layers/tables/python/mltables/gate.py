@@ -7,12 +7,14 @@ and names of files do not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from mltables.reads import Columns, columns_read
 from mltables.tables import TABLES
 
 LONGEST: Final = 100_000
@@ -58,6 +60,8 @@ class Prepared(NamedTuple):
 
     sql: str
     parameters: frozenset[str]
+    reads: Mapping[str, Columns]
+    """The tables that it reads, each with the columns."""
 
 
 def prepare(text: str) -> Prepared:
@@ -72,7 +76,8 @@ def prepare(text: str) -> Prepared:
         _check(query)
         _rewrite(query)
         names = frozenset(_placeholder(one) for one in query.find_all(exp.Placeholder))
-        return Prepared(query.sql("duckdb", comments=False), names)
+        reads = columns_read(query, SCHEMA)
+        return Prepared(query.sql("duckdb", comments=False), names, reads)
     except SqlglotError as error:
         raise Refused(f"Syntax error: {_first_line(error)}") from error
     except RecursionError as error:

@@ -1,8 +1,11 @@
 """``python -m mltables.query``: runs one statement in a process of its own, which ends with it.
 
-Reads ``{"sql", "parameters", "workspaces", "format", "rows", "bytes"}`` from standard input and
-writes one line of JSON: an answer (``mltables/answer.py``), or ``{"error": message}``. It may write
-no file, and has an end of time and of memory, at which the system ends it.
+Reads ``{"sql", "parameters", "workspaces", "folder", "format", "rows", "bytes"}`` from standard
+input and writes one line of JSON: an answer (``mltables/answer.py``), or ``{"error": message}``.
+
+First it writes the rows that the caller may read into ``folder``, unless that is all of them
+(``mltables/permitted.py``). Then a new database, which reaches these rows only, runs the
+statement: it may write no file, and the system ends it at a limit of time or memory.
 """
 
 from __future__ import annotations
@@ -12,18 +15,16 @@ import os
 import resource
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import duckdb
 
-from mltables import answer, gate
+from mltables import answer, gate, permitted
 from mltables.database import connected
-from mltables.lake import Lake
-from mltables.snapshot import Snapshot, quoted
-from mltables.tables import TABLES, existing
+from mltables.permitted import Source
+from mltables.snapshot import quoted
 
 MEMORY: Final = "450MB"
 ADDRESS_SPACE: Final = 800 << 20
@@ -40,7 +41,7 @@ def main() -> NoReturn:
     except (gate.Refused, answer.TooLarge) as refused:
         said = {"error": str(refused)}
     except (duckdb.Error, RuntimeError, MemoryError) as error:
-        said = {"error": _explained(error)}
+        said = {"error": explained(error)}
     sys.stdout.write(json.dumps(said) + "\n")
     sys.stdout.flush()
     # Not by the way of an interpreter that waits for the threads of its libraries.
@@ -61,50 +62,46 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     missing = sorted(prepared.parameters - given.keys())
     if missing:
         raise gate.Refused(f"The parameter {missing[0]!r} has no value.")
-    with tempfile.TemporaryDirectory() as folder:
-        connection = connected(Path(folder), MEMORY)
-        make_views(connection, request.get("workspaces"))
+    folder = Path(request["folder"])
+    connection = opened(permitted.sources(prepared.reads, request.get("workspaces"), folder))
     # From here on the caller's statement is at work: nothing outside can be reached or written.
     _confine()
     _end_after(seconds)
     values = {name: given[name] for name in prepared.parameters}
+    return answered(connection, prepared.sql, {**request, "parameters": values})
+
+
+def answered(
+    connection: duckdb.DuckDBPyConnection, sql: str, request: dict[str, Any]
+) -> dict[str, Any]:
+    """Runs a statement that the gate has let through."""
+    values = request.get("parameters") or {}
     most = int(request.get("bytes") or BYTES)
     form = request.get("format")
     if form == "arrow":
-        return answer.in_arrow(connection.sql(prepared.sql, params=values), most)
-    cursor = connection.execute(prepared.sql, values)
+        return answer.in_arrow(connection.sql(sql, params=values), most)
+    cursor = connection.execute(sql, values)
     if form == "csv":
         return answer.in_csv(cursor, most)
     return answer.in_json(cursor, int(request.get("rows") or ROWS), most)
 
 
-def make_views(connection: duckdb.DuckDBPyConnection, workspaces: Sequence[str] | None) -> None:
-    """Views of the tables as they are now, with the columns that readers see, and the rows of some
-    workspaces if not of all; then the connection can reach the files of these alone."""
-    lake = Lake()
-    allowed: list[str] = []
+def opened(sources: Sequence[Source]) -> duckdb.DuckDBPyConnection:
+    """A database with a view of each source, which can reach their files alone and spills
+    nowhere."""
+    connection = connected(None, MEMORY)
     connection.execute(f"CREATE SCHEMA {gate.SCHEMA}")
-    condition = ""
-    if workspaces is not None:
-        listed = ", ".join(quoted(one) for one in workspaces) or "NULL"
-        condition = f" WHERE workspace_id IN ({listed})"
-    for table in TABLES:
-        delta = existing(lake, table)
-        source = table.nothing
-        if delta is not None:
-            snapshot = Snapshot(lake, table, delta)
-            allowed += lake.paths(delta, snapshot.files(connection))
-            source = snapshot.source(connection)
+    for source in sources:
         connection.execute(
-            f"CREATE VIEW {gate.SCHEMA}.{table.name} AS "
-            f"SELECT {table.names} FROM {source}{condition}"
+            f"CREATE VIEW {gate.SCHEMA}.{source.table} AS "
+            f"SELECT {', '.join(source.columns)} FROM {source.relation()}"
         )
-    paths = ", ".join(quoted(path) for path in allowed)
+    paths = ", ".join(quoted(path) for source in sources for path in source.files)
     connection.execute(
-        f"SET allowed_paths = [{paths}]; SET temp_directory = ''; "
-        "SET python_enable_replacements = false; SET enable_external_access = false; "
-        "SET lock_configuration = true"
+        f"SET allowed_paths = [{paths}]; SET python_enable_replacements = false; "
+        "SET enable_external_access = false; SET lock_configuration = true"
     )
+    return connection
 
 
 def _end_after(seconds: float) -> None:
@@ -124,7 +121,8 @@ def _confine() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _explained(error: Exception) -> str:
+def explained(error: Exception) -> str:
+    """What the caller is told: the engine's first line, without what it says of this machine."""
     if isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "alloc" in str(error):
         return "The query needs more memory than it may have."
     # What follows tells of files of this machine.
