@@ -12,10 +12,10 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Operation, table
 from mlcore.ids import now_ms
 from mlcore.kubeflow.kinds import REGISTERED_MODEL
-from mlcore.models.registry import ModelEnd, ModelHome
+from mlcore.models.registry import ModelEnd
 from mlcore.prompts import is_prompt
 from mlcore.repos.kubeflow import models, numbers, serving, tags
-from mlcore.repos.registry import model_versions, registered_models, stages
+from mlcore.repos.registry import homes, model_versions, registered_models, stages
 from mlcore.repos.registry.model_versions import ARCHIVED, StoredModelVersion
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.repos.users import grants
@@ -38,13 +38,10 @@ def kind(place: Place) -> str:
 
 
 def _archived(place: Place) -> StoredRegisteredModel | StoredModelVersion | None:
-    entry = table.get(keys.model_home(place.home))
-    if entry is None:
-        return None
-    owner = ModelHome.of(entry)
-    item = table.get(keys.model_at(owner.model_pk))
+    owner = homes.owner_of(place.home)
+    item = None if owner is None else homes.model_of(owner)
     model = None if item is None else registered_models.of_item(item)
-    if model is None or model.incarnation != owner.incarnation or is_prompt(model.model.tags):
+    if model is None or is_prompt(model.model.tags):
         return None
     if not place.version:
         state = model.model.tags.get(f"{tags.PREFIX}state")
@@ -100,7 +97,7 @@ def expire(place: Place) -> bool:
             moving = grants.moving_of_model(model.workspace, model.name, None)
             models.delete(found, moving, referred)
         elif found is not None:
-            _expire_version(found)
+            _expire_version(found, place)
 
     try:
         settle("model", attempt)
@@ -109,7 +106,8 @@ def expire(place: Place) -> bool:
     return True
 
 
-def _expire_version(found: StoredModelVersion) -> None:
+def _expire_version(found: StoredModelVersion, place: Place) -> None:
+    """Raises Conflict: its model was renamed meanwhile."""
     model, number = found.model, found.item.number
 
     def allowed() -> list[Operation]:
@@ -117,5 +115,9 @@ def _expire_version(found: StoredModelVersion) -> None:
             return []
         return serving.unserved_version(model.item.number, model.model.workspace, number)
 
-    with contextlib.suppress(errors.ResourceDoesNotExist):  # somebody else deleted it
+    try:
         stages.delete(found, allowed)
+    except errors.ResourceDoesNotExist as error:
+        if _archived(place) is not None:
+            raise Conflict from error
+        # else somebody else deleted it

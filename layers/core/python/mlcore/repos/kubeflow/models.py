@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Operation, Put, table
 from mlcore.entities.registry import RegisteredModel
+from mlcore.errors import ResourceDoesNotExist
 from mlcore.ids import now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
@@ -24,7 +25,9 @@ from mlcore.repos.kubeflow import changes, entities, numbers, steps, tags
 from mlcore.repos.registry import homes, names, registered_models
 from mlcore.repos.registry.names import AlsoFailed, NameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
-from mlcore.settle import Conflict
+from mlcore.settle import Conflict, settle
+
+R = TypeVar("R")
 
 FIELDS: Final = tuple(field.name for field in KIND.fields)
 """All are tags."""
@@ -70,11 +73,53 @@ def get(number: int, workspace: str) -> Record:
 
 
 def at(reference: ContextRef) -> Record | None:
-    """One consistent GetItem."""
-    item = table.get(numbers.place_of(reference))
-    if item is None or RegisteredModelItem.of(item).incarnation != reference.incarnation:
-        return None
-    return registered_models.of_item(item)
+    """The model that a reference leads to: one consistent GetItem. If MLflow renamed the model
+    after the reference was read, the reference is read again: two more for each rename."""
+    current = reference
+
+    def attempt() -> Record | None:
+        nonlocal current
+        item = table.get(numbers.place_of(current))
+        if item is not None and RegisteredModelItem.of(item).incarnation == current.incarnation:
+            return registered_models.of_item(item)
+        again = numbers.of_kind(numbers.raw(current.number), KIND.name, current.workspace)
+        # A rename writes model and reference in one transaction, and counts the reference's
+        # version up: the same version means that the model itself is gone.
+        if again is None or again.version == current.version:
+            return None
+        current = again
+        raise Conflict
+
+    return settle(KIND.words, attempt)
+
+
+def under_its_name(
+    reference: ContextRef, act: Callable[[Record], R], read: Record | None = None
+) -> R:
+    """What ``act`` answers, which writes by the model's name: done again if a rename came between.
+
+    Args:
+        read: the model, if it was read already.
+
+    Raises:
+        ResourceDoesNotExist: the model is gone; or ``act`` raised it, of a model that stayed as it
+            was read.
+    """
+
+    def attempt() -> R:
+        nonlocal read
+        model, read = read or at(reference), None
+        if model is None:
+            raise missing(KIND.words, reference.number)
+        try:
+            return act(model)
+        except ResourceDoesNotExist as error:
+            again = at(reference)
+            if again is None or again.item.version == model.item.version:
+                raise
+            raise Conflict from error
+
+    return settle(KIND.words, attempt)
 
 
 def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> None:
@@ -168,11 +213,11 @@ def delete(read: Record, also: Sequence[Operation] = (), referred: Condition | N
         referred: what must hold of its reference still.
 
     Raises:
-        Conflict: it changed meanwhile, or what refers to it.
+        Conflict: it changed or was renamed meanwhile, or what refers to it changed.
     """
     try:
         names.delete(read, also, referred)
-    except ConditionFailed as failed:
+    except (ConditionFailed, ResourceDoesNotExist) as failed:
         raise Conflict from failed
     homes.clear(read.home, read.incarnation)
 

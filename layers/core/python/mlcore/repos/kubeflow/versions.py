@@ -152,7 +152,12 @@ def of_model(model: ContextRef) -> list[Record]:
 def create(
     entity: Entity, model: ModelRecord, reference: ContextRef, also: Sequence[Operation] = ()
 ) -> Entity:
-    """One transaction. Raises ResourceConflict."""
+    """One transaction; done again if MLflow renames the model meanwhile.
+
+    Raises:
+        ResourceConflict: another version has the name or the external id.
+        ResourceDoesNotExist: the model is gone.
+    """
     if (other := _see(reference, entity.name)) is not None and (
         other.item.kubeflow_name == entity.name
     ):
@@ -178,14 +183,20 @@ def create(
     error = taken(KIND.title, entity.name)
     external = steps.external_id(workspace, KIND, entity.id, None, entity.external_id)
 
+    home = model.home  # stays when the model is renamed
+
     def following(version: ModelVersion) -> list[Operation]:
-        place = keys.model_version(model.home, version.version)
+        place = keys.model_version(home, version.version)
         child = steps.child(reference.number, KIND, entity.name, entity.id, place, error)
         refer = _reference(entity.id, reference, place)
         return [child.operation, *(step.operation for step in external), *also, refer]
 
+    def make(current: ModelRecord) -> ModelVersion:
+        named = draft._replace(name=current.model.name)
+        return model_versions.create(current, named, following, _attributes(entity, workspace))
+
     try:
-        model_versions.create(model, draft, following, _attributes(entity, workspace))
+        models.under_its_name(reference, make, model)
     except AlsoFailed as failed:
         if failed.position == 0:
             raise error from failed
@@ -274,12 +285,13 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
 
 
 def _move(read: Record, state: str) -> None:
-    model = models.at(read.model)
-    if model is None:
-        raise missing(KIND.words, read.number)
-    record = model_versions.of_item(read.document.item, model)
     stage = ARCHIVED if state == tags.ARCHIVED else NO_STAGE
-    stages.transition(record, stage, archive_existing=False)
+
+    def move(model: ModelRecord) -> None:
+        stored = model_versions.of_item(read.document.item, model)
+        stages.transition(stored, stage, archive_existing=False)
+
+    models.under_its_name(read.model, move)
 
 
 def _said(read: Record, wanted: tags.Changes) -> str | None:
@@ -309,10 +321,11 @@ def _complete(read: Record, after: Entity, said: str | None, update: Update) -> 
 def delete(read: Record, allowed: Callable[[], Sequence[Operation]]) -> None:
     """As MLflow does it (:func:`mlcore.repos.registry.stages.delete`). Raises
     ResourceDoesNotExist."""
-    model = models.at(read.model)
-    if model is None:
-        raise missing(KIND.words, read.number)
-    stages.delete(model_versions.of_item(read.document.item, model), allowed)
+
+    def remove(model: ModelRecord) -> None:
+        stages.delete(model_versions.of_item(read.document.item, model), allowed)
+
+    models.under_its_name(read.model, remove)
 
 
 def reference_of(read: Record) -> ContextRef:

@@ -8,27 +8,52 @@ from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Condition
+from mlcore.db.expression import Condition, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import key_in, table
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
 from mlcore.repos.kubeflow import contexts
+from mlcore.settle import Conflict, settle
 
 CLEARED_TOGETHER = 1_000
+
+
+def owner_of(home: str) -> ModelHome | None:
+    """Whose partition it is; one consistent GetItem."""
+    item = table.get(keys.model_home(home))
+    return None if item is None else ModelHome.of(item)
+
+
+def model_of(owner: ModelHome) -> Raw | None:
+    """The item of the model that owns a partition; None if it was deleted.
+
+    One consistent GetItem. A rename moves the model and writes its ``M#HOME`` in one transaction:
+    where the model is not at the place that was read, the owner is read again.
+    """
+    home = owner.PK
+    current: ModelHome | None = owner
+
+    def attempt() -> Raw | None:
+        nonlocal current
+        if current is None or current.incarnation != owner.incarnation:
+            return None
+        item = table.get(keys.model_at(current.model_pk))
+        if item is not None and RegisteredModel.of(item).incarnation == owner.incarnation:
+            return item
+        before, current = current, owner_of(home)
+        if current is not None and current.version == before.version:
+            return None
+        raise Conflict
+
+    return settle("model", attempt)
 
 
 def clear(home: str, incarnation: str) -> None:
     """Removes all of a deleted model: aliases, versions, the links of their runs, at last the claim
     to the partition. Nobody reaches any of it, so it may stop anywhere and be done again."""
-    item = table.get(keys.model_home(home))
-    if item is None:
-        return
-    owner = ModelHome.of(item)
-    if owner.incarnation != incarnation:
-        return
-    model = table.get(keys.model_at(owner.model_pk))
-    if model is not None and RegisteredModel.of(model).incarnation == incarnation:
+    owner = owner_of(home)
+    if owner is None or owner.incarnation != incarnation or model_of(owner) is not None:
         return
     left = _children(home)
     while chunk := list(islice(left, CLEARED_TOGETHER)):

@@ -17,6 +17,7 @@ from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import ModelHome
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
+from mlcore.repos.registry import homes
 from mlcore.repos.registry.registered_models import MAPS, StoredRegisteredModel, missing, of_item
 from mlcore.repos.workspaces import workspaces
 from mlcore.webhooks import announcement
@@ -161,6 +162,7 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
     unchanged.require_equal(RegisteredModelItem.version, old.version)
     unchanged.require_equal(RegisteredModelItem.incarnation, old.incarnation)
     mine.set(ModelHome.model_pk, place.pk)
+    mine.add(ModelHome.version, 1)
     mine.require_equal(ModelHome.incarnation, old.incarnation)
     try:
         table.transact(
@@ -217,14 +219,10 @@ def delete(
         if there is not None and RegisteredModelItem.of(there).incarnation == stored.incarnation:
             raise ConditionFailed(there) from failed
         # Deleted by another, or by this very call, whose answer was lost; unless it moved away.
-        entry = table.get(keys.model_home(stored.home))
-        if entry is None:
-            return
-        owner = ModelHome.of(entry)
-        if owner.incarnation == stored.incarnation:
-            item = table.get(keys.model_at(owner.model_pk))
-            if item is not None and RegisteredModelItem.of(item).incarnation == stored.incarnation:
-                raise missing(stored.model.name) from failed
+        owner = homes.owner_of(stored.home)
+        mine_still = owner is not None and owner.incarnation == stored.incarnation
+        if owner is not None and mine_still and homes.model_of(owner) is not None:
+            raise missing(stored.model.name) from failed
 
 
 def _moving(item: RegisteredModelItem, place: keys.Key, name: str) -> list[Operation]:

@@ -95,6 +95,7 @@ def registered_model(place: Key, workspace: str) -> None:
     absent.require_absent(RegisteredModel.PK)
     unchanged.require_equal(RegisteredModel.version, item.version)
     mine.set(ModelHome.model_pk, target.pk)
+    mine.add(ModelHome.version, 1)
     mine.require_equal(ModelHome.incarnation, item.incarnation)
     try:
         table.transact(
