@@ -34,8 +34,8 @@ _NUMBERS: Final = (INT, DOUBLE, BOOL)
 def ordered(
     entries: Iterable[Entry], by: str, *, descending: bool, default: str = "NAME"
 ) -> list[Entry]:
-    """Entries in an order; what lacks its value is last, whichever way, and what is equal is in the
-    order of ids. An order that is not known is the default."""
+    """Entries in an order; what is equal is in the order of ids. What lacks its value is last, by
+    ascending ids, whichever way the order goes. An order that is not known is the default."""
     value = _value(by, default)
     return _sorted(((value(entry), entry.id, entry) for entry in entries), descending=descending)
 
@@ -46,7 +46,7 @@ def _sorted(found: Iterable[tuple[Any, int, T]], *, descending: bool) -> list[T]
     for one in found:
         (lacking if one[0] is None else having).append(one)
     having.sort(key=itemgetter(0, 1), reverse=descending)
-    lacking.sort(key=itemgetter(1), reverse=descending)
+    lacking.sort(key=itemgetter(1))
     return [one[2] for one in having] + [one[2] for one in lacking]
 
 

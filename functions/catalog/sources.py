@@ -48,7 +48,10 @@ def list_labels(call: Call) -> Any:
     arguments = call.arguments()
     asset_type = arguments.get("assetType", "models")
     if asset_type not in ASSET_TYPES:
-        raise bad(f"invalid assetType: must be one of {', '.join(ASSET_TYPES)}")
+        raise bad(
+            f"invalid value '{asset_type[:50]}' for CatalogAssetType: "
+            f"valid values are [{' '.join(ASSET_TYPES)}]"
+        )
     read, after = call.reading()
     labels = [
         label

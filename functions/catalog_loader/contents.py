@@ -8,7 +8,7 @@ import math
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from catalog_loader import fields
+from catalog_loader import fields, licenses
 from catalog_loader.fields import Check, Wrong
 from mlcore.catalog.entry import MODEL, SERVER, Entry, number_of
 from mlcore.kubeflow.properties import BOOL, DOUBLE, INT, MEMBER, STRING, STRUCT
@@ -23,6 +23,7 @@ MODEL_ARTIFACT: Final = "model-artifact"
 METRICS_ARTIFACT: Final = "metrics-artifact"
 PERFORMANCE: Final = "performance-metrics"
 ACCURACY: Final = "accuracy-metrics"
+READ_ONLY: Final = "read_only"
 
 _INT32: Final = 2**31
 
@@ -200,6 +201,7 @@ def _server(source: str, where: str, data: Any) -> Entry:
     for at, one in enumerate(tools):
         tool = fields.read(f"{where}.tools[{at}]", one, _TOOL, ("name",), None)
         title = tool.pop("name")
+        tool["accessType"] = tool.get("accessType") or READ_ONLY  # every answer has to name one
         children.append(_entry(SERVER, source, number_of(str(number), title), title, tool))
     if len({tool.name for tool in children}) != len(children):
         raise Wrong(f"{where}.tools: two have the same name")
@@ -234,7 +236,7 @@ _MODEL: Final[dict[str, Check]] = {
     "maturity": fields.text,
     "provider": fields.text,
     "logo": fields.text,
-    "license": fields.text,
+    "license": licenses.shown,
     "licenseLink": fields.text,
     "libraryName": fields.text,
     "language": fields.texts,
@@ -265,7 +267,7 @@ _SERVER: Final[dict[str, Check]] = {
     "provider": fields.text,
     "version": fields.text,
     "logo": fields.text,
-    "license": fields.text,
+    "license": licenses.shown,
     "licenseLink": fields.text,
     "license_link": fields.text,
     "readme": fields.text,

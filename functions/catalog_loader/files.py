@@ -101,7 +101,7 @@ def find(path: str, base: str, names: dict[str, str]) -> str:
             name = "/".join(parts[at:])
             if name in names and ".." not in parts:
                 return name
-        raise OutsideCatalog(f"there is no file {path!r} in the catalog")
+        raise OutsideCatalog(f"{path}: no such file or directory in the catalog")
     whole: list[str] = [part for part in base.split("/") if part]
     for part in parts:
         if part == "..":
@@ -112,5 +112,5 @@ def find(path: str, base: str, names: dict[str, str]) -> str:
             whole.append(part)
     name = "/".join(whole)
     if name not in names:
-        raise OutsideCatalog(f"there is no file {path!r} in the catalog")
+        raise OutsideCatalog(f"{path}: no such file or directory in the catalog")
     return name

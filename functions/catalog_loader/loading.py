@@ -68,12 +68,12 @@ def _attempt(files: Files, force: bool) -> Report:
         logger.warning("the catalog's sources cannot be read: %s", error)
         after = catalog.renew(before, _refused(before.state, mark, str(error)))
         return _report(after, changed=False)
-    known = {} if force else _states(before)
-    reads = [
-        reading.unread(source, known.get(_place(source), {}), now)
-        or reading.read(source, text, names, now)
-        for source in found.sources
-    ]
+    known = _states(before)
+    reads = []
+    for source in found.sources:
+        told = known.get(_place(source), {})
+        read = None if force else reading.unread(source, told, now)
+        reads.append(read or reading.read(source, text, names, told, now))
     texts.clear()
     reads = reading.with_kept(parts.entries_of(before), reads)
     state = _state(found, reads, mark)
@@ -139,6 +139,7 @@ def _state(found: Configuration, reads: Sequence[Read], mark: str) -> dict[str, 
                 "error": read.error,
                 "count": len(read.entries),
                 **({"definition": read.definition, "due": read.due} if read.due else {}),
+                **({"file": read.file, "loaded": read.loaded} if read.file else {}),
             }
             for read in reads
         ],

@@ -19,7 +19,7 @@ _PART_BYTES: Final = 48_000
 """Of JSON, from which on a part with models or their artifacts is full. Of both there are as many,
 and about the same models, so that a page that is in no order of theirs reads few bytes for each."""
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Changes with what this module writes, so that what an earlier version wrote is written anew."""
 
 

@@ -87,7 +87,7 @@ def _number(name: str, text: str, least: int) -> int:
 
 def _names(source: Source, data: bytes | None) -> list[str]:
     if source.type not in configuration.TYPES:
-        raise Wrong(f"{CONFIG}.type: must be yaml or hf")
+        raise Wrong(f"unsupported source type: {source.type} (must be yaml or hf)")
     if source.type in HUGGING_FACE:
         found = hugging_face.fetch(source, seconds=_HUB_SECONDS, ours=False, cards=False)
         return [str(model["name"]) for model in found.models]

@@ -50,17 +50,44 @@ class Read(NamedTuple):
     """Of a source on the Hub: a mark of what the files say of it."""
     due: int | None = None
     """When such a source is to be read again, in ms since the epoch."""
+    file: str = ""
+    """Of a source in a file: a mark that changes with the file."""
+    loaded: int | None = None
+    """When the file was first read as it is, in ms since the epoch."""
 
 
-def read(source: Source, text: Text, names: dict[str, str], now: int) -> Read:
+def read(
+    source: Source, text: Text, names: dict[str, str], before: Mapping[str, Any], now: int
+) -> Read:
+    """
+    Args:
+        before: what the generation before says of the source.
+    """
     if not source.enabled:
         return Read(source, DISABLED, "")
     if source.type in configuration.HUGGING_FACE:
         return _of_hub(source, now)
+    kept = Read(
+        source, AVAILABLE, "", file=before.get("file", ""), loaded=before.get("loaded", now)
+    )
     try:
-        return Read(source, AVAILABLE, "", _of_file(source, text, names))
+        found, mark = _of_file(source, text, names)
     except (Wrong, NotYaml, OutsideCatalog) as error:
-        return Read(source, ERROR, str(error)[:MOST_ERROR], keeps=True)
+        return kept._replace(status=ERROR, error=str(error)[:MOST_ERROR], keeps=True)
+    loaded = kept.loaded if kept.file == mark and kept.loaded else now
+    return kept._replace(entries=_dated(found, loaded), file=mark, loaded=loaded)
+
+
+def _dated(entries: Iterable[Entry], loaded: int) -> list[Entry]:
+    """Entries, each with its times: what a source does not say is the time of its load."""
+    return [
+        entry._replace(
+            create_time=loaded if entry.create_time is None else entry.create_time,
+            update_time=loaded if entry.update_time is None else entry.update_time,
+            children=tuple(_dated(entry.children, loaded)),
+        )
+        for entry in entries
+    ]
 
 
 def unread(source: Source, before: Mapping[str, Any], now: int) -> Read | None:
@@ -80,20 +107,21 @@ def definition_of(source: Source) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _of_file(source: Source, text: Text, names: dict[str, str]) -> list[Entry]:
-    """Raises Wrong, NotYaml, OutsideCatalog."""
+def _of_file(source: Source, text: Text, names: dict[str, str]) -> tuple[list[Entry], str]:
+    """The entries of a source, and the mark of its file. Raises Wrong, NotYaml, OutsideCatalog."""
     if source.type != configuration.YAML:
         raise Wrong(f"unknown source type {source.type!r}")
     path = source.properties.get(PATH)
     if not isinstance(path, str) or not path:
         raise Wrong(f"missing {PATH} string property")
-    data = text(find(path, source.folder, names))
+    name = find(path, source.folder, names)
+    data = text(name)
     make = contents.models if source.asset_type == "models" else contents.servers
     found = [entry for entry in make(source.key, data) if source.includes(entry.name)]
     for entry in found:
         if len(stored(entry).whole) > MOST_BYTES:
             raise Wrong(f"{entry.name!r} is too large: {MOST_BYTES} bytes are the most")
-    return found
+    return found, f"{name} {names[name]}"
 
 
 def _of_hub(source: Source, now: int) -> Read:
@@ -106,7 +134,7 @@ def _of_hub(source: Source, now: int) -> Read:
         due = now + interval
         bound = hugging_face.within_organization(source)
         found = hugging_face.fetch(bound, seconds=HUB_SECONDS)
-        entries = contents.models(source.key, {"models": found.models})
+        entries = _dated(contents.models(source.key, {"models": found.models}), now)
     except NotReached as error:
         due = now + min(interval, _AGAIN_MS)
         return Read(source, ERROR, str(error)[:MOST_ERROR], (), True, definition, due)

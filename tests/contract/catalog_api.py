@@ -98,6 +98,7 @@ mcp_servers:
   - name: forge
     provider: Org
     version: 1.2.0
+    license: Own words
     logo: https://forge.example/logo.png
     deploymentMode: remote
     transports: [http]
@@ -110,6 +111,7 @@ mcp_servers:
         accessType: read_only
         parameters: [{name: q, type: string}]
       - {name: delete, accessType: destructive}
+      - {name: count, accessType: null}
   - {name: files, deploymentMode: local, tags: [disk]}
   - {name: disk, logo: "data:image/png;base64,iVBORw0KGgo="}
   - {name: script, logo: "javascript:alert(1)"}

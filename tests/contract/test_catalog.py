@@ -41,7 +41,7 @@ QUERIES: list[tuple[dict[str, Any], list[str]]] = [
     ({"sourceLabel": "nobody's"}, []),
     ({"filterQuery": "language = 'de'"}, ["org/Alpha"]),
     ({"filterQuery": "language != 'de'"}, ["org/beta"]),
-    ({"filterQuery": "language IN ('fr', 'de') AND license LIKE 'm%'"}, ["org/beta"]),
+    ({"filterQuery": "language IN ('fr', 'de') AND license LIKE 'M%'"}, ["org/beta"]),
     ({"filterQuery": "size.string_value = '7B' AND layers > 30"}, ["org/Alpha"]),
     ({"filterQuery": "artifacts.ttft_p90 < 70"}, ["gamma", "org/Alpha"]),
     # Of the same artifact: the fast one of Alpha is no A10.
@@ -164,16 +164,74 @@ def test_filter_options_and_named_queries(shared: CatalogApi) -> None:
 
 def test_servers_and_tools(shared: CatalogApi) -> None:
     (server,) = shared.get(f"{SERVERS}/mcp_servers", namedQuery="remote")["items"]
-    assert (server["name"], server["toolCount"], "tools" in server) == ("forge", 2, False)
+    assert (server["name"], server["toolCount"], "tools" in server) == ("forge", 3, False)
     place = f"{SERVERS}/mcp_servers/{server['id']}"
     shown = shared.get(place, includeTools="true", toolLimit=1)
     assert [tool["name"] for tool in shown["tools"]] == ["search"]
-    assert shared.names(f"{place}/tools") == ["delete", "search"]
-    assert shared.names(f"{place}/tools", filterQuery="accessType = 'read_only'") == ["search"]
+    assert shared.names(f"{place}/tools") == ["count", "delete", "search"]
+    read_only = shared.names(f"{place}/tools", filterQuery="accessType = 'read_only'")
+    assert read_only == ["count", "search"]
     assert shared.get(f"{place}/tools/search")["serverName"] == "forge"
     assert shared.ask("GET", f"{place}/tools/none").status == 404
     assert shared.names(f"{SERVERS}/mcp_servers", filterQuery="sast = true") == ["forge"]
     assert shared.names(f"{SERVERS}/mcp_servers", name="FIL") == ["files"]
+
+
+def test_every_entry_has_what_its_schema_demands(shared: CatalogApi) -> None:
+    """Times, also where its source says none: those of its load. A tool has an access type."""
+    times = ("createTimeSinceEpoch", "lastUpdateTimeSinceEpoch")
+    servers = shared.get(f"{SERVERS}/mcp_servers", includeTools="true", pageSize="100")["items"]
+    tools = [tool for server in servers for tool in server.get("tools", ())]
+    models = shared.get("models", pageSize="100")["items"]
+    artifacts = [
+        artifact
+        for model in models
+        for artifact in shared.get(
+            f"sources/{model['source_id']}/models/{model['name']}/artifacts"
+        )["items"]
+    ]
+    assert servers
+    assert tools
+    assert artifacts
+    for entry in [*servers, *tools, *models, *artifacts]:
+        assert all(int(entry[name]) > 0 for name in times), entry
+    by_name = {model["name"]: model for model in models}
+    assert by_name["org/Alpha"]["createTimeSinceEpoch"] == "1700000000000"
+    assert int(by_name["org/beta"]["createTimeSinceEpoch"]) > 1_700_000_000_000
+    assert {tool["name"]: tool["accessType"] for tool in tools} == {
+        "search": "read_only",
+        "delete": "destructive",
+        "count": "read_only",
+    }
+
+
+def test_licenses_are_shown_by_their_names(shared: CatalogApi) -> None:
+    shown = {model["name"]: model.get("license") for model in shared.get("models")["items"]}
+    assert (shown["org/Alpha"], shown["org/beta"]) == ("Apache 2.0", "MIT")
+    assert shared.names("models", filterQuery="license = 'Apache 2.0'") == ["org/Alpha"]
+    options = shared.get("models/filter_options")["filters"]["license"]["values"]
+    assert options == ["Apache 2.0", "MIT"]
+    assert shared.names(f"{SERVERS}/mcp_servers", filterQuery="license = 'Own words'") == ["forge"]
+
+
+def test_what_lacks_the_value_of_an_order_is_last_by_its_id(shared: CatalogApi) -> None:
+    place = f"{ALPHA}/artifacts"
+    ids = [int(one["id"]) for one in shared.get(place, orderBy="ID")["items"]]
+    assert ids == sorted(ids)
+    for direction in ("ASC", "DESC"):
+        order = {"orderBy": "unknown.double_value", "sortOrder": direction}
+        assert [int(one["id"]) for one in shared.get(place, **order)["items"]] == ids, direction
+        order = {"orderBy": "overall_average.double_value", "sortOrder": direction}
+        found = [int(one["id"]) for one in shared.get(place, **order)["items"]]
+        assert found[1:] == sorted(found[1:]), direction
+
+
+def test_an_asset_type_that_there_is_not(shared: CatalogApi) -> None:
+    refused = shared.ask("GET", "labels", assetType="cars")
+    assert refused.status == 400
+    assert refused.body["message"] == (
+        "invalid value 'cars' for CatalogAssetType: valid values are [models mcp_servers]"
+    )
 
 
 def test_the_picture_of_a_server(shared: CatalogApi) -> None:

@@ -68,7 +68,7 @@ def test_what_the_hub_says_of_a_model(api: CatalogApi) -> None:
         "description": "Small.",
         "readme": "# Alpha\n",
         "provider": "org",
-        "license": "apache-2.0",
+        "license": "Apache 2.0",
         "libraryName": "transformers",
         "language": ["en", "de"],
         "tasks": ["text-generation"],

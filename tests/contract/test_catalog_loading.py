@@ -75,6 +75,20 @@ def test_what_has_not_changed_is_not_loaded(filled: CatalogApi) -> None:
     assert "lab/new" in filled.names("models")
 
 
+def test_the_time_of_a_load_stays_until_the_file_changes(filled: CatalogApi) -> None:
+    def times() -> dict[str, str]:
+        return {one["name"]: one["createTimeSinceEpoch"] for one in filled.get("models")["items"]}
+
+    before = times()
+    filled.ask("POST", "sources/reload")
+    assert times() == before
+    filled.write(lab="models: [{name: lab/one}, {name: lab/new}]")
+    assert filled.load()["changed"]
+    after = times()
+    assert after["lab/one"] == after["lab/new"] > before["lab/one"]
+    assert after["org/beta"] == before["org/beta"]
+
+
 def test_a_broken_source_keeps_its_models(filled: CatalogApi) -> None:
     before = filled.get("models")["items"]
     broken = {

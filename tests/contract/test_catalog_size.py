@@ -80,7 +80,7 @@ FILTERS: Final = (
     "(artifacts.note = 'x' OR artifacts.ttft_p90 < 20) AND language = 'en'",
     "language != 'en' AND tasks IN ('t0', 't1') AND name LIKE 'org1/%'",
     "artifacts.metricsType = 'performance-metrics' AND artifacts.note IN ('x', 'z')",
-    "license = 'mit' OR kind.string_value = 'k1'",
+    "license = 'MIT' OR kind.string_value = 'k1'",
     "nothing = 5 OR artifacts.nothing.int_value = 4",
     "provider ILIKE 'ORG2' AND createTimeSinceEpoch > 1700000000010 AND id > 0",
     "library_name = 'x' OR source_id = 'a' AND description LIKE '%it 7%'",
