@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.http import Request, Response
 from mlcore.http.kubeflow import JSON, Answer, Made, Versions, arguments
-from mlcore.kubeflow import body
+from mlcore.kubeflow import body, not_a_number
 from mlcore.kubeflow.entity import V1, Entity, response
 
 __all__ = ["JSON", "MANNER", "OLD", "PREFIX", "Call", "Function", "Made", "answering", "api_of"]
@@ -58,7 +58,10 @@ Function = Callable[[Call], Answer]
 def answering(function: Function) -> Callable[[Request], Response]:
     @functools.wraps(function)
     def answer(request: Request) -> Answer:
-        return function(Call(request, api_of(request.path)))
+        found = function(Call(request, api_of(request.path)))
+        if not not_a_number.reads_the_word(request.headers.get("user-agent", "")):
+            not_a_number.told(found.answer if isinstance(found, Made) else found)
+        return found
 
     return _VERSIONS.answering(answer)
 

@@ -12,7 +12,7 @@ from mlcore import errors, ids
 from mlcore.db.expression import Raw
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.runs import Dataset
-from mlcore.kubeflow import body, merge
+from mlcore.kubeflow import body, merge, not_a_number
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import bad, missing
@@ -34,6 +34,8 @@ def upsert(parent: ContextRef, kind: Kind, values: Values) -> Entity:
     read = runs.at(parent)
     if read is None:
         raise missing(EXPERIMENT_RUN.words, parent.number)
+    if kind.name == METRIC.name:
+        values = not_a_number.understood(values)
     if kind.name in (METRIC.name, PARAMETER.name):
         return _value(parent, read, kind, values)
     (number,) = numbers.take(numbers.ARTIFACTS)
@@ -115,6 +117,8 @@ def update(raw: Raw, values: Values) -> Entity:
     item = Artifact.of(raw)
     read = runs.get(item.parent or 0, item.workspace)
     entity = _shown(raw)
+    if item.kind == METRIC.name:
+        values = not_a_number.understood(values)
     if not _HELD_BY_MLFLOW.isdisjoint(values) and item.kind != DATA_SET.name:
         told = {**entity.fields, **values}
         if item.kind == METRIC.name and "value" not in told:

@@ -273,7 +273,8 @@ def _create_artifact(entity: Entity, parent: ContextRef) -> None:
     version = versions.at(parent, SPACE)
     if version is None:
         raise SourceFailed(404, f"artifact {entity.name!r}: its version was deleted meanwhile")
-    artifacts.create_of_version(entity, version, parent)
+    # A registry may attribute an artifact to a version that has another of its name.
+    artifacts.create_of_version(entity, version, parent, name_is_shared=True)
 
 
 def _environment_named(name: str) -> Raw | None:

@@ -9,6 +9,7 @@ from typing import Any
 from kubeflow import run_artifacts
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE as SPACE
+from mlcore.kubeflow import not_a_number
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EXPERIMENT_RUN, METRIC, PARAMETER
 from mlcore.repos.experiments.experiments import StoredExperiment
@@ -175,7 +176,9 @@ def _point(told: dict[str, Any]) -> Metric:
 def _fields(told: dict[str, Any]) -> tuple[float, int, int]:
     """Value, time and step; a value that is not told is none that JSON has a word for."""
     value = told.get("value")
-    number = math.nan if value is None else stored_value(float(value))
+    if value is None or not_a_number.is_told(told):
+        value = math.nan
+    number = stored_value(float(value))
     return number, int(told.get("timestamp") or 0), int(told.get("step") or 0)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from mlcore.kubeflow import body, merge
+from mlcore.kubeflow import body, merge, not_a_number
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EXPERIMENT, METRIC, REFERENCE, Kind
 from operate.transfer.item import Content
@@ -66,6 +66,8 @@ def entity(kind: Kind, told: Json) -> Entity:
     if kind.name == METRIC.name:
         fields.setdefault("value", math.nan)  # JSON has no word for it
     values = body.values_of(kind, fields, body.WHOLE)
+    if kind.name == METRIC.name:
+        values = not_a_number.understood(values)
     made = int(told.get("createTimeSinceEpoch") or 0)
     found = merge.created(kind, int(told["id"]), values, made)
     return found._replace(update_time=int(told.get("lastUpdateTimeSinceEpoch") or made))

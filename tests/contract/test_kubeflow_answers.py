@@ -3,10 +3,13 @@ filters."""
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 import pytest
 
+from kubeflow import app as kubeflow_app
 from tests.contract.conftest import Store
 from tests.contract.kubeflow_api import OLD, V1, KubeflowApi, properties
 
@@ -102,3 +105,41 @@ def test_lists_are_paged_with_stable_tokens(kubeflow: KubeflowApi) -> None:
         assert [one["name"] for one in found] == expected, text
     for text in ("name", "name = ", "n.string_value = 5", "id = 'x'", "a = 1 and b = 2", "'"):
         assert kubeflow.ask("GET", "registered_models", filterQuery=text).status == 400, text
+
+
+PYTHON = "OpenAPI-Generator/1.0.0/python"
+
+
+def test_a_metric_that_is_not_a_number(store: Store, kubeflow: KubeflowApi) -> None:
+    """Every client finds the value that the schema demands, in JSON that its parser reads."""
+    run_id = store.api.new_run()
+    store.api.post("runs/log-metric", run_id=run_id, key="loss", value="NaN", timestamp=7)
+    (run,) = kubeflow.items("experiment_runs")
+    paths = [
+        f"experiment_runs/{run['id']}/artifacts",
+        f"experiment_runs/{run['id']}/metric_history",
+        "artifacts",
+        "experiment_runs/metric_history",
+    ]
+    for path in paths:
+        text = kubeflow.raw("GET", path)["body"]
+        (metric,) = json.loads(text, parse_constant=pytest.fail)["items"]
+        assert (metric["value"], metric["customProperties"]) == (0, properties(is_nan=True)), path
+        event = kubeflow.event("GET", path, None, {})
+        event["headers"] = {**event["headers"], "user-agent": PYTHON}
+        (metric,) = json.loads(kubeflow_app.handler(event, None)["body"])["items"]
+        assert math.isnan(metric["value"]), path
+        assert metric["customProperties"] == {}
+    (shown,) = kubeflow.items(paths[0])
+    # What is written back as it was read is what it was.
+    echoed = {**{name: shown[name] for name in ("value", "customProperties")}, "description": "d"}
+    place = f"artifacts/{shown['id']}"
+    assert kubeflow.patch(place, artifactType="metric", **echoed)["value"] == 0
+    (again,) = kubeflow.items(paths[0])
+    assert again["customProperties"] == properties(is_nan=True)
+    assert again["description"] == "d"
+    latest = store.api.get("runs/get", run_id=run_id)["run"]["data"]["metrics"]
+    assert [one["value"] for one in latest] == ["NaN"]
+    kubeflow.patch(place, artifactType="metric", value=2, step=1)
+    (again,) = kubeflow.items(paths[0])
+    assert (again["value"], again["customProperties"]) == (2, {})

@@ -91,6 +91,11 @@ def populate(kubeflow: KubeflowApi) -> None:
     )
     shared = {"artifactType": "doc-artifact", "id": document["id"], "name": "card"}
     kubeflow.post(f"model_versions/{versions[1]['id']}/artifacts", **shared)
+    # A version gets artifacts of others, of which one is called as its own are.
+    for kind, name in (("doc-artifact", "card"), ("model-artifact", "first")):
+        twin = {"artifactType": kind, "name": name}
+        made = kubeflow.post("artifacts", **twin, uri=f"s3://elsewhere/twin of {name}")
+        kubeflow.post(f"model_versions/{versions[0]['id']}/artifacts", **twin, id=made["id"])
     kubeflow.post("model_artifacts", name="alone", externalId="x-alone", uri="s3://elsewhere/y")
     environment = kubeflow.post("serving_environments", name="prod", description="d")
     service = kubeflow.post(
@@ -118,6 +123,9 @@ def populate(kubeflow: KubeflowApi) -> None:
         for step in (1, 2):
             point = {"value": step / 4, "step": step, "timestamp": str(1_700_000_000_000 + step)}
             kubeflow.post(path, artifactType="metric", name="loss", **point)
+        unknown = {"value": 0, "step": 3, "timestamp": "1700000000003"}
+        nan = properties(is_nan=True)
+        kubeflow.post(path, artifactType="metric", name="loss", **unknown, customProperties=nan)
         kubeflow.post(path, artifactType="parameter", name="lr", value="0.1")
         kubeflow.post(path, artifactType="dataset-artifact", name="rows", digest="d1")
         if state != "LIVE":

@@ -249,8 +249,17 @@ def _source_after(item: Artifact) -> list[Step]:
 # ------------------------------------------------------------------ a version's source
 
 
-def create_of_version(entity: Entity, version: versions.Record, reference: ContextRef) -> None:
+def create_of_version(
+    entity: Entity,
+    version: versions.Record,
+    reference: ContextRef,
+    *,
+    name_is_shared: bool = False,
+) -> None:
     """An artifact of a version; the first model artifact is its source.
+
+    Args:
+        name_is_shared: another artifact of the version may have the same type and name.
 
     Raises:
         ResourceConflict, ResourceDoesNotExist.
@@ -260,7 +269,10 @@ def create_of_version(entity: Entity, version: versions.Record, reference: Conte
     if entity.kind == MODEL_ARTIFACT.name and version.item.source_artifact is None:
         uri = entity.fields.get("uri")
         beside = version_sources.source_change(version, uri, entity.id, first=True)
-    create_under(entity, reference, beside)
+    name = None
+    if name_is_shared and steps.find_child(reference.number, entity.of_kind, entity.name):
+        name = unnamed(entity.id)
+    create_under(entity, reference, beside, name=name)
 
 
 def see_source(reference: ContextRef) -> Raw | None:

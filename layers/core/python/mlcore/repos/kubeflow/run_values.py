@@ -6,7 +6,6 @@ What MLflow logged gets its number when somebody looks at the run's artifacts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -184,9 +183,11 @@ def _valued(entity: Entity, key: str, texts: Mapping[str, Mapping[str, str]]) ->
 
 
 def point_fields(metric: Metric) -> dict[str, Any]:
-    """NaN, which JSON has no word for, is left out."""
-    told: dict[str, Any] = {"timestamp": str(metric.timestamp), "step": metric.step}
-    return told if math.isnan(metric.value) else {"value": metric.value, **told}
+    return {
+        "value": metric.value,
+        "timestamp": str(metric.timestamp),
+        "step": metric.step,
+    }
 
 
 # ------------------------------------------------------------------ writing
