@@ -176,14 +176,25 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
 
 
 def _check_online(version: ScorerVersion) -> None:
-    """Raises InvalidParameterValue: the scorer cannot judge by itself."""
+    """Refuses a scorer that cannot judge by itself. As on MLflow's server, one whose JSON text is
+    no complete judge is taken: it has no name, for example. The sweep logs it and passes it over.
+
+    Raises:
+        InvalidParameterValue: it asks no endpoint of the gateway, or needs expectations.
+        NotRunHere: only a client can run it.
+    """
     if not judges.asks_endpoint(version):
         raise errors.InvalidParameterValue(
             f"Scorer '{version.name}' does not use a gateway model. "
             "Automatic evaluation is only supported for scorers that use "
             "gateway models."
         )
-    found = judge_limits.judge(json.loads(version.serialized_scorer))
+    try:
+        found = judge_limits.judge(json.loads(version.serialized_scorer))
+    except judge_limits.NotRunHere:
+        raise
+    except errors.InvalidParameterValue:
+        return
     if EXPECTATIONS in found.variables:
         raise errors.InvalidParameterValue(
             f"Scorer '{version.name}' requires expectations, but scorers with "

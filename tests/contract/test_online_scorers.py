@@ -43,14 +43,20 @@ def set_online(world: World, name: str, rate: float, filter_string: str = "") ->
     return dict(answer.body["config"])
 
 
-def registered(world: World, data: Json, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+def registered(
+    world: World,
+    data: Json,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    name: str | None = None,
+) -> str:
     """The scorer's id; the endpoint is made with the first."""
     seal_here(monkeypatch, tmp_path)
     if not configuration.read("default").endpoints:
         gateway_world.endpoint("e", [gateway_world.model("m", "openai")])
     body = {
         "experiment_id": world.experiment,
-        "name": data["name"],
+        "name": name or data["name"],
         "serialized_scorer": json.dumps(data),
     }
     answer = ask("POST", "mlflow/scorers/register", body)
@@ -161,6 +167,40 @@ def test_scorers_that_cannot_judge_by_themselves_are_refused(
         answer = ask("PUT", "mlflow/scorers/online-config", body)
         assert answer.status == 400
         assert why in answer.body["message"]
+
+
+def test_a_scorer_that_is_no_complete_judge_is_taken_and_judges_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As on MLflow's server, which takes what it cannot read; what only a client runs is
+    refused."""
+    monkeypatch.setenv(online.BUFFER_SECONDS, "0")
+    model = {"model": "gateway:/e"}
+    instructions = {**model, "instructions": "{{ outputs }}, {{ expectations }}?"}
+    texts = {
+        "complete": judge(BOTH, "complete"),
+        "without a name": {"instructions_judge_pydantic_data": instructions},
+        "number as name": {"name": 5, "instructions_judge_pydantic_data": instructions},
+        "model alone": {"instructions_judge_pydantic_data": model},
+        "unknown class": {"builtin_scorer_class": "X", "builtin_scorer_pydantic_data": model},
+    }
+    for name, data in texts.items():
+        registered(world, data, monkeypatch, tmp_path, name)
+        assert set_online(world, name, 1.0)["sample_rate"] == 1.0
+    third = {"name": "third", "third_party_scorer_data": model}
+    registered(world, third, monkeypatch, tmp_path)
+    body = {"experiment_id": world.experiment, "name": "third", "sample_rate": 1}
+    answer = ask("PUT", "mlflow/scorers/online-config", body)
+    assert answer.status == 400
+    assert "does not run scorers of other libraries" in answer.body["message"]
+    now = ids.now_ms()
+    monkeypatch.setattr(trace_calls, "START", (now + 30_000) * 1_000_000)
+    trace = world.trace("q", "a")
+    monkeypatch.setattr(ids, "now_ms", lambda: now + 60_000)
+    with serving(saying('{"result": "yes", "rationale": "r"}')):
+        judge_runner.app.handler({"source": "schedule"}, Context())
+        assert world.work() == []
+    assert [one["assessment_name"] for one in assessments(trace)] == ["complete"]
 
 
 def test_a_share_of_traces_is_judged_by_all_that_come_before() -> None:

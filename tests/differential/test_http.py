@@ -21,6 +21,7 @@ PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-He
 
 class Answer(NamedTuple):
     status: int
+    reason: str
     headers: dict[str, str]
     body: str
 
@@ -31,7 +32,7 @@ def ask(url: str, method: str, path: str, headers: dict[str, str], body: bytes |
         connection.request(method, path, body, headers)
         response = connection.getresponse()
         named = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, named, response.read().decode())
+        return Answer(response.status, response.reason, named, response.read().decode())
     finally:
         connection.close()
 
@@ -50,7 +51,7 @@ def ask(url: str, method: str, path: str, headers: dict[str, str], body: bytes |
 )  # fmt: skip
 def test_methods_and_paths(stock_url: str, product_url: str, method: str, path: str) -> None:
     stock, ours = (ask(url, method, path, {}, None) for url in (stock_url, product_url))
-    assert ours.status == stock.status
+    assert (ours.status, ours.reason) == (stock.status, stock.reason)
     assert _allowed(ours) == _allowed(stock)
     for name in ("x-content-type-options", "x-frame-options"):
         assert ours.headers.get(name) == stock.headers.get(name)
@@ -76,3 +77,30 @@ def test_origins(stock_url: str, product_url: str, origin: str, method: str) -> 
         assert ours.headers.get(name) == stock.headers.get(name)
     if stock.status == 403 or method == "preflight":
         assert ours.body == stock.body
+
+
+EXPORT = {"X-MLflow-Experiment-Id": "0", "Content-Type": "application/x-protobuf"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [({**EXPORT, "Content-Type": kind}, b"x") for kind in
+     ("text/plain", "", "APPLICATION/X-PROTOBUF", "application/jsonp", "text/plain; charset=utf-8",
+      "application/x-protobuf; charset=utf-8", ";application/json", "text/\xe9")]
+    + [({"X-MLflow-Experiment-Id": "0"}, b"x"), ({"Content-Type": "text/plain"}, b"x"),
+       (EXPORT, b""), (EXPORT, b"\xff"), ({**EXPORT, "Content-Encoding": "br"}, b"x"),
+       ({**EXPORT, "Content-Encoding": "gzip"}, b"x"), (JSON, b"{}"),
+       ({**EXPORT, **JSON}, b"{"), ({**EXPORT, **JSON}, b"{}")],
+)  # fmt: skip
+def test_exports_are_refused_alike_to_the_byte(
+    stock_url: str, product_url: str, headers: dict[str, str], body: bytes
+) -> None:
+    """FastAPI's answers: status, reason, type and body."""
+    stock, ours = (
+        ask(url, "POST", "/v1/traces", headers, body) for url in (stock_url, product_url)
+    )
+    kept = ("content-type", "content-length", "x-content-type-options", "x-frame-options")
+    assert 400 <= stock.status < 500
+    assert [ours[:2], ours.body, *map(ours.headers.get, kept)] == [
+        *(stock[:2], stock.body, *map(stock.headers.get, kept))
+    ]

@@ -64,16 +64,21 @@ _OTHER_KINDS: Final = {
 }
 
 
+class NotRunHere(InvalidParameterValue):
+    """The scorer is complete, but only a client can run it."""
+
+
 def judge(data: dict[str, Any]) -> Judge:
     """The judge that a scorer's JSON describes.
 
     Raises:
-        InvalidParameterValue: it describes none, or one that only a client can run.
+        InvalidParameterValue: it describes none.
+        NotRunHere: it describes one that only a client can run.
     """
     try:
         return _judge(data)
     except InvalidParameterValue as error:
-        raise InvalidParameterValue(f"Failed to validate scorer: {error.message}") from None
+        raise type(error)(f"Failed to validate scorer: {error.message}") from None
 
 
 def _judge(data: dict[str, Any]) -> Judge:
@@ -85,7 +90,7 @@ def _judge(data: dict[str, Any]) -> Judge:
     if data.get("builtin_scorer_class"):
         return _builtin(name, data)
     if data.get("call_source"):
-        raise InvalidParameterValue(
+        raise NotRunHere(
             f"Scorer '{name}' is code, and this server runs no code of its callers. "
             "Run it with mlflow.genai.evaluate from a client, or register a judge instead."
         )
@@ -93,7 +98,7 @@ def _judge(data: dict[str, Any]) -> Judge:
         return _of_instructions(name, data)
     for field, kind in _OTHER_KINDS.items():
         if data.get(field) is not None:
-            raise InvalidParameterValue(
+            raise NotRunHere(
                 f"Scorer '{name}' cannot run on this server, which does not run {kind}. "
                 "Run it with mlflow.genai.evaluate from a client."
             )
@@ -106,7 +111,7 @@ def _judge(data: dict[str, Any]) -> Judge:
 def _builtin(name: str, data: dict[str, Any]) -> Judge:
     kind, settings = data["builtin_scorer_class"], data.get("builtin_scorer_pydantic_data") or {}
     if kind in _WITHOUT_MODEL:
-        raise InvalidParameterValue(
+        raise NotRunHere(
             f"Scorer '{name}' asks no model, and this server runs only judges that do. "
             "Run it with mlflow.genai.evaluate from a client."
         )
@@ -155,9 +160,9 @@ def _of_instructions(name: str, data: dict[str, Any]) -> Judge:
         variables = _variables(held["instructions"])
         params = _object(held.get("inference_params"), "inference_params")
         if held.get("model_api") == "decisions":
-            raise InvalidParameterValue("This server asks models by chat alone.")
+            raise NotRunHere("This server asks models by chat alone.")
     except InvalidParameterValue as error:
-        raise InvalidParameterValue(
+        raise type(error)(
             f"Failed to create InstructionsJudge scorer '{name}': {error.message}"
         ) from None
     return Judge(
