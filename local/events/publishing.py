@@ -1,5 +1,5 @@
-"""Publishes the system tables: every minute in which something landed, or so much later that it
-takes a fifth of the time at most, and at once when asked.
+"""Publishes the system tables: every minute in which something landed, less often while that needs
+more than a hundredth of a processor, and at once when asked.
 
 The engines run in a process of their own, which ends: this one never loads them.
 """
@@ -7,6 +7,7 @@ The engines run in a process of their own, which ends: this one never loads them
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -22,9 +23,10 @@ from local.engine.file import EngineFile
 from local.log import report
 
 EVERY_SECONDS = 60.0
-RESTS = 4
-"""So many times as long as a publication took nothing is published: beside a load of thousands of
-runs it would need a core for itself."""
+LONGEST_SECONDS = 600.0
+SHARE = 0.01
+"""Of one processor, what publishing may take on average: a publication of many runs costs little
+more than one of few, so that beside a load of thousands of runs there are fewer of them."""
 UPKEEP_EVERY = 60
 """So many publications later small files are merged, and old ones removed."""
 FOLLOW_SECONDS = 15.0
@@ -46,7 +48,10 @@ class Publishing:
         self._turn = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="publishing", daemon=True)
-        self._published = 0
+        self._begun = 0
+        self._succeeded = 0
+        """The number of the last publication that got through."""
+        self._processor_seconds = 0.0
         self._freshness: Any = None
 
     def start(self) -> None:
@@ -69,12 +74,13 @@ class Publishing:
             self._thread.join(5)
 
     def refresh(self) -> None:
-        """Lands and publishes what was written until now."""
+        """Lands and publishes what was written until now. Callers that wait at the same time share
+        one publication."""
         end = self._file.last_record()
         deadline = time.monotonic() + FOLLOW_SECONDS
         while not self._followed(end) and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
-        self._publish()
+        self._publish(after=self._begun)
 
     def _followed(self, end: int) -> bool:
         positions = [position() for position in self._positions]
@@ -83,34 +89,44 @@ class Publishing:
     def _run(self) -> None:
         rest = EVERY_SECONDS
         while not self._stop.wait(rest):
-            began = time.monotonic()
+            self._processor_seconds = 0.0
             try:
                 self._publish()
             except Exception as error:
                 report("the system tables cannot be published, trying again", error)
-            rest = max(EVERY_SECONDS, RESTS * (time.monotonic() - began))
+            rest = min(LONGEST_SECONDS, max(EVERY_SECONDS, self._processor_seconds / SHARE))
 
-    def _publish(self) -> None:
+    def _publish(self, after: int | None = None) -> None:
+        """
+        Args:
+            after: the number of a publication; if a later one has got through when it is this
+                one's turn, there is nothing to do.
+        """
         with self._turn:
+            if after is not None and self._succeeded > after:
+                return
             if self._stop.is_set() or not any(self._landing.glob("*/*")):
                 return
-            self._published += 1
+            self._begun += 1
             command = [sys.executable, "-m", "mltables.publish"]
-            if self._published % UPKEEP_EVERY == 0:
+            if self._begun % UPKEEP_EVERY == 0:
                 command.append("--upkeep")
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             self._child = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=environment,
             )
             # Nobody waits for it but who asks for fresh tables; searches and the index do.
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, self._child.pid, NICE)
-            _, said = self._child.communicate()
+            done, said = self._child.communicate()
             code, self._child = self._child.returncode, None
-            if code and not self._stop.is_set():
+            if code == 0:
+                self._succeeded = self._begun
+                self._processor_seconds = float(json.loads(done)["processor_seconds"])
+            elif not self._stop.is_set():
                 last = said.decode(errors="replace").strip().splitlines()[-1:]
                 report(f"the system tables cannot be published, trying again: {''.join(last)}")

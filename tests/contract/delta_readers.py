@@ -9,9 +9,9 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import polars
+from deltalake import DeltaTable
 
 from mlcore.system_tables import location
 from tests.e2e import clients
@@ -72,13 +72,26 @@ def by_our_sql() -> Rows:
     return found
 
 
+def live_files() -> dict[str, int]:
+    """Names and sizes of the files that the tables have now."""
+    found: dict[str, int] = {}
+    for table in TABLES:
+        delta = DeltaTable(location.table_uri(table), storage_options=_options(table))
+        actions = delta.get_add_actions(flatten=True)
+        names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
+        found |= {Path(name).name: size for name, size in zip(names, sizes, strict=True)}
+    return found
+
+
 def scanned(table: str) -> polars.LazyFrame:
-    uri = location.table_uri(table)
-    options: dict[str, Any] = {}
-    if "://" in uri:
-        endpoint = os.environ["AWS_ENDPOINT_URL_S3"]
-        options = {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": REGION}
-    return polars.scan_delta(uri, storage_options=options or None)
+    return polars.scan_delta(location.table_uri(table), storage_options=_options(table))
+
+
+def _options(table: str) -> dict[str, str] | None:
+    if "://" not in location.table_uri(table):
+        return None
+    endpoint = os.environ["AWS_ENDPOINT_URL_S3"]
+    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": REGION}
 
 
 def _texts(frame: polars.DataFrame) -> list[str]:

@@ -1,9 +1,11 @@
-"""The publisher tells how far behind it is, and says nothing while there is nothing to publish."""
+"""A publication ends, whatever lands meanwhile. The publisher tells how far behind it is, and says
+nothing while there is nothing to publish."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from lander import app as lander
 from mlcore import observability
 from mlcore.environment import settings
+from mlcore.system_tables import landing
 from publisher import app as publisher
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -53,3 +56,32 @@ def test_a_publication_tells_how_long_the_oldest_batch_has_waited(
     assert publisher.handler({}, None) == {}
     assert publisher.handler({"upkeep": True}, None)["runs"] == 0
     assert lines == [line]
+
+
+def test_a_publication_takes_what_had_landed_when_it_began(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a client that never stops logging one would never end."""
+    engine = pytest.importorskip("mltables.publisher")
+    monkeypatch.setattr(engine, "STEP_BYTES", 1)
+    experiment = store.api.new_experiment("endless")
+    runs: list[str] = []
+    read = landing.read
+
+    def log() -> None:
+        runs.append(store.api.new_run(experiment))
+        lander.handler({"Records": tables.stream.fresh()}, None)
+
+    def read_while_somebody_logs(keys: Sequence[str]) -> Iterator[bytes]:
+        if len(runs) < 9:
+            log()
+        return read(keys)
+
+    for _ in range(3):
+        log()
+    monkeypatch.setattr(landing, "read", read_while_somebody_logs)
+    assert engine.publish().objects == 3
+    assert len(runs) == 6
+    monkeypatch.setattr(landing, "read", read)
+    assert engine.publish().objects == 3
+    assert sorted(row["run_id"] for row in tables.rows("runs_latest")) == sorted(runs)

@@ -105,27 +105,30 @@ def kill(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     whole = location.store()
     monkeypatch.setattr(landing, "store", lambda: Dying(whole))
-    step = pytest.importorskip("mltables.step")
-    commit, merge = step.next_commit, step.Step._merge
-    write, remove = step.Step._write, step.Step._remove
+    change = pytest.importorskip("mltables.change").Change
 
     def dying(act: Any) -> Any:
         def call(*args: Any) -> Any:
+            count()
             result = act(*args)
             count()
             return result
 
         return call
 
-    monkeypatch.setattr(step, "next_commit", dying(commit))
-    for name, act in (("_merge", merge), ("_write", write), ("_remove", remove)):
-        monkeypatch.setattr(step.Step, name, dying(act))
+    for name in ("add", "commit"):
+        monkeypatch.setattr(change, name, dying(getattr(change, name)))
     return left
 
 
-def test_a_random_history_is_published_once(store: Store, tables: Tables, kill: list[int]) -> None:
+def test_a_random_history_is_published_once(
+    store: Store, tables: Tables, kill: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     publisher = pytest.importorskip("mltables.publisher")
     upkeep = pytest.importorskip("mltables.upkeep")
+    # So small that a step has several parts, and a month several files.
+    monkeypatch.setattr("mltables.step.RUNS_TOGETHER", 4)
+    monkeypatch.setattr("mltables.run_files.ROWS", 2)
     seed = int(os.environ.get("TABLES_SEED", "1"))
     world = World(store, seed)
     rng = random.Random(seed + 1)
@@ -309,13 +312,14 @@ def test_no_statistics_hide_a_value(
     log(8, 10)
     assert kept_up("9999-12-31") == ("OPTIMIZE", False)
     check(10, (run, other))
+    version = told()["version"]
     moving.experiment(experiment, "team")
     tables.follow()
-    assert told()["operation"] == "UPDATE"
+    assert (told()["operation"], told()["version"]) == ("WRITE", version + 1)
     check(10, (run, other))
     purging.run(experiment, other, "team")
     tables.follow()
-    assert told()["operation"] == "DELETE"
+    assert (told()["operation"], told()["version"]) == ("WRITE", version + 2)
     check(10, (run,))
     assert by_the_extension(tmp_path / "read") == by_polars()
     (row,) = tables.rows("runs_latest")

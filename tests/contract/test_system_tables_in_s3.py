@@ -100,6 +100,29 @@ def test_what_is_published_in_a_bucket_is_read_alike(
     assert delta_readers.by_the_extension(tmp_path / "read") == expected
 
 
+def test_copies_on_this_machine_are_those_of_files_that_tables_have(
+    store: Store, bucket: Tables, tmp_path: Path
+) -> None:
+    scratch = tmp_path / "scratch"
+    left = scratch / "part-0/temporary/left by who was killed"
+    left.mkdir(parents=True)
+    run = store.api.new_run(store.api.new_experiment("s3"))
+    for step in range(20):
+        store.api.post("runs/log-metric", run_id=run, key="m", value=step, step=step, timestamp=1)
+        bucket.follow()
+        copies = {one.name: one.stat().st_size for one in scratch.rglob("*.parquet")}
+        assert copies.items() <= delta_readers.live_files().items()
+    (part,) = scratch.iterdir()
+    assert {one.name for one in part.iterdir()} == {"lock", "files", "temporary"}
+    assert list((part / "temporary").iterdir()) == []
+    # Whoever works at the same time has a part of its own.
+    lake = pytest.importorskip("mltables.lake").Lake
+    with lake() as one, lake() as other:
+        assert one.scratch != other.scratch
+    with lake() as again:
+        assert again.scratch == one.scratch
+
+
 def test_whoever_dies_at_any_write_leaves_nothing_undone(
     store: Store, bucket: Tables, s3: tuple[str, Mortal], monkeypatch: pytest.MonkeyPatch
 ) -> None:

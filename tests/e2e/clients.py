@@ -32,6 +32,7 @@ SIGNING_OLD = "mlflow-sigv4 2.22.1"
 KUBEFLOW = "model-registry 0.3.18"
 KUBEFLOW_OLD = "model-registry 0.3.14"
 DUCKDB = "duckdb 1.5.5"
+PARQUET = "pyarrow 14.0.2"
 MODELS = "openai 3.54.0 anthropic 2.12.0"
 _PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
@@ -47,6 +48,8 @@ OTHERS = {
     KUBEFLOW_OLD: ("model-registry==0.3.14",),
     # The newest whose extensions are packages.
     DUCKDB: ("duckdb==1.5.5", "duckdb-extension-delta==1.5.5", "duckdb-extension-httpfs==1.5.5"),
+    # Readers that know no string views.
+    PARQUET: ("pyarrow==14.0.2", "numpy==1.26.4", "daft==0.7.14", "typing-extensions==4.15.0"),
     # SQLAlchemy 2.1 lost a class that old servers import.
     OLD_SERVER: (
         *("mlflow-skinny==2.9.2", *PINS["2.9.2"]),

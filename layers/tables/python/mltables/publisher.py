@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -35,26 +36,42 @@ ATTEMPTS: Final = 20
 
 
 def publish(seconds: float = float("inf")) -> Published:
-    """Publishes what has landed; begins no new step after some seconds. Ends at once when nothing
-    waits.
+    """Publishes what had landed when it was called; begins no new step after some seconds.
+
+    What lands meanwhile is left to the next publication: beside a client that never stops logging
+    this one would never end, and each of its steps would find little.
 
     Raises:
         CommitFailedError: others committed again and again.
     """
     end = time.monotonic() + seconds
     total = Published()
-    while keys := [key for key, _ in landing.waiting(STEP_BYTES)]:
-        done = _repeated(keys)
-        total = Published(*(a + b for a, b in zip(total, done, strict=True)))
-        if time.monotonic() >= end:
-            break
+    with Lake() as lake:
+        for keys in _portions(landing.waiting()):
+            done = _repeated(lake, keys)
+            total = Published(*(a + b for a, b in zip(total, done, strict=True)))
+            if time.monotonic() >= end:
+                break
     return total
 
 
-def _repeated(keys: list[str]) -> Published:
+def _portions(waiting: Iterable[tuple[str, int]]) -> list[list[str]]:
+    """Keys of landing objects, in their order, as many together as one step takes."""
+    portions: list[list[str]] = []
+    size = STEP_BYTES
+    for key, bytes_ in waiting:
+        if size >= STEP_BYTES:
+            portions.append([])
+            size = 0
+        portions[-1].append(key)
+        size += bytes_
+    return portions
+
+
+def _repeated(lake: Lake, keys: list[str]) -> Published:
     for attempt in range(ATTEMPTS):
         try:
-            return _step(keys)
+            return _step(lake, keys)
         except CommitFailedError:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -62,8 +79,7 @@ def _repeated(keys: list[str]) -> Published:
     raise AssertionError
 
 
-def _step(keys: list[str]) -> Published:
-    lake = Lake()
+def _step(lake: Lake, keys: list[str]) -> Published:
     # Opened before anything is read: what is committed is never older than what is replaced.
     snapshots = {
         table.name: Snapshot(lake, table, opened(lake, table))
@@ -73,8 +89,7 @@ def _step(keys: list[str]) -> Published:
         tempfile.TemporaryDirectory(dir=lake.scratch) as folder,
         connected(Path(folder)) as connection,
     ):
-        step = Step(connection, snapshots, Path(folder))
         staging.load_landed(connection, keys, Path(folder))
-        done = step.run()
+        done = Step(connection, lake, snapshots, Path(folder)).run()
     landing.remove(keys)
     return done._replace(objects=len(keys))

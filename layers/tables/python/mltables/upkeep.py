@@ -1,5 +1,7 @@
-"""Keeps the tables quick to read: merges small files, sorts days that are over, and removes files
-that no reader has needed for a day. Rows stay what they are."""
+"""Keeps the tables quick to read: merges the small files of the history, sorts its days that are
+over, and removes files that no reader has needed for a day. Rows stay what they are.
+
+The publisher itself keeps the files of the other tables few (``run_files``, ``step``)."""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from mltables.database import connected
 from mltables.lake import Lake
-from mltables.tables import FILE_BYTES, HISTORY, TABLES, Table, opened, writer
+from mltables.tables import FILE_BYTES, HISTORY, TABLES, opened, writer
 
 _logger = logging.getLogger("mlcore.system_tables")
 
 SMALL_FILES: Final = 8
-"""So many files of a partition are merged."""
+"""So many files of a day are merged."""
 
 SORTED_BYTES: Final = 384 << 20
 """A day of more, some ten million points, is not sorted as a whole: what was appended is, each by
@@ -29,7 +31,7 @@ SORTING_BYTES: Final = 192 << 20
 """What a day may take of memory while it is sorted."""
 
 SMALL: Final = 8
-"""A file is small beside others when the largest of its partition has more than so many times its
+"""A file is small beside others when the largest of its day has more than so many times its
 bytes."""
 
 KEPT_HOURS: Final = 24
@@ -42,61 +44,60 @@ def keep_up(*, today: str = "9999") -> int:
     Args:
         today: the first day that may still get points, as ``YYYY-MM-DD``; days before are sorted.
     """
-    lake = Lake()
     removed = 0
-    for table in TABLES:
-        delta = opened(lake, table)
-        try:
-            _merge_small(lake, table, delta, today)
-        except CommitFailedError:
-            continue
-        removed += len(
-            delta.vacuum(
-                retention_hours=KEPT_HOURS,
-                dry_run=False,
-                enforce_retention_duration=False,
-                full=True,  # also what a writer left that was killed
+    with Lake() as lake:
+        for table in TABLES:
+            delta = opened(lake, table)
+            if table is HISTORY:
+                try:
+                    _merge_small(lake, delta, today)
+                except CommitFailedError:
+                    continue
+            removed += len(
+                delta.vacuum(
+                    retention_hours=KEPT_HOURS,
+                    dry_run=False,
+                    enforce_retention_duration=False,
+                    full=True,  # also what a writer left that was killed
+                )
             )
-        )
-        delta.cleanup_metadata()
+            delta.cleanup_metadata()
     return removed
 
 
-def _merge_small(lake: Lake, table: Table, delta: DeltaTable, today: str) -> None:
+def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
     with (
         tempfile.TemporaryDirectory(dir=lake.scratch) as folder,
         connected(Path(folder)) as connection,
     ):
-        for partition, files, size, apart in _partitions(connection, table, delta):
-            over = table is HISTORY and partition < today and size <= SORTED_BYTES
-            if over and not apart and _sort(delta, partition):
+        for day, files, size, apart in _days(connection, delta):
+            over = day < today and size <= SORTED_BYTES
+            if over and not apart and _sort(delta, day):
                 continue
             if files >= max(SMALL_FILES, 2 * (size // FILE_BYTES + 1)):
-                filters = [(table.partition, "=", partition)] if table.partition else None
                 delta.optimize.compact(
-                    partition_filters=filters,
+                    partition_filters=[(str(HISTORY.partition), "=", day)],
                     target_size=FILE_BYTES,
                     max_concurrent_tasks=1,
-                    writer_properties=writer(table),
+                    writer_properties=writer(HISTORY),
                 )
 
 
-def _partitions(
-    connection: duckdb.DuckDBPyConnection, table: Table, delta: DeltaTable
+def _days(
+    connection: duckdb.DuckDBPyConnection, delta: DeltaTable
 ) -> list[tuple[str, int, int, bool]]:
-    """Name, number of files and bytes of each partition, and of the history whether its files have
-    runs of their own, as those of a sorted day; what came late may be in small ones beside them."""
+    """Name, number of files and bytes of each day, and whether its files have runs of their own, as
+    those of a sorted day; what came late may be in small ones beside them."""
     actions = delta.get_add_actions(flatten=True)
     if not actions.num_rows:
         return []
-    name = f'"partition.{table.partition}"' if table.partition else "''"
-    ends = '"min.run_id", "max.run_id"' if table is HISTORY else "'', ''"
     connection.register("listed_files", actions)
     try:
         return connection.execute(
             f"""
             WITH files (name, bytes, low, high) AS (
-                SELECT {name}, size_bytes, {ends} FROM listed_files
+                SELECT "partition.{HISTORY.partition}", size_bytes, "min.run_id", "max.run_id"
+                FROM listed_files
             ), sizes AS (
                 SELECT *, max(bytes) OVER (PARTITION BY name) AS largest FROM files
             ), places AS (

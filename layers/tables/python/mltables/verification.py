@@ -35,8 +35,8 @@ class Difference(NamedTuple):
 
 
 def verify() -> Iterator[Difference]:
-    lake = Lake()
     with (
+        Lake() as lake,
         tempfile.TemporaryDirectory(dir=lake.scratch) as folder,
         connected(Path(folder)) as connection,
     ):

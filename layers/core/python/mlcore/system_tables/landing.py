@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -51,7 +52,7 @@ def put(name: str, content: bytes) -> None:
     store().put(f"{FOLDER}/{name}{_SUFFIX}", content)
 
 
-def waiting(most_bytes: int) -> Iterator[tuple[str, int]]:
+def waiting(most_bytes: float = math.inf) -> Iterator[tuple[str, int]]:
     """Keys and sizes of objects that nobody has taken away, oldest of each shard first, those of a
     backfill last, until they have so many bytes together (but always one)."""
     total = 0

@@ -47,5 +47,10 @@ def table_uri(table: str) -> str:
     return f"s3://{os.environ[BUCKET]}/{_TABLES}/{table}"
 
 
+def table_key(table: str) -> str:
+    """The key below which :func:`store` has a table's files."""
+    return f"{_TABLES}/{table}"
+
+
 def account_id() -> str:
     return os.environ.get(ACCOUNT) or LOCAL_ACCOUNT

@@ -1,0 +1,103 @@
+"""When the local runner publishes the system tables; the publisher is one that only counts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.events import publishing
+
+COUNTING = """
+import sys, time
+with open(sys.argv[1], "a") as file:
+    file.write("x")
+time.sleep(0.3)
+print('{"processor_seconds": %s}')
+"""
+
+
+class NoRecords:
+    """The file of an engine whose stream is empty."""
+
+    def last_record(self) -> int:
+        return 0
+
+
+class Counted:
+    """A publisher in a folder where something has landed and always will have."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.calls = folder, folder / "calls"
+        waiting = folder / "files/landing/shard"
+        waiting.mkdir(parents=True)
+        (waiting / "object").touch()
+        self.publishing = publishing.Publishing(folder, [], NoRecords())  # type: ignore[arg-type]
+
+    @property
+    def count(self) -> int:
+        return len(self.calls.read_text()) if self.calls.exists() else 0
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Counted]:
+    whole = subprocess.Popen
+
+    def make(processor_seconds: float) -> Counted:
+        counted = Counted(tmp_path)
+        script = COUNTING % processor_seconds
+
+        def popen(_command: Any, **options: Any) -> Any:
+            return whole([sys.executable, "-c", script, str(counted.calls)], **options)
+
+        monkeypatch.setattr("local.events.publishing.subprocess.Popen", popen)
+        return counted
+
+    return make
+
+
+def test_who_waits_for_fresh_tables_at_the_same_time_shares_a_publication(
+    counted: Callable[[float], Counted],
+) -> None:
+    one = counted(0.1)
+    waiting = [threading.Thread(target=one.publishing.refresh) for _ in range(8)]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join()
+    assert 1 <= one.count <= 2, "one that may have begun too early for some, and one for these"
+    before = one.count
+    one.publishing.refresh()
+    assert one.count == before + 1, "what is written later is not in an earlier publication"
+
+
+@pytest.mark.parametrize(("processor_seconds", "rest"), [(0.001, 0.2), (0.004, 0.4), (5.0, 0.6)])
+def test_publications_rest_by_what_they_cost(
+    counted: Callable[[float], Counted],
+    monkeypatch: pytest.MonkeyPatch,
+    processor_seconds: float,
+    rest: float,
+) -> None:
+    monkeypatch.setattr(publishing, "EVERY_SECONDS", 0.2)
+    monkeypatch.setattr(publishing, "LONGEST_SECONDS", 0.6)
+    one = counted(processor_seconds)
+    rests: list[float] = []
+    stop = one.publishing._stop
+
+    class Stop:
+        def wait(self, seconds: float) -> bool:
+            rests.append(seconds)
+            return len(rests) > 2
+
+        def is_set(self) -> bool:
+            return stop.is_set()
+
+    monkeypatch.setattr(one.publishing, "_stop", Stop())
+    one.publishing._run()
+    assert rests == pytest.approx([0.2, rest, rest])
+    assert one.count == 2
