@@ -13,26 +13,30 @@ MET: Final = 2
 """Exit code when the condition is met."""
 
 
-def run(ask: Callable[[], dict[str, Any]], sql: str, when: str | None) -> int:
-    """Prints the answer's rows and whether the condition is met.
+def run(ask: Callable[[str], dict[str, Any]], sql: str, when: str | None) -> int:
+    """Prints the query's rows and whether the condition is met.
 
     Args:
+        ask: answers a query; the second is for the value of the condition, for which all rows
+            count, while those of an answer may be cut.
         when: the condition; None for the one that the query's text names.
 
     Raises:
-        CannotRun: there is no condition, or it does not fit the answer.
+        CannotRun: there is no condition, or it does not fit the query.
     """
+    told = when or alerts.when(sql)
+    if told is None:
+        raise CannotRun("say --when, or write a line -- when: … into the query's file")
     try:
-        told = when or alerts.when(sql)
-        if told is None:
-            raise CannotRun("say --when, or write a line -- when: … into the query's file")
         condition = alerts.condition(told)
-        answer = ask()
-        value = condition.value(answer)
     except alerts.Malformed as error:
         raise CannotRun(str(error)) from error
+    answer = ask(sql)
+    value = condition.value(ask(condition.query(sql)))
     for row in answer["rows"]:
         print("\t".join(map(str, row)))
+    if answer.get("truncated"):
+        print("… and more rows, which count for the condition")
     met = condition.is_met(value)
     shown = "no value" if value is None else f"{value:g}"
     print(f"{'ALERT' if met else 'ok'}: {told.strip()}, it is {shown}")

@@ -146,7 +146,12 @@ def check(
 ) -> int:
     """The exit code of an alert: 2 when its condition is met."""
     sql = text_of(statement)
-    return alert.run(lambda: ask(sql, given_parameters(pairs), fresh=fresh, url=url), sql, when)
+    publishes = [fresh, False]
+
+    def asked(statement: str) -> dict[str, Any]:
+        return ask(statement, given_parameters(pairs), fresh=publishes.pop(0), url=url)
+
+    return alert.run(asked, sql, when)
 
 
 def _histories() -> None:

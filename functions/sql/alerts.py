@@ -41,7 +41,8 @@ def run() -> dict[str, Any]:
 
 def _is_met(name: str, text: str) -> bool:
     alert = alerts.of_text(name, text)
-    answer = child.ask({"sql": alert.sql, "parameters": {}, "workspaces": None, "format": "json"})
+    asked = alert.condition.query(alert.sql)
+    answer = child.ask({"sql": asked, "parameters": {}, "workspaces": None, "format": "json"})
     value = alert.condition.value(answer)
     is_met = alert.condition.is_met(value)
     told = {"alert": name, "when": alerts.when(text), "value": value, "met": is_met}

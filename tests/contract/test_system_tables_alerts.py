@@ -61,3 +61,32 @@ def test_alerts_are_decided_on_a_schedule(
     own = "-- when: MIN(x) > 1\nSELECT 1 AS x"
     location.store().put(f"{alerts.FOLDER}/low_reliability.sql", own.encode())
     assert sql.app.handler({"alerts": True}, None)["met"] == ["many"]
+
+
+def test_all_rows_count_and_nan_can_be_waited_for(store: Store, tables: Tables) -> None:
+    run = store.api.new_run()
+    for step, value in enumerate((0.5, "NaN", 2.0)):
+        store.api.post(
+            "runs/log-metric", run_id=run, key="loss", value=value, step=step, timestamp=step
+        )
+    tables.follow()
+    numbers = "SELECT explode(sequence(1, 20000)) AS x"
+    losses = "SELECT metric_value AS x FROM system.mlflow.run_metrics_history"
+    expected = {
+        f"-- when: COUNT(x) > 10000\n{numbers}": True,
+        f"-- when: MAX(x) > 19999\n{numbers} ORDER BY x": True,
+        f"-- when: FIRST(x) = 20000\n{numbers} ORDER BY x DESC; -- the last": True,
+        f"-- when: SUM(x) = 200010000\n{numbers};": True,
+        f"-- when: MAX(x) = NaN\n{losses}": True,
+        f"-- when: MAX(x) > 100\n{losses}": True,
+        f"-- when: AVG(x) = NaN\n{losses} ORDER BY metric_step": True,
+        f"-- when: MIN(x) = NaN\n{losses}": False,
+        f"-- when: MIN(x) < 1\n{losses}": True,
+        f"-- when: MAX(x) = NaN\n{losses} WHERE metric_step <> 1": False,
+    }
+    for number, text in enumerate(expected):
+        location.store().put(f"{alerts.FOLDER}/{number}.sql", text.encode())
+    done = sql.app.handler({"alerts": True}, None)
+    assert done["failed"] == []
+    met = [number for number, is_met in enumerate(expected.values()) if is_met]
+    assert done["met"] == [*sorted(map(str, met)), "low_reliability"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.system_tables.location import store
@@ -18,10 +18,11 @@ FOLDER: Final = "alerts"
 SUFFIX: Final = ".sql"
 _WHEN: Final = re.compile(r"^--\s*when:(.*)$", re.IGNORECASE | re.MULTILINE)
 _CONDITION: Final = re.compile(
-    r"\s*(MIN|MAX|SUM|AVG|COUNT|FIRST)\s*\(\s*(\w+)\s*\)\s*(<=|>=|!=|=|<|>)\s*(-?[\d.eE+-]+)\s*",
+    r"\s*(MIN|MAX|SUM|AVG|COUNT|FIRST)\s*\(\s*(\w+)\s*\)\s*(<=|>=|!=|=|<|>)"
+    r"\s*(-?[\d.eE+-]+|NaN|-?Infinity)\s*",
     re.IGNORECASE,
 )
-_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -29,13 +30,8 @@ _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "=": operator.eq,
     "!=": operator.ne,
 }
-_AGGREGATES: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
-    "MIN": min,
-    "MAX": max,
-    "SUM": math.fsum,
-    "AVG": lambda values: math.fsum(values) / len(values),
-    "FIRST": lambda values: values[0],
-}
+_END: Final = re.compile(r"(;\s*(--[^\n]*\s*)*)+$")
+"""The end of a statement, with the comments that follow."""
 
 
 class Malformed(ValueError):
@@ -48,26 +44,33 @@ class Condition(NamedTuple):
     comparison: str
     bound: float
 
-    def value(self, answer: Mapping[str, Any]) -> float | None:
-        """Of the rows of an answer; None where no row has a number, which meets no condition.
-
-        Raises:
-            Malformed: the answer has no such column, or no numbers in it.
-        """
-        if self.column not in answer["columns"]:
-            raise Malformed(f"the query has no column {self.column!r}")
-        place = answer["columns"].index(self.column)
-        found = [row[place] for row in answer["rows"] if row[place] is not None]
+    def query(self, sql: str) -> str:
+        """A query for the aggregate of all rows of a query, however many they are. NULL is left
+        out; NaN is the greatest number."""
+        number = f"CAST(`{self.column}` AS DOUBLE)"
+        rows = f"FROM (\n{_END.sub('', sql.rstrip())}\n) AS alert_rows"
         if self.aggregate == "COUNT":
-            return float(len(found))
-        try:
-            numbers = [float(one) for one in found]
-        except (TypeError, ValueError):
-            raise Malformed(f"the column {self.column!r} holds other things than numbers") from None
-        return _AGGREGATES[self.aggregate](numbers) if numbers else None
+            return f"SELECT COUNT(`{self.column}`) AS value {rows}"
+        if self.aggregate == "FIRST":
+            return f"SELECT {number} AS value {rows} WHERE `{self.column}` IS NOT NULL LIMIT 1"
+        return f"SELECT {self.aggregate}({number}) AS value {rows}"
+
+    def value(self, answer: Mapping[str, Any]) -> float | None:
+        """The number in the answer to :meth:`query`; None where no row has one, which meets no
+        condition."""
+        found = answer["rows"][0][0] if answer["rows"] else None
+        return None if found is None else float(found)
 
     def is_met(self, value: float | None) -> bool:
-        return value is not None and _COMPARISONS[self.comparison](value, self.bound)
+        """Compares as the engine does: NaN equals NaN, and is greater than any other number."""
+        if value is None:
+            return False
+        return _COMPARISONS[self.comparison](_ordered(value), _ordered(self.bound))
+
+
+def _ordered(number: float) -> tuple[bool, float]:
+    """Sorts NaN behind all other numbers."""
+    return (True, 0.0) if math.isnan(number) else (False, number)
 
 
 class Alert(NamedTuple):
@@ -79,7 +82,8 @@ class Alert(NamedTuple):
 def condition(text: str) -> Condition:
     """
     Raises:
-        Malformed: it is not ``AGGREGATE(column) comparison number``.
+        Malformed: it is not ``AGGREGATE(column) comparison number``, where the number may also be
+            ``NaN``, ``Infinity`` or ``-Infinity``.
     """
     found = _CONDITION.fullmatch(text)
     try:
