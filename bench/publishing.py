@@ -5,7 +5,7 @@ processes, and commits of each table.
 
 starts the local runner on a folder of its own, logs so many runs within so many seconds (three
 requests each: create, log-batch of 10 metrics, 5 params and 2 tags, update), and asks for fresh
-tables at the end, so that every row is published.
+tables at the end, so that every row is published; then five times beside a client that goes on.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,13 @@ from typing import Any
 from bench.processes import TICKS, processes, shown
 
 API = "/api/2.0/mlflow/"
+LOGS_EVERY_SECONDS = 0.05
 SQL = "/api/3.0/mlflow-serverless/sql"
 
 
 class Client:
     def __init__(self, port: int) -> None:
+        self.port = port
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
 
     def post(self, path: str, **body: Any) -> Any:
@@ -63,22 +66,57 @@ def _measure(client: Client, pid: int, folder: Path, runs: int, seconds: int) ->
         _log(client, experiment, number)
     logged = time.monotonic() - began
     while_logging = _ended_children(pid)
-    began = time.monotonic()
-    asked = client.post(
-        SQL,
-        sql="SELECT (SELECT count(*) FROM system.mlflow.runs_latest), "
-        "(SELECT count(*) FROM system.mlflow.run_metrics_history)",
-        fresh=True,
-    )
-    fresh = time.monotonic() - began
+    asked = _ask(client, fresh=True)
+    whole = _ended_children(pid)
+    _ask(client, fresh=False)
+    query = _ended_children(pid) - whole
     print(f"{runs} runs logged in {logged:.0f} s; rows of runs and history: {asked['rows'][0]}")
-    print(f"publisher: {while_logging:.1f} CPU s while runs were logged")
-    print(f"           {_ended_children(pid):.1f} CPU s with the last query, of {fresh:.1f} s")
+    print(f"publisher: {while_logging:.1f} CPU s meanwhile, {whole - query:.1f} with what was left")
     print(f"runner:    {shown(processes(pid), 'seconds')} CPU s")
     for log in sorted((folder / "system-tables/files/system/mlflow").glob("*/_delta_log")):
         commits = len(list(log.glob("*.json")))
-        files = len(list(log.parent.rglob("*.parquet")))
-        print(f"{log.parent.name}: {commits} commits, {files} files")
+        print(f"{log.parent.name}: {commits} commits")
+    _measure_fresh(client, experiment)
+
+
+def _ask(client: Client, *, fresh: bool) -> Any:
+    return client.post(
+        SQL,
+        sql="SELECT (SELECT count(*) FROM system.mlflow.runs_latest), "
+        "(SELECT count(*) FROM system.mlflow.run_metrics_history)",
+        fresh=fresh,
+    )
+
+
+def _measure_fresh(client: Client, experiment: str) -> None:
+    """How long fresh tables take beside another client that never stops logging."""
+    made = client.post(f"{API}runs/create", experiment_id=experiment, start_time=0)
+    run = made["run"]["info"]["run_id"]
+    over = threading.Event()
+    other = Client(client.port)
+
+    def log() -> None:
+        step = 0
+        while not over.wait(LOGS_EVERY_SECONDS):
+            step += 1
+            other.post(
+                f"{API}runs/log-metric", run_id=run, key="m", value=1, step=step, timestamp=1
+            )
+
+    thread = threading.Thread(target=log)
+    thread.start()
+    took = []
+    for _ in range(5):
+        began = time.monotonic()
+        _ask(client, fresh=True)
+        took.append(time.monotonic() - began)
+    over.set()
+    thread.join()
+    print(
+        f"fresh beside a metric every {LOGS_EVERY_SECONDS} s: "
+        + ", ".join(f"{one:.1f}" for one in took)
+        + " s"
+    )
 
 
 def _log(client: Client, experiment: str, number: int) -> None:

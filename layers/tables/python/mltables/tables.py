@@ -164,6 +164,14 @@ def writer(table: Table) -> WriterProperties:
     )
 
 
+def schema(table: Table) -> Schema:
+    """As the table's log has it."""
+    fields = [Field(name, kind, nullable=nullable) for name, _, kind, nullable in table.columns]
+    if table.partition:
+        fields.append(Field(table.partition, _TEXT, nullable=False))
+    return Schema(fields)
+
+
 def existing(lake: Lake, table: Table) -> DeltaTable | None:
     """The table as it is now; None when nothing was ever published."""
     try:
@@ -176,12 +184,9 @@ def opened(lake: Lake, table: Table) -> DeltaTable:
     """The table as it is now; made when it is not there."""
     delta = existing(lake, table)
     if delta is None:
-        fields = [Field(name, kind, nullable=nullable) for name, _, kind, nullable in table.columns]
-        if table.partition:
-            fields.append(Field(table.partition, _TEXT, nullable=False))
         delta = DeltaTable.create(
             lake.uri(table.name),
-            schema=Schema(fields),
+            schema=schema(table),
             mode="ignore",
             partition_by=[table.partition] if table.partition else None,
             name=table.name,
