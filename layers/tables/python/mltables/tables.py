@@ -143,24 +143,22 @@ TABLES: Final = (HISTORY, RUNS, EXPERIMENTS)
 """In the order in which they are written."""
 
 
-def writer(table: Table) -> WriterProperties:
-    """How files are written: by **every** append, merge, delete and compaction, for it is no
-    property of the table. Without statistics of doubles, else readers would skip rows with NaN."""
-    none = ColumnProperties(statistics_enabled="NONE")
-    columns = {}
-    if table is HISTORY:
-        columns["metric_value"] = none
-        columns["record_id"] = ColumnProperties(dictionary_enabled=False)
-        columns["run_id"] = ColumnProperties(
-            bloom_filter_properties=BloomFilterProperties(
-                set_bloom_filter_enabled=True, fpp=0.01, ndv=2000
-            )
-        )
-    if table is RUNS:
-        for name in ("latest_value", "min_value", "max_value"):
-            columns[f"aggregated_metrics.list.element.{name}"] = none
+def writer() -> WriterProperties:
+    """How delta-rs writes files of the history, in **every** compaction and sort, for it is no
+    property of the table. Without statistics of values, else readers would skip rows with NaN; what
+    DuckDB writes has none of columns in which there is one."""
     return WriterProperties(
-        compression="ZSTD", max_row_group_size=ROW_GROUP, column_properties=columns or None
+        compression="ZSTD",
+        max_row_group_size=ROW_GROUP,
+        column_properties={
+            "metric_value": ColumnProperties(statistics_enabled="NONE"),
+            "record_id": ColumnProperties(dictionary_enabled=False),
+            "run_id": ColumnProperties(
+                bloom_filter_properties=BloomFilterProperties(
+                    set_bloom_filter_enabled=True, fpp=0.01, ndv=2000
+                )
+            ),
+        },
     )
 
 

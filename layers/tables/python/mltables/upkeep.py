@@ -79,7 +79,7 @@ def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
                     partition_filters=[(str(HISTORY.partition), "=", day)],
                     target_size=FILE_BYTES,
                     max_concurrent_tasks=1,
-                    writer_properties=writer(HISTORY),
+                    writer_properties=writer(),
                 )
 
 
@@ -125,7 +125,7 @@ def _sort(delta: DeltaTable, day: str) -> bool:
             target_size=FILE_BYTES,
             max_concurrent_tasks=1,
             max_spill_size=SORTING_BYTES,
-            writer_properties=writer(HISTORY),
+            writer_properties=writer(),
         )
     except CommitFailedError:
         raise
