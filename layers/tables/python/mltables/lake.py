@@ -22,8 +22,9 @@ SCRATCH: Final = "SYSTEM_TABLES_SCRATCH"
 """Environment: a folder for copies of files, and for what does not fit into memory."""
 
 
-class NoRoom(OSError):
-    """The scratch folder's disk has no room for the files that are needed."""
+class NoRoom(RuntimeError):
+    """The scratch folder's disk has no room for the files that are needed; the message may be shown
+    to whoever asks."""
 
 
 class Lake:
@@ -123,8 +124,8 @@ class Lake:
         free = shutil.disk_usage(self.scratch).free
         if wanted > free:
             raise NoRoom(
-                f"{wanted >> 20} MB of table files are needed, and {self.scratch} has room for "
-                f"{free >> 20} MB: name a larger folder in {SCRATCH}"
+                f"Files of {wanted >> 20} MB are needed, and there is room for {free >> 20} MB: ask "
+                f"Athena, or name a folder on a larger disk in {SCRATCH}."
             )
 
     def _fetch(self, key: str, target: Path) -> None:
@@ -164,7 +165,10 @@ def _claimed(base: Path) -> tuple[int, Path]:
     for number in itertools.count():
         part = base / f"part-{number}"
         part.mkdir(exist_ok=True, mode=0o700)
-        lock = os.open(part / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            lock = os.open(part / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except PermissionError:  # another user's, in a folder that both name
+            continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
