@@ -100,7 +100,7 @@ class Publishing:
         """
         Args:
             after: the number of a publication; if a later one has got through when it is this
-                one's turn, there is nothing to do.
+                one's turn, there is nothing to do. None for one that nobody waits for.
         """
         with self._turn:
             if after is not None and self._succeeded > after:
@@ -119,9 +119,10 @@ class Publishing:
                 stderr=subprocess.PIPE,
                 env=environment,
             )
-            # Nobody waits for it but who asks for fresh tables; searches and the index do.
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, self._child.pid, NICE)
+            if after is None:
+                # Nobody waits for it; searches and the index are waited for.
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, self._child.pid, NICE)
             done, said = self._child.communicate()
             code, self._child = self._child.returncode, None
             if code == 0:
