@@ -7,7 +7,7 @@ import os
 from artifacts import messages as m
 from artifacts import proxy, uploads, viewers
 from mlcore.artifacts import store
-from mlcore.http import PlainRoute, delete, get, lambda_handler, post
+from mlcore.http import PlainRoute, delete, get, lambda_handler, of_query, post
 
 _FILE = "/2.0/mlflow-artifacts/artifacts/{artifact_path+}"
 
@@ -88,17 +88,25 @@ RPCS = (
 )
 PLAIN_ROUTES = (
     *(
-        PlainRoute(method, prefix + _FILE, function, policy, cost=0)
+        PlainRoute(method, prefix + _FILE, parse, function, policy, cost=0)
         for prefix in ("/api", "/ajax-api")
-        for method, function, policy in (
-            ("GET", proxy.download, "artifacts.read_proxied"),
-            ("PUT", proxy.upload, "artifacts.update_proxied"),
+        for method, parse, function, policy in (
+            ("GET", m.proxied_file, proxy.download, "artifacts.read_proxied"),
+            ("PUT", m.sent_file, proxy.upload, "artifacts.update_proxied"),
         )
     ),
-    PlainRoute("GET", "/get-artifact", viewers.get_artifact, "artifacts.read_file_of_run", cost=1),
+    PlainRoute(
+        "GET",
+        "/get-artifact",
+        of_query(m.GetArtifact),
+        viewers.get_artifact,
+        "artifacts.read_file_of_run",
+        cost=1,
+    ),
     PlainRoute(
         "GET",
         "/ajax-api/2.0/mlflow/get-artifact",
+        of_query(m.GetArtifact),
         viewers.get_artifact,
         "artifacts.read_file_of_run",
         since="",
@@ -107,6 +115,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "GET",
         "/model-versions/get-artifact",
+        of_query(m.GetModelVersionArtifact),
         viewers.get_model_version_artifact,
         "artifacts.file_of_version",
         cost=1,
@@ -114,6 +123,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "GET",
         "/ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files",
+        of_query(m.GetLoggedModelArtifact),
         viewers.get_logged_model_artifact,
         "artifacts.file_of_model",
         since="3.0",
@@ -122,6 +132,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "POST",
         "/ajax-api/2.0/mlflow/upload-artifact",
+        m.sent_file_of_run,
         viewers.upload_artifact,
         "artifacts.update_file_of_run",
         cost=1,

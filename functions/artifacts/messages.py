@@ -1,8 +1,12 @@
 """Requests of the artifact RPCs, in the field order of MLflow's service.proto and
-mlflow_artifacts.proto; ``artifact_path`` comes from the path of the request."""
+mlflow_artifacts.proto; ``artifact_path`` comes from the path of the request. Then those of routes
+that are no RPCs."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from mlcore.http import Sent
 from mlcore.wire import Message, intlike, required, string
 
 
@@ -83,3 +87,57 @@ class AbortMultipartUpload(Message):
     upload_id: str
     artifact_path: str
     checks = {"path": (required, string), "upload_id": (string,)}
+
+
+class GetArtifact(Message):
+    run_id: str
+    run_uuid: str
+    path: str
+
+
+class GetModelVersionArtifact(Message):
+    name: str
+    version: str
+    path: str
+
+
+class GetLoggedModelArtifact(Message):
+    model_id: str
+    artifact_file_path: str
+
+
+class ProxiedFile(NamedTuple):
+    """A file of the proxy."""
+
+    artifact_path: str
+
+
+class SentFile(NamedTuple):
+    """A file for the proxy."""
+
+    artifact_path: str
+    data: bytes | None
+    """None when the body is not what the client sent."""
+
+
+class SentFileOfRun(NamedTuple):
+    """A file for a run."""
+
+    run_id: str
+    path: str
+    data: bytes
+
+
+def proxied_file(sent: Sent) -> ProxiedFile:
+    return ProxiedFile(sent.parameters["artifact_path"])
+
+
+def sent_file(sent: Sent) -> SentFile:
+    data = None if sent.body_is_incomplete() else sent.body()
+    return SentFile(sent.parameters["artifact_path"], data)
+
+
+def sent_file_of_run(sent: Sent) -> SentFileOfRun:
+    """The UI names the run by ``run_uuid`` alone."""
+    arguments = sent.arguments()
+    return SentFileOfRun(arguments.get("run_uuid", ""), arguments.get("path", ""), sent.body())

@@ -23,8 +23,7 @@ def key_of(path: str, request: Request) -> str:
 
 def exact_key_of(path: str, request: Request) -> str:
     """As :func:`key_of`, for what is written or removed: by its very name."""
-    query: str = request.event.get("rawQueryString") or ""
-    if query and not request.is_signed_by_query():
+    if request.has_query:
         # "what?.txt" that was not encoded: only "what" is left of the name.
         raise errors.InvalidParameterValue(
             "Invalid path: a '?' in the name of a file must be percent-encoded."
@@ -32,19 +31,19 @@ def exact_key_of(path: str, request: Request) -> str:
     return scoped(exact_path(path), request.workspace)
 
 
-def download(request: Request) -> Response:
-    return downloads.file(key_of(request.parameters["artifact_path"], request), request)
+def download(message: m.ProxiedFile, request: Request) -> Response:
+    return downloads.file(key_of(message.artifact_path, request), request)
 
 
-def upload(request: Request) -> Response:
+def upload(message: m.SentFile, request: Request) -> Response:
     """Writes the body; one that did not come as it was sent is to be sent to the store itself."""
-    path = request.parameters["artifact_path"]
+    path = message.artifact_path
     key = exact_key_of(path, request)
     if not names_file(path):
         raise errors.InvalidParameterValue(
             "Artifact path must include a filename (cannot end with '/')."
         )
-    if request.body_is_incomplete():
+    if message.data is None:
         if request.is_signed():
             raise errors.BadRequest(
                 "The body did not arrive as it was sent: it is too large, or its Content-Type says "
@@ -57,7 +56,7 @@ def upload(request: Request) -> Response:
             origin=downloads.origin(request),
         )
         return Response(307, "", headers={"location": location, "cache-control": "no-store"})
-    store().put(key, request.body())
+    store().put(key, message.data)
     return Response(200, "", "text/plain; charset=utf-8")
 
 

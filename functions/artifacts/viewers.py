@@ -26,47 +26,40 @@ def list_logged_model_artifacts(
     return queries.below(root, path, request.workspace)
 
 
-def get_artifact(request: Request) -> Response:
-    arguments = request.arguments()
-    path = _path(arguments)
-    run_id = arguments.get("run_id") or arguments.get("run_uuid")
-    return _file(roots.of_run(str(run_id), request), path, request)
+def get_artifact(message: m.GetArtifact, request: Request) -> Response:
+    path = _path(message)
+    return _file(roots.of_run(message.run_id or message.run_uuid, request), path, request)
 
 
-def get_model_version_artifact(request: Request) -> Response:
-    arguments = request.arguments()
-    path = _path(arguments)
-    name, version = arguments.get("name", ""), arguments.get("version", "")
-    return _file(roots.of_model_version(name, version, request), path, request)
+def get_model_version_artifact(message: m.GetModelVersionArtifact, request: Request) -> Response:
+    path = _path(message)
+    return _file(roots.of_model_version(message.name, message.version, request), path, request)
 
 
-def get_logged_model_artifact(request: Request) -> Response:
-    path = request.arguments().get("artifact_file_path")
-    if not path:
+def get_logged_model_artifact(message: m.GetLoggedModelArtifact, request: Request) -> Response:
+    if not message.artifact_file_path:
         raise errors.BadRequest('Request must include the "artifact_file_path" query parameter.')
-    safe = safe_path(path)
-    return _file(roots.of_logged_model(request.parameters["model_id"], request), safe, request)
+    safe = safe_path(message.artifact_file_path)
+    return _file(roots.of_logged_model(message.model_id, request), safe, request)
 
 
 def _file(root: str, path: str, request: Request) -> Response:
     return downloads.file(locate(root, request.workspace, path), request)
 
 
-def _path(arguments: dict[str, str]) -> str:
-    if "path" not in arguments:
+def _path(message: m.GetArtifact | m.GetModelVersionArtifact) -> str:
+    if not message.has("path"):
         raise errors.InvalidParameterValue("Request must specify path.")
-    return safe_path(arguments["path"])
+    return safe_path(message.path)
 
 
-def upload_artifact(request: Request) -> Response:
-    arguments = request.arguments()
-    run_id, path = arguments.get("run_uuid"), arguments.get("path")
+def upload_artifact(message: m.SentFileOfRun, request: Request) -> Response:
+    run_id, path, data = message
     if not run_id:
         raise errors.InvalidParameterValue("Request must specify run_uuid.")
     if not path:
         raise errors.InvalidParameterValue("Request must specify path.")
     safe = exact_path(path)
-    data = request.body()
     if not data:
         raise errors.InvalidParameterValue("Request must specify data.")
     if len(data) > MOST_UPLOADED_BYTES:

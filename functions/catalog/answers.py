@@ -10,13 +10,12 @@ import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import parse_qsl
 
 from catalog import generation
 from catalog.generation import Generation, Gone
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.http import Request, Response
-from mlcore.http.kubeflow import Answer, Versions, arguments
+from mlcore.http import Request, Response, Sent
+from mlcore.http.kubeflow import Answer, Versions, arguments, check_path
 from mlcore.kubeflow import body
 from mlcore.kubeflow.errors import bad
 
@@ -43,7 +42,28 @@ _RESPONSE_BYTES: Final = 3_500_000
 """About as much JSON as a page may have: a Lambda response ends at 6 MB. A token leads on."""
 
 
+class Asked(NamedTuple):
+    """A parsed request to the catalog."""
+
+    pairs: tuple[tuple[str, str], ...]
+    """The arguments of the query, in order."""
+    arguments: dict[str, str]
+    """Without those that are empty; of one that is repeated, the first."""
+    parameters: Mapping[str, str]
+    """The variables of the path."""
+    name: str = ""
+    """What the registered model is to be called; empty where the request does not say it."""
+    version_name: str = ""
+
+
+def parse(sent: Sent) -> Asked:
+    """Raises InvalidParameterValue."""
+    check_path(sent)
+    return Asked(tuple(sent.pairs()), arguments(sent), sent.parameters)
+
+
 class Call(NamedTuple):
+    asked: Asked
     request: Request
 
     @property
@@ -51,13 +71,12 @@ class Call(NamedTuple):
         return self.request.workspace
 
     def arguments(self) -> dict[str, str]:
-        """The query, without what is empty. Raises InvalidParameterValue."""
-        return arguments(self.request)
+        """The query, without what is empty."""
+        return self.asked.arguments
 
     def repeated(self, *names: str) -> list[str]:
         """The values of arguments that may come more than once, or with commas between them."""
-        query = self.request.event.get("rawQueryString") or ""
-        found = [value for name, value in parse_qsl(query) if name in names]
+        found = [value for name, value in self.asked.pairs if value and name in names]
         body.check_text(found)
         return [each.strip() for value in found for each in value.split(",") if each.strip()]
 
@@ -93,7 +112,7 @@ class Call(NamedTuple):
         return generation.of(after.generation) or generation.current(), after
 
     def parameter(self, name: str) -> str:
-        return self.request.parameters.get(name, "")
+        return self.asked.parameters.get(name, "")
 
 
 class Position(NamedTuple):
@@ -108,12 +127,12 @@ class Position(NamedTuple):
 Function = Callable[[Call], Answer]
 
 
-def answering(function: Function) -> Callable[[Request], Response]:
+def answering(function: Function) -> Callable[[Any, Request], Response]:
     @functools.wraps(function)
-    def answer(request: Request) -> Answer:
+    def answer(asked: Asked, request: Request) -> Answer:
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(Gone):
-                return function(Call(request))
+                return function(Call(asked, request))
         raise TemporarilyUnavailable("The catalog is being loaded. Try again.")
 
     return VERSIONS.answering(answer)

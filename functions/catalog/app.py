@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from catalog import models, registering, servers, sources
-from catalog.answers import MANNER, MODELS, OLD, SERVERS, V1, Function, answering
+from catalog.answers import MANNER, MODELS, OLD, SERVERS, V1, Function, answering, parse
 from mlcore.http import PlainRoute, lambda_handler
 
 _MODEL: Final = "/sources/{source_id}/models/{model_name+}"
@@ -32,7 +32,14 @@ _SERVERS: Final[tuple[tuple[str, str, Function, str, int], ...]] = (
 
 PLAIN_ROUTES: Final = (
     *(
-        PlainRoute(method, f"{api}/{version}{path}", answering(function), policy, cost=cost)
+        PlainRoute(
+            method,
+            f"{api}/{version}{path}",
+            registering.parse_registration if function is registering.register else parse,
+            answering(function),
+            policy,
+            cost=cost,
+        )
         for api, table in ((MODELS, _MODELS), (SERVERS, _SERVERS))
         for version in (V1, OLD)
         for method, path, function, policy, cost in table
@@ -41,6 +48,7 @@ PLAIN_ROUTES: Final = (
     PlainRoute(
         "GET",
         f"{SERVERS}/{OLD}{_SERVER}/logo",
+        parse,
         answering(servers.get_logo),
         _ANYBODY,
         cost=2,

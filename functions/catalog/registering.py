@@ -11,11 +11,12 @@ from functools import partial
 from typing import Any, Final
 
 from catalog import models as catalog_models
-from catalog.answers import Call
+from catalog.answers import Asked, Call, parse
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL
 from mlcore.catalog.entry import Entry, id_of
 from mlcore.errors import ResourceConflict
+from mlcore.http import Sent
 from mlcore.http.kubeflow import Made
 from mlcore.kubeflow import body, merge, properties
 from mlcore.kubeflow.entity import V1, Entity, response
@@ -33,18 +34,21 @@ VERSION: Final = "1"
 _FIELDS: Final = tuple(field.name for field in MODEL.fields if field.name not in ("owner", "state"))
 
 
-def names(request_body: bytes, model_name: str) -> tuple[str, str]:
-    """What the registered model and its version are to be called. Raises InvalidParameterValue."""
-    data = body.parse(request_body) if request_body.strip() else {}
+def parse_registration(sent: Sent) -> Asked:
+    """A request that may say what the registered model and its version are to be called. Raises
+    InvalidParameterValue."""
+    asked = parse(sent)
+    content = sent.body()
+    data = body.parse(content) if content.strip() else {}
     for field, value in data.items():
         if field not in ("name", "versionName"):
             raise bad(f'json: unknown field "{field}"')
         if not isinstance(value, str) or len(value) > body.MAX_LENGTH - 20:
             raise bad(f"{field}: must be a string of at most {body.MAX_LENGTH - 20} characters")
-    name = data.get("name") or model_name
+    name = data.get("name") or asked.parameters["model_name"]
     if name.startswith(":"):
         raise bad("the name of a registered model cannot begin with ':'")
-    return name, data.get("versionName") or VERSION
+    return asked._replace(name=name, version_name=data.get("versionName") or VERSION)
 
 
 def register(call: Call) -> Any:
@@ -55,7 +59,7 @@ def register(call: Call) -> Any:
         ResourceConflict: the version is there, and is not of this model of the catalog.
     """
     entry = catalog_models.find(call, whole=True)
-    name, version_name = names(call.request.body(), entry.name)
+    name, version_name = call.asked.name, call.asked.version_name
     model, made_model = settle(MODEL.words, lambda: _model(call, entry, name))
     number = model.item.number or 0
     version, made_version = settle(

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from catalog_loader import loading
 from catalog_loader.files import files
-from catalog_loader.preview import preview
-from mlcore.http import PlainRoute, Request, lambda_handler
+from catalog_loader.preview import parse, preview
+from mlcore.http import PlainRoute, Request, lambda_handler, nothing
 from mlcore.http.kubeflow import Versions
 from mlcore.observability import logger
 
@@ -19,15 +19,20 @@ _V1: Final = f"{PREFIX}/v1"
 _VERSIONS: Final = Versions({_OLD: _V1})
 
 
-def reload(request: Request) -> dict[str, Any]:
+def reload(_message: None, request: Request) -> dict[str, Any]:
     """Loads the catalog whether or not its files have changed. An extension of ours."""
     return loading.load(files(), force=True)._asdict()
 
 
 PLAIN_ROUTES: Final = tuple(
-    PlainRoute("POST", f"{version}{path}", _VERSIONS.answering(function), "requests.administrators")
+    PlainRoute(
+        "POST", f"{version}{path}", parser, _VERSIONS.answering(function), "requests.administrators"
+    )
     for version in (_V1, _OLD)
-    for path, function in (("/sources/preview", preview), ("/sources/reload", reload))
+    for path, parser, function in (
+        ("/sources/preview", parse, preview),
+        ("/sources/reload", nothing, reload),
+    )
 )
 
 _answer: Final = lambda_handler((), PLAIN_ROUTES, _VERSIONS.manner())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from email.parser import BytesParser
 from email.policy import HTTP
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from catalog_loader import configuration, contents, hugging_face, yaml_text
 from catalog_loader.configuration import HUGGING_FACE, Source
@@ -14,8 +14,8 @@ from catalog_loader.hugging_face import NotReached
 from catalog_loader.reading import PATH
 from catalog_loader.yaml_text import NotYaml
 from mlcore.errors import MlflowError
-from mlcore.http import Request
-from mlcore.http.kubeflow import arguments
+from mlcore.http import Request, Sent
+from mlcore.http.kubeflow import arguments, check_path
 from mlcore.kubeflow.errors import bad
 
 CONFIG: Final = "config"
@@ -34,20 +34,33 @@ class Unprocessable(MlflowError):
     http_status = 422
 
 
-def preview(request: Request) -> dict[str, Any]:
+class Asked(NamedTuple):
+    """A parsed request for a preview."""
+
+    arguments: dict[str, str]
+    parts: dict[str, bytes]
+    """Of the form, by name."""
+
+
+def parse(sent: Sent) -> Asked:
+    """Raises InvalidParameterValue."""
+    check_path(sent)
+    return Asked(arguments(sent), _parts(sent))
+
+
+def preview(asked: Asked, request: Request) -> dict[str, Any]:
     """The models of a source by name, with whether it includes them, and how many there are.
 
     Raises:
         InvalidParameterValue: an argument is wrong.
         Unprocessable: the source is.
     """
-    given = arguments(request)
+    given, parts = asked
     status = given.get("filterStatus", "all")
     if status not in STATUSES:
         raise bad(f"invalid filterStatus: must be one of {', '.join(STATUSES)}")
     size = _number("pageSize", given.get("pageSize", str(_PAGE_SIZE)), 1)
     begin = _number("nextPageToken", given.get("nextPageToken", "0"), 0)
-    parts = _parts(request)
     if not parts.get(CONFIG, b"").strip():
         raise Unprocessable(f"{CONFIG} is required")
     try:
@@ -100,13 +113,13 @@ def _names(source: Source, data: bytes | None) -> list[str]:
     return [entry.name for entry in contents.models(source.key, yaml_text.parse(data))]
 
 
-def _parts(request: Request) -> dict[str, bytes]:
+def _parts(sent: Sent) -> dict[str, bytes]:
     """The parts of a form by name. Raises InvalidParameterValue."""
-    content_type = request.headers.get("content-type", "")
+    content_type = sent.headers.get("content-type", "")
     if not content_type.lower().startswith("multipart/form-data"):
         raise bad("the request must be multipart/form-data")
     head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
-    message = BytesParser(policy=HTTP).parsebytes(head + request.body())
+    message = BytesParser(policy=HTTP).parsebytes(head + sent.body())
     found: dict[str, bytes] = {}
     for part in message.iter_parts() if message.is_multipart() else ():
         name = part.get_param("name", header="content-disposition")

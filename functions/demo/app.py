@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from demo import service
-from mlcore.http import PlainRoute, lambda_handler
+from mlcore.http import PlainRoute, lambda_handler, nothing
 
 RPCS = ()
 PLAIN_ROUTES = (
     PlainRoute(
-        "POST", "/ajax-api/3.0/mlflow/demo/generate", service.generate, "requests.anybody", cost=0
+        "POST",
+        "/ajax-api/3.0/mlflow/demo/generate",
+        service.features,
+        service.generate,
+        "requests.anybody",
+        cost=0,
     ),
     PlainRoute(
         "POST",
         "/ajax-api/3.0/mlflow/demo/delete",
+        nothing,
         service.delete,
         "requests.administrators",
         cost=0,

@@ -39,7 +39,7 @@ class Caller:
     """Whoever asked for the demo."""
 
     def __init__(self, request: Request) -> None:
-        if request.is_signed() or request.is_signed_by_query():
+        if request.is_signed() or request.is_signed_by_query:
             raise errors.InvalidParameterValue(
                 "The demo is made in the name of its caller, and a signature for AWS counts for one"
                 " request alone. Use a deployment with logins, or none, to try it."

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from demo import conversations, experiments, judging, training, wording
 from demo.caller import Caller
-from mlcore.http import Request, Response
+from mlcore.http import Request, Response, Sent
 
 EXPERIMENT: Final = "MLflow Demo"
 """As on MLflow's server: the UI looks for it."""
@@ -39,9 +39,8 @@ PARTS: Final[dict[str, Part]] = {
 """By the names that MLflow's server has for them; ``training`` is ours."""
 
 
-def generate(request: Request) -> Response:
-    """``{"features": [...]}`` names the parts, else it is all of them. What is there stays."""
-    wanted = _features(request)
+def generate(wanted: list[str], request: Request) -> Response:
+    """Makes the parts that are asked for. What is there stays."""
     caller = Caller(request)
     experiment_id, tags = experiments.ensure(caller, EXPERIMENT, experiments.GENAI)
     missing = [name for name in wanted if tags.get(_VERSION_TAG + name) != _version(name)]
@@ -61,7 +60,7 @@ def generate(request: Request) -> Response:
     )
 
 
-def delete(request: Request) -> Response:
+def delete(_message: None, request: Request) -> Response:
     """May be repeated. The experiment is deleted under another name, so that the demo can be made
     anew."""
     caller = Caller(request)
@@ -76,10 +75,11 @@ def delete(request: Request) -> Response:
     return _told(status="deleted", features_deleted=removed)
 
 
-def _features(request: Request) -> list[str]:
-    """Of a body that is none, all: MLflow's server reads it so."""
+def features(sent: Sent) -> list[str]:
+    """The parts that ``{"features": [...]}`` names; all of them without a body that says so, as
+    MLflow's server reads it."""
     try:
-        told = json.loads(request.body() or b"{}")
+        told = json.loads(sent.body() or b"{}")
     except ValueError:
         told = {}
     asked = told.get("features") if isinstance(told, dict) else None

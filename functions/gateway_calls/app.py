@@ -7,7 +7,8 @@ from functools import partial
 
 from gateway_calls import chats, embeddings, models, passing
 from gateway_calls.answers import MANNER
-from mlcore.http import PlainRoute, lambda_handler
+from gateway_calls.bodies import parse
+from mlcore.http import PlainRoute, lambda_handler, nothing
 from mlcore.providers import provider as p
 
 _OF_NAMED = "gateway_calls.use_endpoint"
@@ -17,16 +18,23 @@ PLAIN_ROUTES = (
     PlainRoute(
         "POST",
         "/gateway/{endpoint_name}/mlflow/invocations",
+        parse,
         embeddings.invocations,
         _OF_NAMED,
         since="3.8",
     ),
     PlainRoute(
-        "POST", "/gateway/mlflow/v1/chat/completions", chats.completions, _OF_NAMED, since="3.8"
+        "POST",
+        "/gateway/mlflow/v1/chat/completions",
+        parse,
+        chats.completions,
+        _OF_NAMED,
+        since="3.8",
     ),
     PlainRoute(
         "GET",
         "/gateway/mlflow/v1/models",
+        nothing,
         models.list_models,
         "requests.anybody",
         since="3.17",
@@ -36,6 +44,7 @@ PLAIN_ROUTES = (
         PlainRoute(
             "POST",
             f"/gateway{p.ROUTES[action]}",
+            parse,
             partial(passing.pass_on, action),
             _OF_NAMED,
             since=since,
@@ -52,6 +61,7 @@ PLAIN_ROUTES = (
         PlainRoute(
             "POST",
             f"/gateway{p.ROUTES[action]}".replace("_name}", "_name+}"),
+            parse,
             partial(passing.pass_on, action),
             _OF_NAMED,
             since="3.8",

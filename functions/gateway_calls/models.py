@@ -9,7 +9,7 @@ from mlcore.http.response import Response
 from mlcore.repos.gateway import configuration
 
 
-def list_models(request: Request) -> Response:
+def list_models(_message: None, request: Request) -> Response:
     """By name; those that the caller may read."""
     readable = request.may_read(GATEWAY_ENDPOINT)
     found = sorted(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway_calls import answers
-from gateway_calls.bodies import body_of, named_endpoint
+from gateway_calls.bodies import Asked
 from gateway_calls.calls import call_of
 from mlcore.gateway import passing
 from mlcore.http import Request
@@ -11,11 +11,10 @@ from mlcore.http.response import Response
 from mlcore.providers.provider import GEMINI_STREAM_GENERATE_CONTENT, OPENAI_EMBEDDINGS
 
 
-def pass_on(action: str, request: Request) -> Response:
+def pass_on(action: str, asked: Asked, request: Request) -> Response:
     """The endpoint is what ``model`` names, of Gemini the path."""
-    body = body_of(request)
-    endpoint_name = named_endpoint(request, body)
-    call = call_of(request, endpoint_name)
+    body = asked.body
+    call = call_of(request, asked.endpoint_name)
     streams = action == GEMINI_STREAM_GENERATE_CONTENT or (
         bool(body.get("stream")) and action != OPENAI_EMBEDDINGS
     )

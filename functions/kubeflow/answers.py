@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from mlcore.http import Request, Response
-from mlcore.http.kubeflow import JSON, Answer, Made, Versions, arguments
-from mlcore.kubeflow import body, not_a_number
+from mlcore.http.kubeflow import JSON, Answer, Made, Versions
+from mlcore.kubeflow import not_a_number
+from mlcore.kubeflow.asked import Asked
 from mlcore.kubeflow.entity import V1, Entity, response
 
 __all__ = ["JSON", "MANNER", "OLD", "PREFIX", "Call", "Function", "Made", "answering", "api_of"]
@@ -24,6 +25,7 @@ MANNER: Final = _VERSIONS.manner()
 class Call(NamedTuple):
     """A request as the rules of a domain take it."""
 
+    asked: Asked
     request: Request
     api: str
 
@@ -36,18 +38,6 @@ class Call(NamedTuple):
         """The caller; None where nobody needs to log in."""
         return self.request.username()
 
-    def arguments(self) -> dict[str, str]:
-        """The query, without what is empty. Raises InvalidParameterValue."""
-        return arguments(self.request)
-
-    def json(self) -> dict[str, Any]:
-        """Raises InvalidParameterValue."""
-        return body.parse(self.request.body())
-
-    def number(self, name: str, words: str) -> int:
-        """An id in the path. Raises InvalidParameterValue."""
-        return body.number(self.request.parameters.get(name, ""), words)
-
     def shown(self, entity: Entity) -> dict[str, Any]:
         return response(entity, self.api)
 
@@ -55,10 +45,10 @@ class Call(NamedTuple):
 Function = Callable[[Call], Answer]
 
 
-def answering(function: Function) -> Callable[[Request], Response]:
+def answering(function: Function) -> Callable[[Any, Request], Response]:
     @functools.wraps(function)
-    def answer(request: Request) -> Answer:
-        found = function(Call(request, api_of(request.path)))
+    def answer(asked: Asked, request: Request) -> Answer:
+        found = function(Call(asked, request, api_of(request.path)))
         if not not_a_number.reads_the_word(request.headers.get("user-agent", "")):
             not_a_number.told(found.answer if isinstance(found, Made) else found)
         return found

@@ -6,8 +6,26 @@ from typing import Final
 
 from kubeflow import artifacts, experiments, health, models, run_artifacts, serving, versions
 from kubeflow.answers import MANNER, OLD, PREFIX, Function, answering
-from mlcore.http import PlainRoute, lambda_handler
+from kubeflow.parsing import (
+    ARTIFACT,
+    artifact,
+    entity,
+    finding,
+    finding_child,
+    listing_artifacts,
+    reading,
+)
+from mlcore.http import Parse, PlainRoute, lambda_handler, nothing
+from mlcore.kubeflow import kinds
+from mlcore.kubeflow.body import CREATE, UPDATE, WHOLE
 from mlcore.kubeflow.entity import V1
+
+_Row = tuple[str, str, Parse, Function, str]
+"""Method, path, parser, function, policy (of :mod:`mlcore.policies.kubeflow`
+where it names no module)."""
+
+_ANYBODY: Final = "requests.anybody"
+_ADMINISTRATORS: Final = "requests.administrators"
 
 _MODELS: Final = "/registered_models"
 _VERSIONS: Final = "/model_versions"
@@ -16,122 +34,267 @@ _SERVICES: Final = "/inference_services"
 _EXPERIMENTS: Final = "/experiments"
 _RUNS: Final = "/experiment_runs"
 
-_BOTH: Final[tuple[tuple[str, str, Function, str], ...]] = (
-    ("GET", "/registered_model", models.find, "kubeflow.find_model"),
-    ("GET", _MODELS, models.list_all, "requests.anybody"),
-    ("POST", _MODELS, models.create, "kubeflow.create_model"),
-    ("GET", f"{_MODELS}/{{id}}", models.get, "kubeflow.read_model"),
-    ("PATCH", f"{_MODELS}/{{id}}", models.update, "kubeflow.update_model"),
-    ("DELETE", f"{_MODELS}/{{id}}", models.delete, "kubeflow.delete_model"),
-    ("GET", f"{_MODELS}/{{id}}/versions", versions.list_of_model, "kubeflow.read_model"),
-    ("POST", f"{_MODELS}/{{id}}/versions", versions.create_in_model, "kubeflow.update_model"),
-    ("GET", "/model_version", versions.find, "kubeflow.find_version"),
-    ("GET", _VERSIONS, versions.list_all, "requests.anybody"),
-    ("POST", _VERSIONS, versions.create, "kubeflow.create_version"),
-    ("GET", f"{_VERSIONS}/{{id}}", versions.get, "kubeflow.read_version"),
-    ("PATCH", f"{_VERSIONS}/{{id}}", versions.update, "kubeflow.update_version"),
-    ("DELETE", f"{_VERSIONS}/{{id}}", versions.delete, "kubeflow.delete_version"),
-    ("GET", f"{_VERSIONS}/{{id}}/artifacts", artifacts.list_of_version, "kubeflow.read_version"),
+_MODEL: Final = kinds.REGISTERED_MODEL
+_VERSION: Final = kinds.MODEL_VERSION
+_ENVIRONMENT: Final = kinds.SERVING_ENVIRONMENT
+_SERVICE: Final = kinds.INFERENCE_SERVICE
+_EXPERIMENT: Final = kinds.EXPERIMENT
+_RUN: Final = kinds.EXPERIMENT_RUN
+_MODEL_ARTIFACT: Final = kinds.MODEL_ARTIFACT
+
+_BOTH: Final[tuple[_Row, ...]] = (
+    ("GET", "/registered_model", finding(), models.find, "find_model"),
+    ("GET", _MODELS, reading(), models.list_all, _ANYBODY),
+    ("POST", _MODELS, entity(_MODEL, CREATE), models.create, "create_model"),
+    ("GET", f"{_MODELS}/{{id}}", reading(_MODEL), models.get, "read_model"),
+    ("PATCH", f"{_MODELS}/{{id}}", entity(_MODEL, UPDATE, _MODEL), models.update, "update_model"),
+    ("DELETE", f"{_MODELS}/{{id}}", reading(_MODEL), models.delete, "delete_model"),
+    (
+        "GET",
+        f"{_MODELS}/{{id}}/versions",
+        reading(_MODEL),
+        versions.list_of_model,
+        "read_versions_of_model",
+    ),
+    (
+        "POST",
+        f"{_MODELS}/{{id}}/versions",
+        entity(_VERSION, WHOLE, _MODEL),
+        versions.create_in_model,
+        "write_version_in_model",
+    ),
+    ("GET", "/model_version", finding_child(), versions.find, "find_version"),
+    ("GET", _VERSIONS, reading(), versions.list_all, _ANYBODY),
+    ("POST", _VERSIONS, entity(_VERSION, CREATE), versions.create, "create_version"),
+    ("GET", f"{_VERSIONS}/{{id}}", reading(_VERSION), versions.get, "read_version"),
+    (
+        "PATCH",
+        f"{_VERSIONS}/{{id}}",
+        entity(_VERSION, UPDATE, _VERSION),
+        versions.update,
+        "update_version",
+    ),
+    ("DELETE", f"{_VERSIONS}/{{id}}", reading(_VERSION), versions.delete, "delete_version"),
+    (
+        "GET",
+        f"{_VERSIONS}/{{id}}/artifacts",
+        listing_artifacts(_VERSION),
+        artifacts.list_of_version,
+        "read_version",
+    ),
     (
         "POST",
         f"{_VERSIONS}/{{id}}/artifacts",
+        artifact(WHOLE, _VERSION),
         artifacts.upsert_of_version,
-        "kubeflow.write_artifact",
+        "write_artifact_of_version",
     ),
-    ("GET", "/artifact", artifacts.find, "kubeflow.find_artifact"),
-    ("GET", "/artifacts", artifacts.list_all, "kubeflow.list_artifacts"),
-    ("POST", "/artifacts", artifacts.create, "kubeflow.create_own"),
-    ("GET", "/artifacts/{id}", artifacts.get, "kubeflow.read_artifact"),
-    ("PATCH", "/artifacts/{id}", artifacts.update, "kubeflow.update_artifact"),
-    ("DELETE", "/artifacts/{id}", artifacts.delete, "kubeflow.delete_artifact"),
-    ("GET", "/model_artifact", artifacts.find_model_artifact, "kubeflow.find_artifact"),
-    ("GET", "/model_artifacts", artifacts.list_model_artifacts, "kubeflow.list_artifacts"),
-    ("POST", "/model_artifacts", artifacts.create_model_artifact, "kubeflow.create_own"),
-    ("GET", "/model_artifacts/{id}", artifacts.get_model_artifact, "kubeflow.read_artifact"),
+    ("GET", "/artifact", finding_child(*kinds.ARTIFACT_KINDS), artifacts.find, "find_artifact"),
+    ("GET", "/artifacts", listing_artifacts(), artifacts.list_all, "list_artifacts"),
+    ("POST", "/artifacts", artifact(CREATE), artifacts.create, "create_own"),
+    ("GET", "/artifacts/{id}", reading(ARTIFACT), artifacts.get, "read_artifact"),
+    ("PATCH", "/artifacts/{id}", artifact(UPDATE, ARTIFACT), artifacts.update, "update_artifact"),
+    ("DELETE", "/artifacts/{id}", reading(ARTIFACT), artifacts.delete, "delete_artifact"),
+    (
+        "GET",
+        "/model_artifact",
+        finding_child(_MODEL_ARTIFACT.name),
+        artifacts.find,
+        "find_artifact",
+    ),
+    ("GET", "/model_artifacts", reading(), artifacts.list_model_artifacts, "list_artifacts"),
+    (
+        "POST",
+        "/model_artifacts",
+        entity(_MODEL_ARTIFACT, CREATE),
+        artifacts.create_model_artifact,
+        "create_own",
+    ),
+    (
+        "GET",
+        "/model_artifacts/{id}",
+        reading(_MODEL_ARTIFACT),
+        artifacts.get_model_artifact,
+        "read_artifact",
+    ),
     (
         "PATCH",
         "/model_artifacts/{id}",
+        entity(_MODEL_ARTIFACT, UPDATE, _MODEL_ARTIFACT),
         artifacts.update_model_artifact,
-        "kubeflow.update_artifact",
+        "update_artifact",
     ),
-    ("DELETE", "/model_artifacts/{id}", artifacts.delete, "kubeflow.delete_artifact"),
-    ("GET", "/serving_environment", serving.find_environment, "kubeflow.read_serving"),
-    ("GET", _ENVIRONMENTS, serving.list_environments, "kubeflow.read_serving"),
-    ("POST", _ENVIRONMENTS, serving.create_environment, "kubeflow.create_own"),
-    ("GET", f"{_ENVIRONMENTS}/{{id}}", serving.get_environment, "kubeflow.read_serving"),
-    ("PATCH", f"{_ENVIRONMENTS}/{{id}}", serving.update_environment, "kubeflow.write_environment"),
-    ("DELETE", f"{_ENVIRONMENTS}/{{id}}", serving.delete_environment, "kubeflow.write_environment"),
+    ("DELETE", "/model_artifacts/{id}", reading(ARTIFACT), artifacts.delete, "delete_artifact"),
+    ("GET", "/serving_environment", finding(), serving.find_environment, "serving.read_serving"),
+    ("GET", _ENVIRONMENTS, reading(), serving.list_environments, "serving.read_serving"),
+    ("POST", _ENVIRONMENTS, entity(_ENVIRONMENT, CREATE), serving.create_environment, "create_own"),
+    (
+        "GET",
+        f"{_ENVIRONMENTS}/{{id}}",
+        reading(_ENVIRONMENT),
+        serving.get_environment,
+        "serving.read_serving",
+    ),
+    (
+        "PATCH",
+        f"{_ENVIRONMENTS}/{{id}}",
+        entity(_ENVIRONMENT, UPDATE, _ENVIRONMENT),
+        serving.update_environment,
+        "serving.write_environment",
+    ),
+    (
+        "DELETE",
+        f"{_ENVIRONMENTS}/{{id}}",
+        reading(_ENVIRONMENT),
+        serving.delete_environment,
+        "serving.delete_environment",
+    ),
     (
         "GET",
         f"{_ENVIRONMENTS}/{{id}}/inference_services",
+        reading(_ENVIRONMENT),
         serving.list_services_of_environment,
-        "kubeflow.read_serving",
+        "serving.read_serving",
     ),
     (
         "POST",
         f"{_ENVIRONMENTS}/{{id}}/inference_services",
+        entity(_SERVICE, CREATE, _ENVIRONMENT),
         serving.create_service_in_environment,
-        "kubeflow.serve_model",
+        "serving.create_service",
     ),
-    ("GET", "/inference_service", serving.find_service, "kubeflow.read_serving"),
-    ("GET", _SERVICES, serving.list_services, "kubeflow.read_serving"),
-    ("POST", _SERVICES, serving.create_service, "kubeflow.serve_model"),
-    ("GET", f"{_SERVICES}/{{id}}", serving.get_service, "kubeflow.read_serving"),
-    ("PATCH", f"{_SERVICES}/{{id}}", serving.update_service, "kubeflow.write_service"),
-    ("DELETE", f"{_SERVICES}/{{id}}", serving.delete_service, "kubeflow.write_service"),
-    ("GET", f"{_SERVICES}/{{id}}/model", serving.model_of_service, "kubeflow.served_model"),
-    ("GET", f"{_SERVICES}/{{id}}/version", serving.version_of_service, "kubeflow.served_model"),
-    ("GET", f"{_SERVICES}/{{id}}/serves", serving.list_serves, "kubeflow.read_serving"),
-    ("POST", f"{_SERVICES}/{{id}}/serves", serving.create_serve, "kubeflow.write_service"),
+    ("GET", "/inference_service", finding_child(), serving.find_service, "serving.find_service"),
+    ("GET", _SERVICES, reading(), serving.list_services, "serving.read_serving"),
+    ("POST", _SERVICES, entity(_SERVICE, CREATE), serving.create_service, "serving.create_service"),
+    ("GET", f"{_SERVICES}/{{id}}", reading(_SERVICE), serving.get_service, "serving.read_service"),
+    (
+        "PATCH",
+        f"{_SERVICES}/{{id}}",
+        entity(_SERVICE, UPDATE, _SERVICE),
+        serving.update_service,
+        "serving.update_service",
+    ),
+    (
+        "DELETE",
+        f"{_SERVICES}/{{id}}",
+        reading(_SERVICE),
+        serving.delete_service,
+        "serving.delete_service",
+    ),
+    (
+        "GET",
+        f"{_SERVICES}/{{id}}/model",
+        reading(_SERVICE),
+        serving.model_of_service,
+        "serving.read_service",
+    ),
+    (
+        "GET",
+        f"{_SERVICES}/{{id}}/version",
+        reading(_SERVICE),
+        serving.version_of_service,
+        "serving.read_served_version",
+    ),
+    (
+        "GET",
+        f"{_SERVICES}/{{id}}/serves",
+        reading(_SERVICE),
+        serving.list_serves,
+        "serving.read_service",
+    ),
+    (
+        "POST",
+        f"{_SERVICES}/{{id}}/serves",
+        entity(kinds.SERVE_MODEL, CREATE, _SERVICE),
+        serving.create_serve,
+        "serving.create_serve",
+    ),
     (
         "DELETE",
         f"{_SERVICES}/{{id}}/serves/{{serve_id}}",
+        reading(_SERVICE),
         serving.delete_serve,
-        "kubeflow.write_service",
+        "serving.delete_service",
     ),
 )
 
-_OLD_ONLY: Final[tuple[tuple[str, str, Function, str], ...]] = (
-    ("GET", "/experiment", experiments.find, "kubeflow.find_experiment"),
-    ("GET", _EXPERIMENTS, experiments.list_all, "requests.anybody"),
-    ("POST", _EXPERIMENTS, experiments.create, "kubeflow.create_experiment"),
-    ("GET", f"{_EXPERIMENTS}/{{id}}", experiments.get, "kubeflow.read_experiment"),
-    ("PATCH", f"{_EXPERIMENTS}/{{id}}", experiments.update, "kubeflow.update_experiment"),
-    ("DELETE", f"{_EXPERIMENTS}/{{id}}", experiments.delete, "kubeflow.delete_experiment"),
+_OLD_ONLY: Final[tuple[_Row, ...]] = (
+    ("GET", "/experiment", finding(), experiments.find, "find_experiment"),
+    ("GET", _EXPERIMENTS, reading(), experiments.list_all, _ANYBODY),
+    ("POST", _EXPERIMENTS, entity(_EXPERIMENT, CREATE), experiments.create, "create_experiment"),
+    ("GET", f"{_EXPERIMENTS}/{{id}}", reading(_EXPERIMENT), experiments.get, "read_experiment"),
+    (
+        "PATCH",
+        f"{_EXPERIMENTS}/{{id}}",
+        entity(_EXPERIMENT, UPDATE, _EXPERIMENT),
+        experiments.update,
+        "update_experiment",
+    ),
+    (
+        "DELETE",
+        f"{_EXPERIMENTS}/{{id}}",
+        reading(_EXPERIMENT),
+        experiments.delete,
+        "delete_experiment",
+    ),
     (
         "GET",
         f"{_EXPERIMENTS}/{{id}}/experiment_runs",
+        reading(_EXPERIMENT),
         experiments.list_runs_of_experiment,
-        "kubeflow.read_experiment",
+        "read_runs_of_experiment",
     ),
     (
         "POST",
         f"{_EXPERIMENTS}/{{id}}/experiment_runs",
+        entity(_RUN, WHOLE, _EXPERIMENT),
         experiments.create_run_in_experiment,
-        "kubeflow.make_run",
+        "write_run_in_experiment",
     ),
-    ("GET", "/experiment_run", experiments.find_run, "kubeflow.find_run"),
-    ("GET", _RUNS, experiments.list_runs, "requests.anybody"),
-    ("POST", _RUNS, experiments.create_run, "kubeflow.make_run"),
-    ("GET", f"{_RUNS}/metric_history", run_artifacts.history_of_all, "requests.administrators"),
-    ("GET", f"{_RUNS}/{{id}}", experiments.get_run, "kubeflow.read_run"),
-    ("PATCH", f"{_RUNS}/{{id}}", experiments.update_run, "kubeflow.update_run"),
-    ("DELETE", f"{_RUNS}/{{id}}", experiments.delete_run, "kubeflow.delete_run"),
-    ("GET", f"{_RUNS}/{{id}}/artifacts", artifacts.list_of_run, "kubeflow.read_run"),
-    ("POST", f"{_RUNS}/{{id}}/artifacts", artifacts.upsert_of_run, "kubeflow.write_artifact"),
-    ("GET", f"{_RUNS}/{{id}}/metric_history", run_artifacts.history_of_run, "kubeflow.read_run"),
+    ("GET", "/experiment_run", finding_child(), experiments.find_run, "find_run"),
+    ("GET", _RUNS, reading(), experiments.list_runs, _ANYBODY),
+    ("POST", _RUNS, entity(_RUN, CREATE), experiments.create_run, "create_run"),
+    ("GET", f"{_RUNS}/metric_history", reading(), run_artifacts.history_of_all, _ADMINISTRATORS),
+    ("GET", f"{_RUNS}/{{id}}", reading(_RUN), experiments.get_run, "read_run"),
+    ("PATCH", f"{_RUNS}/{{id}}", entity(_RUN, UPDATE, _RUN), experiments.update_run, "update_run"),
+    ("DELETE", f"{_RUNS}/{{id}}", reading(_RUN), experiments.delete_run, "delete_run"),
+    (
+        "GET",
+        f"{_RUNS}/{{id}}/artifacts",
+        listing_artifacts(_RUN),
+        artifacts.list_of_run,
+        "read_run",
+    ),
+    (
+        "POST",
+        f"{_RUNS}/{{id}}/artifacts",
+        artifact(WHOLE, _RUN),
+        artifacts.upsert_of_run,
+        "write_artifact_of_run",
+    ),
+    (
+        "GET",
+        f"{_RUNS}/{{id}}/metric_history",
+        reading(_RUN),
+        run_artifacts.history_of_run,
+        "read_run",
+    ),
 )
 
 _HEALTH: Final = (
-    PlainRoute("GET", "/readyz/health", health.health, "requests.public"),
-    PlainRoute("GET", "/readyz/isDirty", health.is_dirty, "requests.public"),
+    PlainRoute("GET", "/readyz/health", nothing, health.health, "requests.public"),
+    PlainRoute("GET", "/readyz/isDirty", nothing, health.is_dirty, "requests.public"),
 )
 
 
-def _routes(api: str, table: tuple[tuple[str, str, Function, str], ...]) -> list[PlainRoute]:
+def _policy(name: str) -> str:
+    return name if "." in name else f"kubeflow.{name}"
+
+
+def _routes(api: str, table: tuple[_Row, ...]) -> list[PlainRoute]:
     return [
-        PlainRoute(method, f"{PREFIX}/{api}{path}", answering(function), policy)
-        for method, path, function, policy in table
+        PlainRoute(method, f"{PREFIX}/{api}{path}", parse, answering(function), _policy(policy))
+        for method, path, parse, function, policy in table
     ]
 
 

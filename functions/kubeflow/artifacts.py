@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -10,16 +10,14 @@ from kubeflow import finds, lists, run_artifacts
 from kubeflow.answers import Call, Made
 from kubeflow.versions import check_stored_name
 from mlcore import errors, ids
-from mlcore.auth.permissions import EXPERIMENT, REGISTERED_MODEL
+from mlcore.auth.permissions import REGISTERED_MODEL_VERSION, RUN
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.kubeflow import body, merge
+from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import bad, missing
 from mlcore.kubeflow.kinds import (
-    ARTIFACT_KINDS,
-    ARTIFACTS,
     DOC_ARTIFACT,
     EXPERIMENT_RUN,
     KINDS,
@@ -49,14 +47,11 @@ _IN_PLACE: Final = (METRIC.name, PARAMETER.name)
 
 def create(call: Call) -> Made:
     """A standalone artifact of any type."""
-    data = call.json()
-    kind = body.artifact_kind(data)
-    return _create(call, kind, body.values_of(kind, data, body.CREATE))
+    return _create(call, call.asked.of_kind(), call.asked.values)
 
 
 def create_model_artifact(call: Call) -> Made:
-    values = body.values_of(MODEL_ARTIFACT, call.json(), body.CREATE)
-    return _create(call, MODEL_ARTIFACT, {"state": "UNKNOWN", **values})
+    return _create(call, MODEL_ARTIFACT, {"state": "UNKNOWN", **call.asked.values})
 
 
 def _create(call: Call, kind: Kind, values: Values) -> Made:
@@ -78,21 +73,14 @@ def get_model_artifact(call: Call) -> dict[str, Any]:
 
 
 def find(call: Call) -> dict[str, Any]:
-    return _find(call, ARTIFACT_KINDS)
+    """One of those that the caller may read."""
+    wanted = call.asked.artifact_kinds
 
-
-def find_model_artifact(call: Call) -> dict[str, Any]:
-    return _find(call, (MODEL_ARTIFACT.name,))
-
-
-def _find(call: Call, wanted: tuple[str, ...]) -> dict[str, Any]:
     def named(parent: int, name: str) -> list[Raw]:
-        return _named(call, parent, name, wanted)
+        return _readable(call, _named(call, parent, name, wanted))
 
     def external(value: str) -> list[Raw]:
-        given = (steps.find_external(call.workspace, KINDS[kind], value) for kind in wanted)
-        raws = (artifacts.find(one, call.workspace) for one in given if one is not None)
-        return [raw for raw in raws if raw is not None]
+        return _readable(call, artifacts.external(value, wanted, call.workspace))
 
     words = artifacts.WORDS if len(wanted) > 1 else MODEL_ARTIFACT.words
     return call.shown(_entity(finds.find_only(call, words, named, external)))
@@ -117,8 +105,7 @@ def _named(call: Call, parent: int, name: str, wanted: tuple[str, ...]) -> list[
 
 
 def _read(call: Call, kind: Kind | None = None) -> Raw:
-    words = artifacts.WORDS if kind is None else kind.words
-    return artifacts.get(call.number("id", words), call.workspace, kind)
+    return artifacts.get(call.asked.id, call.workspace, kind)
 
 
 def _entity(raw: Raw) -> Entity:
@@ -133,27 +120,23 @@ def _entity(raw: Raw) -> Entity:
 
 def update(call: Call) -> dict[str, Any]:
     """Its type must be given, and never changes."""
-    data = call.json()
-    given = body.artifact_kind(data)
-    raw = _read(call)
-    return call.shown(_update(call, raw, given, data))
+    return call.shown(_update(_read(call), call.asked.of_kind(), call.asked.values))
 
 
 def update_model_artifact(call: Call) -> dict[str, Any]:
     """Whatever type is given."""
-    values = body.values_of(MODEL_ARTIFACT, call.json(), body.UPDATE)
+    values = call.asked.values
     raw = _read(call, MODEL_ARTIFACT)
     return call.shown(artifacts.change(raw, lambda entity: merge.merged(entity, values)))
 
 
-def _update(call: Call, raw: Raw, given: Kind, data: dict[str, Any]) -> Entity:
+def _update(raw: Raw, given: Kind, values: Values) -> Entity:
     kind = KINDS[Artifact.of(raw).kind]
     if given.name != kind.name:
         raise bad(
             f"cannot change artifact type from '{kind.artifact_type}' to "
             f"'{given.artifact_type}': artifact type is immutable"
         )
-    values = body.values_of(kind, data, body.UPDATE)
     if Artifact.of(raw).run_id is not None:
         return run_artifacts.update(raw, values)
     return artifacts.change(raw, lambda entity: merge.merged(entity, values))
@@ -162,23 +145,18 @@ def _update(call: Call, raw: Raw, given: Kind, data: dict[str, Any]) -> Entity:
 def upsert_of_version(call: Call) -> dict[str, Any] | Made:
     """Three round trips for a new one: the version and the name, a number beside it; the version;
     one transaction."""
-    parent = call.number("id", MODEL_VERSION.words)
-    return _upsert(call, numbers.get(parent, MODEL_VERSION.name, call.workspace))
+    return _upsert(call, numbers.get(call.asked.id, MODEL_VERSION.name, call.workspace))
 
 
 def upsert_of_run(call: Call) -> dict[str, Any] | Made:
-    parent = call.number("id", EXPERIMENT_RUN.words)
-    return _upsert(call, numbers.get(parent, EXPERIMENT_RUN.name, call.workspace))
+    return _upsert(call, numbers.get(call.asked.id, EXPERIMENT_RUN.name, call.workspace))
 
 
 def _upsert(call: Call, parent: ContextRef) -> dict[str, Any] | Made:
-    data = call.json()
-    kind = body.artifact_kind(data)
-    values = body.values_of(kind, data, body.WHOLE)
-    if values.get("id"):
-        number = body.number(values["id"], artifacts.WORDS)
-        raw = artifacts.get(number, call.workspace)
-        entity = _update(call, raw, kind, data)
+    kind, values = call.asked.of_kind(), call.asked.values
+    changed = call.asked.reference("id")
+    if changed is not None:
+        entity = _update(artifacts.get(changed, call.workspace), kind, values)
         settle(artifacts.WORDS, lambda: artifacts.attribute(entity, parent))
         return call.shown(entity)
     if values.get("name"):
@@ -238,9 +216,8 @@ def _in_place(parent: ContextRef, kind: Kind, values: Values) -> Entity:
 
 
 def list_all(call: Call) -> Any:
-    wanted = _wanted(call)
-    kind = wanted[0] if len(wanted) == 1 else MODEL_ARTIFACT.name
-    return lists.page_by_number(call, kind, partial(_listed, call, wanted))
+    wanted = call.asked.artifact_kinds
+    return lists.page_by_number(call, _schema(wanted), partial(_listed, call, wanted))
 
 
 def list_model_artifacts(call: Call) -> Any:
@@ -257,9 +234,9 @@ def _listed(call: Call, wanted: tuple[str, ...], above: int) -> Iterator[Entity]
         if Artifact.of(raw).kind in wanted:
             chunk.append(raw)
         if len(chunk) == entities.LISTED_TOGETHER:
-            yield from _readable(call, chunk)
+            yield from _entities(call, chunk)
             chunk = []
-    yield from _readable(call, chunk)
+    yield from _entities(call, chunk)
     if MODEL_ARTIFACT.name not in wanted:
         return
     late = []
@@ -268,29 +245,32 @@ def _listed(call: Call, wanted: tuple[str, ...], above: int) -> Iterator[Entity]
             source = artifacts.see_source(versions.reference_of(version))
             if source is not None and Artifact.of(source).number not in seen:
                 late.append(source)
-    found = [each for each in _readable(call, late) if each.id > above]
+    found = [each for each in _entities(call, late) if each.id > above]
     yield from sorted(found, key=lambda entity: entity.id)
 
 
-def _readable(call: Call, raws: list[Raw]) -> list[Entity]:
+def _entities(call: Call, raws: Sequence[Raw]) -> list[Entity]:
     """Those whose version or run is there, and may be read by the caller."""
-    there = artifacts.alive(raws)
-    if call.request.access is not None:
-        models = call.request.may_read(REGISTERED_MODEL)
-        experiments = call.request.may_read(EXPERIMENT)
-        owners = artifacts.owners(there)
-        there = [
-            raw
-            for raw, (model, experiment) in zip(there, owners, strict=True)
-            if (model is None or models(model)) and (experiment is None or experiments(experiment))
-        ]
-    return run_values.entities_of(there)
+    return run_values.entities_of(_readable(call, artifacts.alive(raws)))
+
+
+def _readable(call: Call, raws: list[Raw]) -> list[Raw]:
+    """Those that the caller may read: an artifact belongs to the version or run that it was made
+    under, wherever else it was put."""
+    if call.request.access is None or not raws:
+        return raws
+    models = call.request.may_read(REGISTERED_MODEL_VERSION)
+    experiments = call.request.may_read(RUN)
+    return [
+        raw
+        for raw, (model, experiment) in zip(raws, artifacts.owners(raws), strict=True)
+        if (model is None or models(model)) and (experiment is None or experiments(experiment))
+    ]
 
 
 def list_of_version(call: Call) -> Any:
     """Of a missing version there are none."""
-    wanted = _wanted(call)
-    number = call.number("id", MODEL_VERSION.words)
+    number, wanted = call.asked.id, call.asked.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), MODEL_VERSION.name, call.workspace)
     raws: list[Raw] = []
     if reference is not None:
@@ -303,8 +283,7 @@ def list_of_version(call: Call) -> Any:
 
 def list_of_run(call: Call) -> Any:
     """Of a missing run there are none."""
-    wanted = _wanted(call)
-    number = call.number("id", EXPERIMENT_RUN.words)
+    number, wanted = call.asked.id, call.asked.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), EXPERIMENT_RUN.name, call.workspace)
     raws = [] if reference is None else run_artifacts.see(reference)
     raws = [raw for raw in raws if Artifact.of(raw).kind in wanted]
@@ -312,8 +291,8 @@ def list_of_run(call: Call) -> Any:
 
 
 def _page(call: Call, wanted: tuple[str, ...], raws: Iterable[Raw], *, by_name: bool) -> Any:
-    arguments = call.arguments()
-    found: Iterable[Entity] = run_values.entities_of(list(raws))
+    arguments = call.asked.arguments
+    found: Iterable[Entity] = run_values.entities_of(_readable(call, list(raws)))
     if by_name:
         name, external = arguments.get("name"), arguments.get("externalId")
         found = (
@@ -321,26 +300,16 @@ def _page(call: Call, wanted: tuple[str, ...], raws: Iterable[Raw], *, by_name: 
             for entity in found
             if name in (None, entity.name) and external in (None, entity.external_id)
         )
-    kind = wanted[0] if len(wanted) == 1 else MODEL_ARTIFACT.name
-    return lists.page(call, kind, found)
+    return lists.page(call, _schema(wanted), found)
 
 
-def _wanted(call: Call) -> tuple[str, ...]:
-    """The kinds that artifactType asks for. Raises InvalidParameterValue."""
-    given = call.request.arguments().get("artifactType")
-    if not given:
-        return ARTIFACT_KINDS
-    kind = ARTIFACTS.get(given)
-    if kind is None:
-        raise bad(f"invalid artifactType: {given[:50]}")
-    return (kind.name,)
+def _schema(wanted: tuple[str, ...]) -> str:
+    """The kind whose fields a filter on artifacts of some kinds may name."""
+    return wanted[0] if len(wanted) == 1 else MODEL_ARTIFACT.name
 
 
 def delete(call: Call) -> None:
-    words = artifacts.WORDS
-    number = call.number("id", words)
-
     def attempt() -> None:
-        artifacts.delete(artifacts.get(number, call.workspace))
+        artifacts.delete(artifacts.get(call.asked.id, call.workspace))
 
-    settle(words, attempt)
+    settle(artifacts.WORDS, attempt)

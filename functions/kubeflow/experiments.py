@@ -11,7 +11,8 @@ from kubeflow.answers import Call, Made
 from kubeflow.versions import check_stored_name
 from mlcore import ids
 from mlcore.auth.permissions import EXPERIMENT
-from mlcore.kubeflow import body, merge
+from mlcore.auth.permissions import RUN as MLFLOW_RUN
+from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import bad
@@ -23,8 +24,7 @@ from mlcore.settle import settle
 
 
 def create(call: Call) -> Made:
-    values = body.values_of(KIND, call.json(), body.CREATE)
-    entity = merge.created(KIND, 0, values, ids.now_ms())
+    entity = merge.created(KIND, 0, call.asked.values, ids.now_ms())
 
     def granting(experiment_id: str) -> list[Any]:
         return call.request.granting(EXPERIMENT, experiment_id)
@@ -42,7 +42,7 @@ def get(call: Call) -> dict[str, Any]:
 
 
 def update(call: Call) -> dict[str, Any]:
-    values = body.values_of(KIND, call.json(), body.UPDATE)
+    values = call.asked.values
     read = _read(call)
     return call.shown(experiments.change(read, lambda entity: merge.merged(entity, values)))
 
@@ -63,26 +63,24 @@ def list_all(call: Call) -> Any:
 
 
 def _read(call: Call) -> ExperimentRecord:
-    return experiments.get(call.number("id", KIND.words), call.workspace)
+    return experiments.get(call.asked.id, call.workspace)
 
 
 # ------------------------------------------------------------------ runs
 
 
 def create_run(call: Call) -> Made:
-    values = body.values_of(RUN, call.json(), body.CREATE)
-    parent = body.number(values["experimentId"], KIND.words)
-    return Made(_create_run(call, parent, values))
+    parent = call.asked.reference("experimentId") or 0
+    return Made(_create_run(call, parent, call.asked.values))
 
 
 def create_run_in_experiment(call: Call) -> Made:
     """The experiment in the path counts; a run with an id is updated, with the same status."""
-    values = body.values_of(RUN, call.json(), body.WHOLE)
-    parent = call.number("id", KIND.words)
-    if values.get("id"):
-        read = runs.get(body.number(values["id"], RUN.words), call.workspace)
-        return Made(_update_run(call, read, values))
-    return Made(_create_run(call, parent, values))
+    values = call.asked.values
+    changed = call.asked.reference("id")
+    if changed is not None:
+        return Made(_update_run(call, runs.get(changed, call.workspace), values))
+    return Made(_create_run(call, call.asked.id, values))
 
 
 def _create_run(call: Call, parent: int, values: Values) -> dict[str, Any]:
@@ -110,8 +108,7 @@ def get_run(call: Call) -> dict[str, Any]:
 
 
 def update_run(call: Call) -> dict[str, Any]:
-    values = body.values_of(RUN, call.json(), body.UPDATE)
-    return _update_run(call, _read_run(call), values)
+    return _update_run(call, _read_run(call), call.asked.values)
 
 
 def _update_run(call: Call, read: runs.Record, values: Values) -> dict[str, Any]:
@@ -136,7 +133,7 @@ def _check_end(entity: Entity) -> None:
 
 
 def list_runs(call: Call) -> Any:
-    reader = call.request.may_read("run")
+    reader = call.request.may_read(MLFLOW_RUN)
 
     def source(above: int) -> Iterator[Entity]:
         for read in runs.listed(call.workspace, above):
@@ -152,4 +149,4 @@ def list_runs_of_experiment(call: Call) -> Any:
 
 
 def _read_run(call: Call) -> runs.Record:
-    return runs.get(call.number("id", RUN.words), call.workspace)
+    return runs.get(call.asked.id, call.workspace)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kubeflow.answers import Call
-from mlcore.kubeflow import body
-from mlcore.kubeflow.errors import bad, not_found
+from mlcore.kubeflow.errors import not_found
 from mlcore.kubeflow.kinds import Kind
 from mlcore.repos.kubeflow import steps
 
@@ -24,16 +23,11 @@ def find(
         at: by a number, and the workspace.
 
     Raises:
-        InvalidParameterValue: neither is given.
         ResourceDoesNotExist.
     """
-    arguments = call.arguments()
-    if name := arguments.get("name"):
-        found = named(name)
-    elif external := arguments.get("externalId"):
-        found = _external(call, kind, external, at)
-    else:
-        raise bad("invalid parameters call, supply either name or externalId")
+    arguments = call.asked.arguments
+    name = arguments.get("name")
+    found = named(name) if name else _external(call, kind, arguments["externalId"], at)
     return _one(kind.words, [] if found is None else [found])
 
 
@@ -63,16 +57,11 @@ def find_only(
     external: Callable[[str], list[R]],
 ) -> R:
     """As :func:`find_child`, where several may be found, of which none is the one."""
-    arguments = call.arguments()
-    name, parent = arguments.get("name"), arguments.get("parentResourceId")
-    if name and parent:
-        found = named(body.number(parent), name)
-    elif value := arguments.get("externalId"):
-        found = external(value)
+    arguments = call.asked.arguments
+    if call.asked.names_child:
+        found = named(call.asked.parent, arguments["name"])
     else:
-        raise bad(
-            "invalid parameters call, supply either (name and parentResourceId), or externalId"
-        )
+        found = external(arguments["externalId"])
     return _one(words, found)
 
 

@@ -16,14 +16,14 @@ Source = Callable[[int], Iterable[Entity]]
 
 def page(call: Call, kind: str, entities: Iterable[Entity], order: Order | None = None) -> Any:
     """A page of the entities that the request's filter lets through, whatever order they are in."""
-    order = order or pages.order_of(call.arguments())
+    order = order or pages.order_of(call.asked.arguments)
     chosen = filtered(call, kind, entities)
     return pages.page(order.sorted(chosen), order, call.api)
 
 
 def page_by_number(call: Call, kind: str, source: Source) -> Any:
     """As :func:`page`, of entities that come by their ids: no more of them are read than needed."""
-    order = pages.order_of(call.arguments())
+    order = pages.order_of(call.asked.arguments)
     if not order.is_by_id or order.descending:
         return page(call, kind, source(0), order)
     above = order.after[1] if order.after else 0
@@ -33,5 +33,5 @@ def page_by_number(call: Call, kind: str, source: Source) -> Any:
 
 def filtered(call: Call, kind: str, entities: Iterable[Entity]) -> Iterator[Entity]:
     """Those that meet the request's filterQuery. Raises InvalidParameterValue."""
-    test = filters.test_of(call.arguments().get("filterQuery", ""), kind)
+    test = filters.test_of(call.asked.arguments.get("filterQuery", ""), kind)
     return (entity for entity in entities if test(entity))

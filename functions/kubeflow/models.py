@@ -9,7 +9,7 @@ from kubeflow import finds, lists
 from kubeflow.answers import Call, Made
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL
-from mlcore.kubeflow import body, merge
+from mlcore.kubeflow import merge
 from mlcore.kubeflow.errors import bad, missing
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
 from mlcore.repos.kubeflow import models, numbers, serving
@@ -19,7 +19,7 @@ from mlcore.settle import settle
 
 def create(call: Call) -> Made:
     """Two round trips: a number; one transaction."""
-    values = body.values_of(KIND, call.json(), body.CREATE)
+    values = call.asked.values
     if values["name"].startswith(":"):
         raise bad("the name of a registered model cannot begin with ':'")
     (number,) = numbers.take(numbers.CONTEXTS)
@@ -38,7 +38,7 @@ def get(call: Call) -> dict[str, Any]:
 
 
 def update(call: Call) -> dict[str, Any]:
-    values = body.values_of(KIND, call.json(), body.UPDATE)
+    values = call.asked.values
     return call.shown(models.change(read_of(call), lambda entity: merge.merged(entity, values)))
 
 
@@ -54,14 +54,14 @@ def list_all(call: Call) -> Any:
 
 
 def read_of(call: Call) -> Record:
-    return models.get(call.number("id", KIND.words), call.workspace)
+    return models.get(call.asked.id, call.workspace)
 
 
 def delete(call: Call) -> None:
     """As MLflow does it, unless something serves the model."""
 
     def attempt() -> None:
-        number = call.number("id", KIND.words)
+        number = call.asked.id
         reference = numbers.get(number, KIND.name, call.workspace)
         referred = serving.unserved(reference)
         read = models.at(reference)

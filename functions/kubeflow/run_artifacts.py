@@ -141,7 +141,7 @@ def _shown(raw: Raw) -> Entity:
 
 
 def history_of_run(call: Call) -> Any:
-    number = call.number("id", EXPERIMENT_RUN.words)
+    number = call.asked.id
     return _history(call, [runs.get(number, call.workspace)])
 
 
@@ -150,7 +150,7 @@ def history_of_all(call: Call) -> Any:
 
 
 def _history(call: Call, reads: Any) -> Any:
-    arguments = call.arguments()
+    arguments = call.asked.arguments
     wanted = _steps(arguments.get("stepIds", ""))
     name = arguments.get("name", "")
 

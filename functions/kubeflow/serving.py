@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from kubeflow import finds, lists
 from kubeflow.answers import Call, Made
 from kubeflow.versions import check_stored_name
 from mlcore import ids
+from mlcore.auth.permissions import REGISTERED_MODEL as REGISTERED_MODEL_TYPE
 from mlcore.db.expression import Raw
-from mlcore.kubeflow import body, merge
+from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import bad, missing, not_found
@@ -31,9 +33,8 @@ from mlcore.settle import settle
 
 
 def create_environment(call: Call) -> Made:
-    values = body.values_of(SERVING_ENVIRONMENT, call.json(), body.CREATE)
     (number,) = numbers.take(numbers.CONTEXTS)
-    entity = merge.created(SERVING_ENVIRONMENT, number, values, ids.now_ms())
+    entity = merge.created(SERVING_ENVIRONMENT, number, call.asked.values, ids.now_ms())
     serving.create_environment(entity, call.workspace, call.username)
     return Made(call.shown(entity))
 
@@ -56,7 +57,10 @@ def update_environment(call: Call) -> dict[str, Any]:
 
 
 def list_environments(call: Call) -> Any:
-    return _list(call, SERVING_ENVIRONMENT)
+    def source(above: int) -> Iterator[Entity]:
+        return map(entity_of, entities.listed(call.workspace, SERVING_ENVIRONMENT.name, above))
+
+    return lists.page_by_number(call, SERVING_ENVIRONMENT.name, source)
 
 
 def delete_environment(call: Call) -> None:
@@ -75,20 +79,13 @@ def _environment(call: Call) -> Raw:
 
 
 def _read(call: Call, kind: Kind) -> Raw:
-    return entities.get(kind.name, call.number("id", kind.words), call.workspace)
-
-
-def _list(call: Call, kind: Kind) -> Any:
-    def source(above: int) -> Iterator[Entity]:
-        return map(entity_of, entities.listed(call.workspace, kind.name, above))
-
-    return lists.page_by_number(call, kind.name, source)
+    return entities.get(kind.name, call.asked.id, call.workspace)
 
 
 def _update(
     call: Call, kind: Kind, change: Callable[[Raw, str, Callable[[Entity], Entity]], Entity]
 ) -> dict[str, Any]:
-    values = body.values_of(kind, call.json(), body.UPDATE)
+    values = call.asked.values
     raw = _read(call, kind)
     return call.shown(change(raw, call.workspace, lambda entity: merge.merged(entity, values)))
 
@@ -97,22 +94,20 @@ def _update(
 
 
 def create_service(call: Call) -> Made:
-    values = body.values_of(INFERENCE_SERVICE, call.json(), body.CREATE)
-    parent = body.number(values["servingEnvironmentId"], SERVING_ENVIRONMENT.words)
-    return _create_service(call, parent, values)
+    parent = call.asked.reference("servingEnvironmentId") or 0
+    return _create_service(call, parent, call.asked.values)
 
 
 def create_service_in_environment(call: Call) -> Made:
     """The environment in the path counts."""
-    values = body.values_of(INFERENCE_SERVICE, call.json(), body.CREATE)
-    return _create_service(call, call.number("id", SERVING_ENVIRONMENT.words), values)
+    return _create_service(call, call.asked.id, call.asked.values)
 
 
 def _create_service(call: Call, parent: int, values: Values) -> Made:
     """Its environment must be there; its model and version may come later, as upstream has it."""
     if values.get("name"):
         check_stored_name(parent, values["name"])
-    wanted = body.number(values["registeredModelId"], REGISTERED_MODEL.words)
+    wanted = call.asked.reference("registeredModelId") or 0
     model = serving.model_in(parent, wanted, call.workspace)
     (number,) = numbers.take(numbers.CONTEXTS)
     values = {**values, "servingEnvironmentId": str(parent)}
@@ -139,14 +134,36 @@ def update_service(call: Call) -> dict[str, Any]:
 
 
 def list_services(call: Call) -> Any:
-    return _list(call, INFERENCE_SERVICE)
+    """Those whose model the caller may read."""
+
+    def source(above: int) -> Iterator[Entity]:
+        found = entities.listed(call.workspace, INFERENCE_SERVICE.name, above)
+        return _readable(call, map(entity_of, found))
+
+    return lists.page_by_number(call, INFERENCE_SERVICE.name, source)
 
 
 def list_services_of_environment(call: Call) -> Any:
     """Of a missing environment there are none."""
-    parent = call.number("id", SERVING_ENVIRONMENT.words)
-    found = serving.children(parent, INFERENCE_SERVICE, call.workspace)
-    return lists.page(call, INFERENCE_SERVICE.name, map(entity_of, found))
+    found = serving.children(call.asked.id, INFERENCE_SERVICE, call.workspace)
+    return lists.page(call, INFERENCE_SERVICE.name, _readable(call, map(entity_of, found)))
+
+
+def _readable(call: Call, services: Iterator[Entity]) -> Iterator[Entity]:
+    """Those whose model the caller may read; one BatchGetItem for each hundred."""
+    if call.request.access is None:
+        yield from services
+        return
+    reader = call.request.may_read(REGISTERED_MODEL_TYPE)
+    while chunk := list(islice(services, entities.LISTED_TOGETHER)):
+        wanted = [int(service.fields["registeredModelId"]) for service in chunk]
+        found = numbers.find_many(
+            list(dict.fromkeys(wanted)), REGISTERED_MODEL.name, call.workspace
+        )
+        names = {model.number: model.name or "" for model in found}
+        for service, model in zip(chunk, wanted, strict=True):
+            if reader(names.get(model, "")):
+                yield service
 
 
 def model_of_service(call: Call) -> dict[str, Any]:
@@ -186,12 +203,11 @@ def _service(call: Call) -> Raw:
 
 def create_serve(call: Call) -> Made:
     """Service and version must be there, and the version must be free to be served."""
-    values = body.values_of(SERVE_MODEL, call.json(), body.CREATE)
-    parent = call.number("id", INFERENCE_SERVICE.words)
+    values, parent = call.asked.values, call.asked.id
     if values.get("name"):
         check_stored_name(parent, values["name"])
     entities.get(INFERENCE_SERVICE.name, parent, call.workspace)
-    wanted = body.number(values["modelVersionId"], MODEL_VERSION.words)
+    wanted = call.asked.reference("modelVersionId") or 0
     version = versions.find(wanted, call.workspace)
     if version is None:
         raise missing(MODEL_VERSION.words, wanted)
@@ -206,14 +222,12 @@ def create_serve(call: Call) -> Made:
 
 def list_serves(call: Call) -> Any:
     """Of a missing service there are none."""
-    parent = call.number("id", INFERENCE_SERVICE.words)
-    found = serving.children(parent, SERVE_MODEL, call.workspace)
+    found = serving.children(call.asked.id, SERVE_MODEL, call.workspace)
     return lists.page(call, SERVE_MODEL.name, map(entity_of, found))
 
 
 def delete_serve(call: Call) -> None:
-    parent = call.number("id", INFERENCE_SERVICE.words)
-    number = call.number("serve_id", SERVE_MODEL.words)
+    parent, number = call.asked.id, call.asked.serve_id
 
     def attempt() -> None:
         raw = entities.get(SERVE_MODEL.name, number, call.workspace)

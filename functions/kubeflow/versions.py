@@ -9,7 +9,7 @@ from typing import Any
 from kubeflow import finds, lists
 from kubeflow.answers import Call, Made
 from mlcore import ids
-from mlcore.auth.permissions import REGISTERED_MODEL
+from mlcore.auth.permissions import REGISTERED_MODEL_VERSION
 from mlcore.db.table import table
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
@@ -22,20 +22,17 @@ from mlcore.repos.registry.registered_models import StoredRegisteredModel as Mod
 
 
 def create(call: Call) -> Made:
-    values = body.values_of(KIND, call.json(), body.CREATE)
-    parent = body.number(values["registeredModelId"], MODEL.words)
-    return Made(_create(call, parent, values))
+    parent = call.asked.reference("registeredModelId") or 0
+    return Made(_create(call, parent, call.asked.values))
 
 
 def create_in_model(call: Call) -> Made:
     """The model in the path counts; an entity with an id is updated, with the same status."""
-    data = call.json()
-    values = body.values_of(KIND, data, body.WHOLE)
-    parent = call.number("id", MODEL.words)
-    if values.get("id"):
-        read = versions.get(body.number(values["id"], KIND.words), call.workspace)
-        return Made(_update(call, read, values))
-    return Made(_create(call, parent, values))
+    values = call.asked.values
+    changed = call.asked.reference("id")
+    if changed is not None:
+        return Made(_update(call, versions.get(changed, call.workspace), values))
+    return Made(_create(call, call.asked.id, values))
 
 
 def _create(call: Call, parent: int, values: Values) -> dict[str, Any]:
@@ -76,8 +73,7 @@ def get(call: Call) -> dict[str, Any]:
 
 
 def update(call: Call) -> dict[str, Any]:
-    values = body.values_of(KIND, call.json(), body.UPDATE)
-    return _update(call, read_of(call), values)
+    return _update(call, read_of(call), call.asked.values)
 
 
 def _update(call: Call, read: Record, values: Values) -> dict[str, Any]:
@@ -92,7 +88,7 @@ def delete(call: Call) -> None:
 
 
 def list_all(call: Call) -> Any:
-    reader = call.request.may_read(REGISTERED_MODEL)
+    reader = call.request.may_read(REGISTERED_MODEL_VERSION)
 
     def source(above: int) -> Any:
         for read in version_lists.listed(call.workspace, above):
@@ -104,10 +100,8 @@ def list_all(call: Call) -> Any:
 
 def list_of_model(call: Call) -> Any:
     """Two round trips, whatever the size of the registry. Of a missing model there are none."""
-    arguments = call.arguments()
-    reference = numbers.of_kind(
-        numbers.raw(call.number("id", MODEL.words)), MODEL.name, call.workspace
-    )
+    arguments = call.asked.arguments
+    reference = numbers.of_kind(numbers.raw(call.asked.id), MODEL.name, call.workspace)
     found = [] if reference is None else map(versions.entity_of, versions.of_model(reference))
     name, external = arguments.get("name"), arguments.get("externalId")
     chosen = (
@@ -119,4 +113,4 @@ def list_of_model(call: Call) -> Any:
 
 
 def read_of(call: Call) -> Record:
-    return versions.get(call.number("id", KIND.words), call.workspace)
+    return versions.get(call.asked.id, call.workspace)

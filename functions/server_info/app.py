@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlcore.http import PlainRoute, get, lambda_handler
+from mlcore.http import PlainRoute, get, lambda_handler, nothing
 from server_info import messages as m
 from server_info import service
 
@@ -18,8 +18,8 @@ RPCS = (
     ),
 )
 PLAIN_ROUTES = (
-    PlainRoute("GET", "/health", service.health, "requests.public", cost=0),
-    PlainRoute("GET", "/version", service.version, "requests.anybody", cost=0),
+    PlainRoute("GET", "/health", nothing, service.health, "requests.public", cost=0),
+    PlainRoute("GET", "/version", nothing, service.version, "requests.anybody", cost=0),
 )
 
 handler = lambda_handler(RPCS, PLAIN_ROUTES)

@@ -10,11 +10,11 @@ from mlcore.mlflow_version import MLFLOW_VERSION
 from server_info.messages import GetServerInfo
 
 
-def health(_request: Request) -> Response:
+def health(_message: None, _request: Request) -> Response:
     return Response(200, "OK", "text/plain; charset=utf-8")
 
 
-def version(_request: Request) -> Response:
+def version(_message: None, _request: Request) -> Response:
     return Response(200, MLFLOW_VERSION, "text/plain; charset=utf-8")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from mlcore.http import PlainRoute, delete, get, lambda_handler, patch, post
+from mlcore.http import PlainRoute, delete, get, lambda_handler, of_query, patch, post
 from traces import assessments, legacy, links, service, whole_traces
 from traces import messages as m
 from traces.ingest import exports
@@ -227,6 +227,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "POST",
         "/v1/traces",
+        exports.parse,
         exports.export_spans,
         "traces.export",
         since="3.4",
@@ -236,6 +237,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "GET",
         "/ajax-api/2.0/mlflow/get-trace-artifact",
+        of_query(m.GetTraceArtifact),
         whole_traces.get_trace_artifact,
         "traces.read_artifact",
         since="2.14",
@@ -244,6 +246,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "GET",
         "/ajax-api/3.0/mlflow/get-trace-artifact",
+        of_query(m.GetTraceArtifact),
         whole_traces.get_trace_artifact,
         "traces.read_artifact",
         since="3.9",

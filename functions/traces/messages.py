@@ -346,3 +346,8 @@ class UpdateAssessment(Message):
 class DeleteAssessment(Message):
     trace_id: str
     assessment_id: str
+
+
+class GetTraceArtifact(Message):
+    request_id: str
+    path: str

@@ -68,10 +68,9 @@ def batch_get_trace_infos(message: m.BatchGetTraceInfos, request: Request) -> di
     return {"trace_infos": found} if found else {}
 
 
-def get_trace_artifact(request: Request) -> Response:
+def get_trace_artifact(message: m.GetTraceArtifact, request: Request) -> Response:
     """The spans of a trace as a file, or (``path``) a file that is attached to one."""
-    arguments = request.arguments()
-    trace_id, path = arguments.get("request_id"), arguments.get("path")
+    trace_id, path = message.request_id, message.path
     if not trace_id:
         raise errors.BadRequest('Request must include the "request_id" query parameter.')
     if path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from mlcore.http import PlainRoute, lambda_handler
+from mlcore.http import PlainRoute, decoded, lambda_handler
 from mlcore.http import get as rpc_get
 from mlcore.http import post as rpc_post
 from ui import execution, service
@@ -69,6 +69,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "GET",
         "/graphql",
+        decoded(m.GraphQlRequest),
         execution.answer,
         policy="requests.anybody",
         since="2.11",
@@ -77,6 +78,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "POST",
         "/graphql",
+        decoded(m.GraphQlRequest),
         execution.answer,
         policy="requests.anybody",
         since="2.11",

@@ -16,7 +16,7 @@ from graphql.language import DocumentNode, parse
 from graphql.validation import validate
 
 from mlcore import errors
-from mlcore.http import Request, Response, decode_request
+from mlcore.http import Request, Response
 from mlcore.memory import Memory
 from mlcore.observability import logger
 from mlcore.wire import encode
@@ -32,13 +32,9 @@ KEPT_QUERY_LENGTH: Final = 20_000
 Prepared = DocumentNode | tuple[str, ...]
 
 
-def answer(request: Request) -> Response:
+def answer(message: m.GraphQlRequest, request: Request) -> Response:
     """The answer to ``{"query", "variables", "operationName"}``, sent as JSON or in a query
     string."""
-    message = decode_request(
-        m.GraphQlRequest, request.event, request.method, request.headers, request.parameters
-    )
-    assert isinstance(message, m.GraphQlRequest)  # noqa: S101 - for the type checker
     data, problems = _execute(message, request)
     body = encode({"data": data, "errors": list(problems) or None})
     if len(body) > MAX_BODY_BYTES:

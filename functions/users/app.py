@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mlcore.http import PlainRoute, delete, get, lambda_handler, patch, post
+from mlcore.http import PlainRoute, delete, get, lambda_handler, nothing, patch, post
 from mlcore.http.gate import is_on
 from users import messages as m
 from users import permissions, roles, service, signup
@@ -318,10 +318,11 @@ RPCS = (
 )
 
 PLAIN_ROUTES = (
-    PlainRoute("GET", "/signup", signup.show_form, "users.create_user"),
+    PlainRoute("GET", "/signup", nothing, signup.show_form, "users.create_user"),
     PlainRoute(
         "POST",
         "/api/2.0/mlflow/users/create-ui",
+        signup.form,
         signup.create_user,
         "users.create_user",
         since="2.21",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hmac
 import secrets
 from html import escape
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
 from mlcore import errors
 from mlcore.auth.passwords import hash_password
-from mlcore.http import Request, Response
+from mlcore.http import Request, Response, Sent
 from mlcore.repos.users import users
 from mlcore.repos.users.users import UserExists
 from users.service import checked_password
@@ -36,7 +36,28 @@ _FIELDS: Final = """<form action="{target}" method="post">
 </form>"""
 
 
-def show_form(request: Request) -> Response:
+class Form(NamedTuple):
+    """What the page sends."""
+
+    token: str
+    shown_before: str
+    """The token in the cookie."""
+    username: str
+    password: str
+
+
+def form(sent: Sent) -> Form | None:
+    """The form of a request; None where it is of another Content-Type."""
+    if sent.headers.get("content-type", "").split(";")[0].strip() != _FORM:
+        return None
+    given = parse_qs(sent.body().decode("utf-8", "replace"), keep_blank_values=True)
+    token, username, password = (
+        given.get(name, [""])[0] for name in ("csrf_token", "username", "password")
+    )
+    return Form(token, sent.cookie(_COOKIE), username, password)
+
+
+def show_form(_message: None, request: Request) -> Response:
     """The form carries what the cookie carries, and no other site can read or set that."""
     token = secrets.token_urlsafe(32)
     cookie = f"{_COOKIE}={token}; Path={_TARGET}; HttpOnly; SameSite=Strict"
@@ -44,18 +65,16 @@ def show_form(request: Request) -> Response:
     return Response(200, page, _HTML, {"set-cookie": cookie, "cache-control": "no-store"})
 
 
-def create_user(request: Request) -> Response:
+def create_user(given: Form | None, request: Request) -> Response:
     """Raises InvalidParameterValue: a password that is too short."""
-    if request.headers.get("content-type", "").split(";")[0].strip() != _FORM:
+    if given is None:
         return Response(400, f"Invalid content type. Must be {_FORM}", _HTML)
-    given = parse_qs(request.body().decode("utf-8", "replace"), keep_blank_values=True)
-    token, username, password = (
-        given.get(name, [""])[0] for name in ("csrf_token", "username", "password")
-    )
-    if not token:
+    if not given.token:
         return Response(400, _PAGE.format(content="The CSRF token is missing."), _HTML)
-    if not hmac.compare_digest(token.encode(), _shown_before(request).encode()):
+    expected = given.shown_before or secrets.token_urlsafe(32)
+    if not hmac.compare_digest(given.token.encode(), expected.encode()):
         return Response(400, _PAGE.format(content="The CSRF tokens do not match."), _HTML)
+    username, password = given.username, given.password
     if not username or not password:
         return Response(400, "Username and password cannot be empty.", _HTML)
     try:
@@ -65,14 +84,6 @@ def create_user(request: Request) -> Response:
     except errors.InvalidParameterValue as error:
         return Response(400, escape(error.message), _HTML)
     return _page(f"Successfully signed up user: {username}", "/")
-
-
-def _shown_before(request: Request) -> str:
-    for cookie in request.event.get("cookies") or ():
-        name, _, value = cookie.strip().partition("=")
-        if name == _COOKIE and value:
-            return str(value)
-    return secrets.token_urlsafe(32)
 
 
 def _page(text: str, next_page: str) -> Response:

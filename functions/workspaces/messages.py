@@ -80,6 +80,8 @@ class UpdateWorkspace(Message):
 
 class DeleteWorkspace(Message):
     workspace_name: str
+    mode: str
+    from_arguments = ("mode",)
 
 
 class ListReaders(Message):

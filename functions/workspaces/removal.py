@@ -58,7 +58,7 @@ def delete_workspace(message: m.DeleteWorkspace, request: Request) -> dict[str, 
             f"The '{DEFAULT_WORKSPACE}' workspace is reserved and cannot be deleted"
         )
     limits.check_name(name)
-    mode = request.arguments().get("mode", "RESTRICT")
+    mode = message.mode if message.has("mode") else "RESTRICT"
     if mode not in MODES:
         raise errors.InvalidParameterValue(
             f"Invalid deletion mode '{mode}'. Must be one of: {', '.join(MODES)}"

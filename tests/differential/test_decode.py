@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, example, given, settings
 
 from experiments import messages as experiments
 from mlcore.errors import InvalidParameterValue
-from mlcore.http import decode_request
+from mlcore.http import Sent
+from mlcore.http.parsing import decode_request
 from mlcore.wire import Message
 from mlcore.wire.message import fields_of
 from runs import messages as runs
@@ -167,7 +168,7 @@ def our_outcome(
     }
     headers = {} if content_type is None else {"content-type": content_type}
     try:
-        message = decode_request(cls, event, method, headers, {})
+        message = decode_request(cls, Sent(method, "/", headers, event))
     except InvalidParameterValue as error:
         return ("error", error.message)
     return ("message", _our_fields(message))

@@ -7,10 +7,10 @@ import contextlib
 import gzip
 import json
 import zlib
-from typing import Final
+from typing import Final, NamedTuple
 
 from mlcore.errors import MlflowError, ResourceDoesNotExist
-from mlcore.http import Request, Response
+from mlcore.http import Request, Response, Sent
 from mlcore.limits.experiments import experiment_id
 from mlcore.wire import encode
 from traces import links
@@ -35,23 +35,50 @@ class _Refused(Exception):
         self.detail = detail
 
 
-def export_spans(request: Request) -> Response:
-    """An empty answer of OpenTelemetry's, or FastAPI's ``{"detail": …}``."""
+class Export(NamedTuple):
+    """A parsed export."""
+
+    experiment_id: str
+    run_id: str
+    """The run that traces are linked to whose root span comes; empty for none."""
+    spans: dict[str, list[arrivals.Resourced]]
+    """By the id of their trace."""
+    refused: Response | None = None
+    """The answer to an export that cannot be read, which has no spans."""
+
+    @property
+    def trace_ids(self) -> list[str]:
+        return list(self.spans)
+
+
+def parse(sent: Sent) -> Export:
+    """The export in a request; one that cannot be read still says which experiment it is for."""
+    experiment = sent.headers.get(EXPERIMENT_HEADER)
+    run_id = sent.headers.get(RUN_HEADER, "")
     try:
-        experiment = request.headers.get(EXPERIMENT_HEADER)
         if experiment is None:
             place = ["header", EXPERIMENT_HEADER]
             missing = {"type": "missing", "loc": place, "msg": "Field required", "input": None}
             raise _Refused(422, [missing])
-        exported = _exported(request)
-        found = arrivals.by_trace(exported)
-        if found:
-            arrivals.log_spans(experiment_id(experiment), found, request.workspace)
-            _link(request, found)
+        return Export(experiment, run_id, arrivals.by_trace(_exported(sent)))
     except _Refused as refused:
-        return _detail(refused.status, refused.detail)
+        answer = _detail(refused.status, refused.detail)
     except Inconvertible:
-        return _detail(422, "Cannot convert OpenTelemetry span to MLflow span")
+        answer = _detail(422, "Cannot convert OpenTelemetry span to MLflow span")
+    except MlflowError as error:
+        answer = Response(error.status, encode(error.body()))
+    return Export(experiment or "", run_id, {}, answer)
+
+
+def export_spans(export: Export, request: Request) -> Response:
+    """An empty answer of OpenTelemetry's, or FastAPI's ``{"detail": …}``."""
+    if export.refused is not None:
+        return export.refused
+    try:
+        if export.spans:
+            experiment = experiment_id(export.experiment_id)
+            arrivals.log_spans(experiment, export.spans, request.workspace)
+            _link(export, request)
     except MlflowError as error:
         return Response(error.status, encode(error.body()))
     return Response(200, b"", "application/x-protobuf")
@@ -63,16 +90,16 @@ def _detail(status: int, detail: object) -> Response:
     return Response(status, text)
 
 
-def _exported(request: Request) -> list[otlp.ResourceSpans]:
-    kind = request.headers.get("content-type")
+def _exported(sent: Sent) -> list[otlp.ResourceSpans]:
+    kind = sent.headers.get("content-type")
     read = _READERS.get(kind.split(";")[0].strip()) if kind else None
     if read is None:
         raise _Refused(
             400,
             f"Invalid Content-Type: {kind}. Expected: application/x-protobuf or application/json",
         )
-    body = request.body()
-    encoding = request.headers.get("content-encoding")
+    body = sent.body()
+    encoding = sent.headers.get("content-encoding")
     if encoding:
         body = _unpacked(body, encoding.lower())
     try:
@@ -101,15 +128,14 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
     raise _Refused(400, f"Failed to decompress {encoding} payload")
 
 
-def _link(request: Request, by_trace: dict[str, list[arrivals.Resourced]]) -> None:
+def _link(export: Export, request: Request) -> None:
     """Links traces whose root span came to the run that a header names; one that cannot be linked
     to does not refuse the spans, which are there by then."""
-    run_id = request.headers.get(RUN_HEADER)
     ended = [
         trace_id
-        for trace_id, together in by_trace.items()
+        for trace_id, together in export.spans.items()
         if any(span["parent_span_id"] is None for span, _ in together)
     ]
-    if run_id and ended:
+    if export.run_id and ended:
         with contextlib.suppress(ResourceDoesNotExist):
-            links.link(run_id, ended, request.workspace)
+            links.link(export.run_id, ended, request.workspace)

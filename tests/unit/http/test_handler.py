@@ -12,7 +12,19 @@ import pytest
 
 from mlcore import errors
 from mlcore.db import deadline
-from mlcore.http import PlainRoute, Request, Response, delete, get, lambda_handler, patch, post, put
+from mlcore.http import (
+    PlainRoute,
+    Request,
+    Response,
+    Sent,
+    delete,
+    get,
+    lambda_handler,
+    nothing,
+    patch,
+    post,
+    put,
+)
 from mlcore.repos.workspaces import workspaces
 from mlcore.wire import Message, required
 
@@ -46,6 +58,10 @@ def refuse(_message: Thing, _request: Request) -> dict[str, Any]:
     raise errors.ResourceDoesNotExist("No such thing")
 
 
+def files(sent: Sent) -> str:
+    return json.dumps({"path": sent.parameters["path"], **sent.arguments()})
+
+
 handler = lambda_handler(
     (
         post("/things/create", Thing, echo, "requests.anybody"),
@@ -69,27 +85,26 @@ handler = lambda_handler(
         PlainRoute(
             "GET",
             "/plain",
-            lambda request: Response(200, request.path, "text/plain"),
+            nothing,
+            lambda _, request: Response(200, request.path, "text/plain"),
             "requests.anybody",
         ),
         PlainRoute(
             "PUT",
             "/bytes/{name}",
-            lambda request: Response(200, request.body()),
+            Sent.body,
+            lambda body, _: Response(200, body),
             "requests.anybody",
         ),
         PlainRoute(
             "GET",
             "/files/{path+}",
-            lambda request: Response(200, files(request)),
+            files,
+            lambda found, _: Response(200, found),
             "requests.anybody",
         ),
     ),
 )
-
-
-def files(request: Request) -> str:
-    return json.dumps({"path": request.parameters["path"], **request.arguments()})
 
 
 def call(
@@ -342,11 +357,11 @@ def test_the_deadline_of_a_request(
     monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: 100.0))
     seen: list[float] = []
 
-    def look(_request: Request) -> Response:
+    def look(_message: None, _request: Request) -> Response:
         seen.append(deadline.current() - 100.0)
         return Response(200, "")
 
-    asked = lambda_handler((), (PlainRoute("GET", "/look", look, "requests.public"),))
+    asked = lambda_handler((), (PlainRoute("GET", "/look", nothing, look, "requests.public"),))
     asked({"rawPath": "/look", "requestContext": {"http": {"method": "GET"}}}, context)
     assert seen == [seconds]
     assert deadline.current() == math.inf

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mlcore.http import PlainRoute, Response, lambda_handler, post
+from mlcore.http import PlainRoute, Response, lambda_handler, nothing, post
 from mlcore.wire import Message
 
 RPC = "/api/2.0/things/create"
@@ -21,8 +21,12 @@ def ask(method: str = "POST", path: str = RPC, **headers: str) -> dict[str, Any]
     handler = lambda_handler(
         (post("/things/create", Message, lambda *_: {}, "requests.anybody"),),
         (
-            PlainRoute("GET", "/health", lambda _: Response(200, "OK"), "requests.public"),
-            PlainRoute("POST", "/outside", lambda _: Response(200, "OK"), "requests.public"),
+            PlainRoute(
+                "GET", "/health", nothing, lambda _, __: Response(200, "OK"), "requests.public"
+            ),
+            PlainRoute(
+                "POST", "/outside", nothing, lambda _, __: Response(200, "OK"), "requests.public"
+            ),
         ),
     )
     named = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -14,9 +14,11 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.environment import AUTHENTICATION, IAM
-from mlcore.http.request import Request, readable_request
+from mlcore.http.parsing import readable_request
+from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.http.routes import Route, Rpc
+from mlcore.http.sent import Sent
 from mlcore.observability import logger
 
 _TEXT: Final = "text/html; charset=utf-8"
@@ -78,11 +80,16 @@ class Gate:
             self._guard = guard
         return self._guard
 
-    def identify(self, request: Request) -> Request:
-        """The request with its caller. Raises Refused: nobody that we know, a wrong password, or
-        a request of which nobody asked who calls."""
-        context = request.event["requestContext"]
-        answers = context.get("authorizer") or {}
+    def identify(self, request: Request, answers: Mapping[str, Any]) -> Request:
+        """The request with its caller.
+
+        Args:
+            answers: ``requestContext.authorizer`` of the event.
+
+        Raises:
+            Refused: nobody that we know, a wrong password, or a request of which nobody asked who
+                calls.
+        """
         asked = any(kind in answers for kind in _ANSWERS)
         if not (self._on or asked):
             return request
@@ -120,13 +127,13 @@ class Gate:
         if not self._guard.allows(self._rules[id(route)], request.access, message):
             raise Refused(_FORBIDDEN)
 
-    def check_readable(self, route: Rpc, request: Request) -> None:
+    def check_readable(self, route: Rpc, request: Request, sent: Sent) -> None:
         """As :meth:`check`, by what can be read of a refused message: who may not do a thing
         need not learn how it is asked for. A question that is not readable enough is left to the
         refusal."""
         if request.access is None:
             return
-        read = readable_request(route.message, request.event, request.method, request.parameters)
+        read = readable_request(route.message, sent)
         with contextlib.suppress(errors.MlflowError):
             self.check(route, request, read)
 

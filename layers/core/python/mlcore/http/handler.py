@@ -13,17 +13,12 @@ from mlcore import errors, garbage
 from mlcore.db import capacity, deadline
 from mlcore.http.compression import fit
 from mlcore.http.gate import Gate, Refused
-from mlcore.http.request import (
-    Event,
-    Request,
-    check_workspace,
-    decode_request,
-    headers_of,
-    workspace_of,
-)
+from mlcore.http.parsing import decode_request
+from mlcore.http.request import Request, check_workspace, headers_of, request_of, workspace_of
 from mlcore.http.response import Response
 from mlcore.http.routes import PlainRoute, Route, Routes, Rpc, allowed_methods
 from mlcore.http.security import Security
+from mlcore.http.sent import Event, Sent
 from mlcore.observability import log_request, logger
 from mlcore.wire import encode
 
@@ -69,20 +64,18 @@ def lambda_handler(
             try:
                 response = security.answer(method, path, headers)
                 if response is None:
-                    request = Request(
-                        headers, workspace_of(headers, path), request_id, method, path, event=event
-                    )
-                    request = gate.identify(request)
+                    sent = Sent(method, path, headers, event)
+                    request = request_of(sent, workspace_of(headers, path), request_id)
+                    request = gate.identify(request, about.get("authorizer") or {})
                     check_workspace(request.workspace)
                     verb = "GET" if method == "HEAD" else method
                     methods, parameters = routes.find(path, verb)
-                    request = request._replace(parameters=parameters)
                     route = methods.get(verb)
                     if route is None:
                         response = no_route(request, methods)
                     else:
                         name = route.path
-                        response = _call(route, request, gate)
+                        response = _call(route, sent._replace(parameters=parameters), request, gate)
             except Refused as refusal:
                 response = refused(refusal.response)
             except errors.MlflowError as error:
@@ -131,16 +124,17 @@ def _path(event: Event, base: str | None) -> str:
     return (stripped or "/") if stripped[:1] in ("", "/") else path
 
 
-def _call(route: Route, request: Request, gate: Gate) -> Response:
+def _call(route: Route, sent: Sent, request: Request, gate: Gate) -> Response:
+    """Parses a request once: the policy, the function and what the answer hides depend on the same
+    message."""
     if isinstance(route, PlainRoute):
-        gate.check(route, request, request)
-        return route.function(request)
+        message = route.parse(sent)
+        gate.check(route, request, message)
+        return route.function(message, request)
     try:
-        message = decode_request(
-            route.message, request.event, request.method, request.headers, request.parameters
-        )
+        message = decode_request(route.message, sent)
     except errors.InvalidParameterValue:
-        gate.check_readable(route, request)
+        gate.check_readable(route, request, sent)
         raise
     gate.check(route, request, message)
     answer = route.function(message, request)

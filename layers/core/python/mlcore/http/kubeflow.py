@@ -14,6 +14,7 @@ from mlcore.http.handler import Manner
 from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.http.routes import Route, allowed_methods
+from mlcore.http.sent import Sent
 from mlcore.kubeflow.body import check_text
 from mlcore.kubeflow.errors import bad
 from mlcore.kubeflow.errors import body as error_body
@@ -34,11 +35,17 @@ Answer = dict[str, Any] | Made | Response | None
 """None: 204, without a body. A response is sent as it is."""
 
 
-def arguments(request: Request) -> dict[str, str]:
+def arguments(sent: Sent) -> dict[str, str]:
     """The query, without what is empty. Raises InvalidParameterValue."""
-    found = request.arguments()
+    found = sent.arguments()
     check_text(found)
     return {name: value for name, value in found.items() if value}
+
+
+def check_path(sent: Sent) -> None:
+    """Raises InvalidParameterValue: the path holds a NUL."""
+    if "\0" in sent.path:
+        raise bad("null bytes are not allowed")
 
 
 class Versions:
@@ -60,14 +67,14 @@ class Versions:
                 return headers
         return {}
 
-    def answering(self, function: Callable[[Request], Answer]) -> Callable[[Request], Response]:
+    def answering(
+        self, function: Callable[[Any, Request], Answer]
+    ) -> Callable[[Any, Request], Response]:
         """A route's function, from one that answers JSON."""
 
         @functools.wraps(function)
-        def answer(request: Request) -> Response:
-            if "\0" in request.path:
-                raise bad("null bytes are not allowed")
-            found = function(request)
+        def answer(message: Any, request: Request) -> Response:
+            found = function(message, request)
             headers = self.headers(request.path)
             if isinstance(found, Response):
                 return found._replace(headers={**headers, **found.headers})

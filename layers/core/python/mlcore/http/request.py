@@ -1,31 +1,20 @@
-"""From an API Gateway event to what a service function takes: its message and its request."""
+"""What a function knows of a request beside its message: who calls, where, and in which workspace.
+Holds neither the body nor the query, which are in the message."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import contextlib
-import json
 import os
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
-from urllib.parse import parse_qsl
+from typing import Any, Final, NamedTuple
 
 from mlcore import errors
 from mlcore.auth.requirements import Reader, everything
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import AUTHENTICATION, IAM, workspaces_enabled
-from mlcore.wire import Message
-from mlcore.wire.message import fields_of
-from mlcore.wire.parameters import Parameters
-
-if TYPE_CHECKING:
-    from mlcore.wire.json_body import JsonBody
+from mlcore.http.sent import Event, Sent
 
 _WORKSPACE_HEADER: Final = "x-mlflow-workspace"
-
-Event = Mapping[str, Any]
+_SIGNATURE: Final = "X-Amz-Signature"
 
 
 class Request(NamedTuple):
@@ -38,9 +27,10 @@ class Request(NamedTuple):
     method: str = "GET"
     path: str = "/"
     """Percent-decoded, as API Gateway passes it."""
-    parameters: Mapping[str, str] = MappingProxyType({})
-    """The values of the path's variables."""
-    event: Event = MappingProxyType({})
+    has_query: bool = False
+    """Whether the URL has a query string that is no signature for AWS."""
+    is_signed_by_query: bool = False
+    """Whether the URL carries the signature for AWS."""
     access: Any = None
     """The caller, a :class:`mlcore.policies.access.Access`; None where nobody needs to log in."""
 
@@ -76,34 +66,22 @@ class Request(NamedTuple):
 
     def is_signed(self) -> bool:
         """Whether the headers carry a signature for AWS, which nobody else must get."""
-        return os.environ.get(AUTHENTICATION) == IAM and not self.is_signed_by_query()
+        return os.environ.get(AUTHENTICATION) == IAM and not self.is_signed_by_query
 
-    def is_signed_by_query(self) -> bool:
-        """Whether the URL carries the signature for AWS."""
-        return "X-Amz-Signature=" in (self.event.get("rawQueryString") or "")
 
-    def arguments(self) -> dict[str, str]:
-        """The query string; of an argument that is repeated, the first."""
-        pairs = parse_qsl(self.event.get("rawQueryString") or "", keep_blank_values=True)
-        return dict(reversed(pairs))
-
-    def body(self) -> bytes:
-        """The body as it was sent."""
-        body: str = self.event.get("body") or ""
-        if not self.event.get("isBase64Encoded"):
-            return body.encode()
-        try:
-            return base64.b64decode(body, validate=True)
-        except (binascii.Error, ValueError):
-            raise errors.InvalidParameterValue("The request body is not Base64.") from None
-
-    def body_is_incomplete(self) -> bool:
-        """Whether the body is not what was sent: a front kept it back for its size, or API Gateway
-        made text of bytes that are none, because their Content-Type says text."""
-        body: str = self.event.get("body") or ""
-        if not body:
-            return self.headers.get("content-length", "0") != "0"
-        return not self.event.get("isBase64Encoded") and "\ufffd" in body
+def request_of(sent: Sent, workspace: str, request_id: str) -> Request:
+    """The request, before anybody knows who calls."""
+    arguments = sent.query()
+    signed = _SIGNATURE in arguments
+    return Request(
+        sent.headers,
+        workspace,
+        request_id,
+        sent.method,
+        sent.path,
+        has_query=sent.has_query() and not signed,
+        is_signed_by_query=signed,
+    )
 
 
 def headers_of(event: Event) -> dict[str, str]:
@@ -136,122 +114,3 @@ def check_workspace(name: str) -> None:
 
     limits.check_name(name)
     workspaces.check_exists(name)
-
-
-def decode_request(
-    message: type[Message],
-    event: Event,
-    method: str,
-    headers: Mapping[str, str],
-    parameters: Mapping[str, str],
-) -> Message:
-    """The message of a request: from the query string of a GET that has one, else from the body."""
-    if issubclass(message, Parameters):
-        return _parameters(message, event, method, headers)
-    if message.pydantic:
-        of_json = cast("type[JsonBody]", message)
-        return _json_body(of_json, event, method, headers, parameters)
-    if method in ("GET", "HEAD"):
-        arguments = _arguments(event)
-        if arguments or not event.get("body"):
-            arguments.update({name: [value] for name, value in parameters.items()})
-            return message.from_query(arguments)
-    if method in ("POST", "PUT"):
-        _check_content_type(headers)
-    try:
-        data = _json(_body_text(event))
-        if parameters and isinstance(data, dict):
-            data.update(parameters)
-        return message.decode(data)
-    except RecursionError:
-        raise errors.InvalidParameterValue("The request body is nested too deeply.") from None
-
-
-def readable_request(
-    message: type[Message], event: Event, method: str, parameters: Mapping[str, str]
-) -> Message:
-    """What can be read of a request that :func:`decode_request` refuses."""
-    data: Any = {}
-    if method in ("GET", "HEAD"):
-        arguments = _arguments(event)
-        for field in fields_of(message):
-            if field.name in arguments:
-                values = arguments[field.name]
-                data[field.name] = values if field.repeated else values[0]
-    else:
-        with contextlib.suppress(ValueError, RecursionError, errors.InvalidParameterValue):
-            data = _json(_body_text(event))
-    return message.readable({**data, **parameters} if isinstance(data, dict) else parameters)
-
-
-def _parameters(
-    message: type[Parameters], event: Event, method: str, headers: Mapping[str, str]
-) -> Parameters:
-    """Unlike protobuf messages these come from the query string of every GET, and of a DELETE that
-    carries no JSON; a body that is none is one without parameters."""
-    is_json = headers.get("content-type", "").split(";")[0].strip() == "application/json"
-    if method in ("GET", "HEAD") or (method == "DELETE" and not is_json):
-        return message.from_query(_arguments(event))
-    try:
-        return message.of(json.loads(_body_text(event)) if is_json else {})
-    except (ValueError, RecursionError, errors.InvalidParameterValue):
-        return message.of({})
-
-
-def _json_body(
-    message: type[JsonBody],
-    event: Event,
-    method: str,
-    headers: Mapping[str, str],
-    parameters: Mapping[str, str],
-) -> Message:
-    if method in ("GET", "HEAD"):
-        return message.of_query(_arguments(event), parameters)
-    content_type = headers.get("content-type", "").split(";")[0].strip().lower()
-    is_json = content_type.startswith("application/") and content_type.endswith(("/json", "+json"))
-    return message.of_body(_body_text(event), is_json, parameters)
-
-
-def _arguments(event: Event) -> dict[str, list[str]]:
-    """The query string, each argument with all its values."""
-    arguments: dict[str, list[str]] = {}
-    for name, value in parse_qsl(event.get("rawQueryString") or "", keep_blank_values=True):
-        arguments.setdefault(name, []).append(value)
-    return arguments
-
-
-def _check_content_type(headers: Mapping[str, str]) -> None:
-    content_type = headers.get("content-type")
-    if content_type is None:
-        raise errors.InvalidParameterValue("Bad Request. Content-Type header is missing.")
-    if content_type.split(";")[0] != "application/json":
-        raise errors.InvalidParameterValue(
-            "Bad Request. Content-Type must be one of ['application/json']."
-        )
-
-
-def _json(body: str) -> Any:
-    """The parsed body: {} when it is empty, null, an empty list (what R and PHP write for an empty
-    object) or no JSON; JSON inside a JSON string is decoded once more."""
-    try:
-        data = json.loads(body)
-    except ValueError:
-        return {}
-    if isinstance(data, str):
-        try:
-            data = json.loads(data)
-        except ValueError:
-            raise errors.InvalidParameterValue(
-                "The request body is a string that holds no JSON."
-            ) from None
-    return {} if data is None or data == [] else data
-
-
-def _body_text(event: Event) -> str:
-    body: str = event.get("body") or ""
-    if not event.get("isBase64Encoded"):
-        return body
-    try:
-        return base64.b64decode(body, validate=True).decode()
-    except (binascii.Error, ValueError):
-        raise errors.InvalidParameterValue("The request body is not UTF-8 text.") from None

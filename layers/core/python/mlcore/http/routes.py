@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from mlcore.errors import EndpointNotFound
 from mlcore.http.request import Request
 from mlcore.http.response import Response
+from mlcore.http.sent import Parse
 from mlcore.wire import Message
 
 RpcFunction = Callable[[Any, Request], dict[str, Any] | Response]
@@ -57,12 +58,13 @@ class Rpc(NamedTuple):
 
 
 class PlainRoute(NamedTuple):
-    """A route that is no RPC: its path, which may have variables, and a function of the request
-    alone."""
+    """A route that is no RPC. Its path may have variables."""
 
     method: str
     path: str
-    function: Callable[[Request], Response]
+    parse: Parse
+    """Makes the message of a request, which policy and function get."""
+    function: Callable[[Any, Request], Response]
     policy: str
     follow: str = ""
     hides: str = ""

@@ -79,6 +79,7 @@ def values_of(kind: Kind, data: dict[str, Any], use: str) -> Values:
         allowed["name"] = Field("name")
     if use == WHOLE:
         allowed |= {name: Field(name) for name in _GIVEN_BY_SERVER}
+        allowed["id"] = Field("id", kinds.REFERENCE)
     if artifact:
         allowed["artifactType"] = Field("artifactType")
     allowed |= {field.name: field for field in kind.fields if use != UPDATE or not field.fixed}
@@ -99,8 +100,12 @@ def values_of(kind: Kind, data: dict[str, Any], use: str) -> Values:
 
 
 def artifact_kind(data: dict[str, Any]) -> Kind:
-    """The kind that a body of an artifact of any type names. Raises InvalidParameterValue."""
-    named = next((value for key, value in data.items() if key.lower() == "artifacttype"), None)
+    """The kind that a body of an artifact of any type names: by the last key that means it and is
+    not null, as :func:`values_of` reads it. Raises InvalidParameterValue."""
+    named = None
+    for key, value in data.items():
+        if key.lower() == "artifacttype" and value is not None:
+            named = value
     kind = ARTIFACTS.get(named) if isinstance(named, str) else None
     if kind is None:
         raise bad(f"unknown type for Artifact: invalid artifactType '{named}'")
@@ -147,7 +152,7 @@ def _value(title: str, field: Field, value: Any) -> Any:
         if kind == kinds.TIME:
             return str(_int64(field.name, value))
         if kind == kinds.REFERENCE and value:
-            number(value, field.name)
+            return str(number(value, field.name))
         return value
     raise bad(
         f"json: cannot unmarshal {_go_type(value)} into Go struct field "

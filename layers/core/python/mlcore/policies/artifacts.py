@@ -96,22 +96,21 @@ def _general(access: Access) -> Permission:
 
 
 def _path(message: Any) -> str:
-    if hasattr(message, "parameters"):  # the request of a plain route
-        return str(message.parameters.get("artifact_path", ""))
     return str(getattr(message, "artifact_path", "") or getattr(message, "path", ""))
 
 
-def on_run_argument(action: str) -> Policy:
-    """As :func:`mlcore.policies.runs.on_run`, of a plain route."""
+def read_file_of_run(access: Access, message: Any) -> bool:
+    return _file_of_run(access, message.run_id or message.run_uuid, "read")
 
-    def policy(access: Access, message: Any) -> bool:
-        arguments = message.arguments()
-        run_id = arguments.get("run_id") or arguments.get("run_uuid")
-        if not run_id:
-            raise errors.InvalidParameterValue("Request must specify run_id or run_uuid parameter")
-        return files_of_runs(access, [run_id], action)
 
-    return policy
+def update_file_of_run(access: Access, message: Any) -> bool:
+    return _file_of_run(access, message.run_id, "update")
+
+
+def _file_of_run(access: Access, run_id: str, action: str) -> bool:
+    if not run_id:
+        raise errors.InvalidParameterValue("Request must specify run_id or run_uuid parameter")
+    return files_of_runs(access, [run_id], action)
 
 
 def files_of_runs(access: Access, run_ids: Sequence[str], action: str) -> bool:
@@ -151,17 +150,17 @@ def upload_of_run_or_model(access: Access, message: Any) -> bool:
 
 
 def file_of_model(access: Access, message: Any) -> bool:
-    return files_of_models(access, [message.parameters["model_id"]], "read")
+    return files_of_models(access, [message.model_id], "read")
 
 
 def file_of_version(access: Access, message: Any) -> bool:
-    name = message.arguments().get("name")
+    name = message.name
     if not name:
         raise errors.InvalidParameterValue("Request must specify name parameter")
     if not may_read_version(access, name):
         return False
     try:
-        number = version_number(message.arguments().get("version", ""))
+        number = version_number(message.version)
         stored = model_versions.get(access.workspace, name, number).version
     except errors.MlflowError:
         return True  # the route says what is wrong
@@ -171,6 +170,4 @@ def file_of_version(access: Access, message: Any) -> bool:
 read_proxied = proxied("read")
 manage_proxied_tree = proxied("manage", tree=True)
 update_proxied = proxied("update")
-read_file_of_run = on_run_argument("read")
-update_file_of_run = on_run_argument("update")
 read_files_of_run = files_of_run("read")

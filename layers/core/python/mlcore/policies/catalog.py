@@ -7,18 +7,13 @@ from typing import Any
 
 from mlcore.auth.permissions import REGISTERED_MODEL
 from mlcore.auth.requirements import NOT_DENIED, Requirement
-from mlcore.kubeflow import body
 from mlcore.policies.access import Access
 from mlcore.repos.registry import registered_models
 
 
-def register(access: Access, request: Any) -> bool:
+def register(access: Access, asked: Any) -> bool:
     """A model that is not there is made, one that is there gets a version."""
-    name = request.parameters.get("model_name", "")
-    raw = request.body()
-    if raw.strip():
-        given = body.parse(raw).get("name")
-        name = given if isinstance(given, str) and given else name
+    name = asked.name
     if registered_models.find(access.workspace, name) is None:
         return access.may_create() and access.allows(
             Requirement(REGISTERED_MODEL, name, NOT_DENIED)

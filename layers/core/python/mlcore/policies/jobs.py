@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,8 +17,7 @@ from mlcore.auth.permissions import (
     scorer_pattern,
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
-from mlcore.errors import InvalidParameterValue
-from mlcore.limits.evaluation.scorers import endpoint_asked
+from mlcore.limits.evaluation.scorers import endpoint_in
 from mlcore.policies.access import Access
 from mlcore.policies.requests import creating, subject
 from mlcore.repos.evaluation import jobs
@@ -65,7 +63,7 @@ def own_job(access: Access, message: Any) -> bool:
 def uses_endpoints(access: Access, texts: Iterable[Any]) -> bool:
     """Whether the caller may use the endpoints of the gateway that scorers ask, for their jobs call
     them in the caller's name. What asks none, or one that is missing, needs no right."""
-    names = {name for text in texts if (name := _asked(text)) is not None}
+    names = {name for text in texts if (name := endpoint_in(text)) is not None}
     if access.is_admin or not names:
         return True
     known = configuration.read(access.workspace)
@@ -73,11 +71,3 @@ def uses_endpoints(access: Access, texts: Iterable[Any]) -> bool:
     return access.allows(
         *(Requirement(GATEWAY_ENDPOINT, one.endpoint_id, "use") for one in found if one is not None)
     )
-
-
-def _asked(text: Any) -> str | None:
-    try:
-        data = json.loads(text)
-        return endpoint_asked(data) if isinstance(data, dict) else None
-    except (TypeError, ValueError, RecursionError, InvalidParameterValue):
-        return None

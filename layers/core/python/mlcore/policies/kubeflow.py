@@ -1,324 +1,374 @@
-"""Who may do what through Kubeflow's API.
+"""Who may do what through Kubeflow's API (``docs/adr/0039``).
 
-Models, versions and experiments are MLflow's, and so are the grants on them; a number that nobody
-has, or that is of another workspace, is a model that nobody was granted. What is served is decided
-by the model that is served. Environments and standalone artifacts are read by whoever may read at
-all, made by whoever may make a model, and changed by whoever made them or administrates the
-workspace (``docs/adr/0039``).
+Models, versions, experiments and runs are MLflow's, and so are the grants on them. A service is
+decided by the model that it serves. Environments and standalone artifacts are read by everybody in
+the workspace, and changed by who made them or administrates the workspace.
+
+Every policy decides on the entities that the function will read or write: those of the same parsed
+request, of the same kind. An entity that is not there needs the right that a hidden one of its kind
+would need, so that 403 does not tell which ids and names exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from mlcore.auth.permissions import ANY, EXPERIMENT, REGISTERED_MODEL, REGISTERED_MODEL_VERSION, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.db import keys
-from mlcore.db.table import table
-from mlcore.kubeflow import body
+from mlcore.kubeflow.asked import Asked
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.kinds import EXPERIMENT as EXPERIMENT_KIND
 from mlcore.kubeflow.kinds import (
-    ARTIFACTS,
     EXPERIMENT_RUN,
-    INFERENCE_SERVICE,
     MODEL_ARTIFACT,
     MODEL_VERSION,
+    Kind,
 )
-from mlcore.kubeflow.kinds import EXPERIMENT as EXPERIMENT_KIND
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL_KIND
-from mlcore.models.kubeflow import Artifact, NumberedItem
-from mlcore.policies import file_rights
+from mlcore.models.kubeflow import Artifact, ContextRef, NumberedItem
 from mlcore.policies.access import Access
-from mlcore.policies.requests import creating, inside
-from mlcore.repos.kubeflow import entities, numbers, steps
+from mlcore.policies.experiments import CONTENTS
+from mlcore.policies.registry import may_name_source
+from mlcore.policies.requests import creating, inherited, inside
+from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, steps
 from mlcore.repos.kubeflow import experiments as kubeflow_experiments
 
-Policy = Callable[[Access, Any], bool]
+Policy = Callable[[Access, Asked], bool]
+
+NOBODYS: Final = -1
+"""A number that nothing has."""
 
 
-# ------------------------------------------------------------------ on what
+# ------------------------------------------------------------------ models, versions, runs
 
 
-def _on_model(access: Access, name: str, action: str) -> bool:
+def _on_model_named(access: Access, name: str, action: str) -> bool:
     return access.allows(Requirement(REGISTERED_MODEL, name, action))
 
 
-def _on_version(access: Access, name: str, action: str) -> bool:
-    rung = Rung(REGISTERED_MODEL, name, action)
+def on_version_of(access: Access, model_name: str, action: str) -> bool:
+    """An action on a version, which inherits what holds for its model."""
+    rung = Rung(REGISTERED_MODEL, model_name, action)
     return access.allows(
-        Requirement(REGISTERED_MODEL, name, "read"),
+        Requirement(REGISTERED_MODEL, model_name, "read"),
         Requirement(REGISTERED_MODEL_VERSION, ANY, action, (rung,)),
     )
 
 
-def _model_name(access: Access, number: int) -> str:
-    """Empty for a number that no model of the workspace has."""
-    found = numbers.of_kind(numbers.raw(number), MODEL_KIND.name, access.workspace)
+def _on_run_in(access: Access, experiment_id: str, action: str) -> bool:
+    return access.allows(*inside(experiment_id, RUN, action))
+
+
+def _reference(access: Access, kind: Kind, number: int) -> ContextRef | None:
+    return numbers.of_kind(numbers.raw(number), kind.name, access.workspace)
+
+
+def model_name_of(access: Access, number: int) -> str:
+    """The name of a model; empty for a number that no model of the workspace has."""
+    found = _reference(access, MODEL_KIND, number)
     return "" if found is None else found.name or ""
 
 
-def _context(access: Access, number: int, action: str) -> bool:
-    """An action on what is in a version or a run."""
-    raw = numbers.raw(number)
-    version = numbers.of_kind(raw, MODEL_VERSION.name, access.workspace)
-    if version is not None:
-        return _on_version(access, _model_name(access, version.parent or 0), action)
-    run = numbers.of_kind(raw, EXPERIMENT_RUN.name, access.workspace)
-    if run is not None:
-        experiment_id = keys.experiment_id_of(run.item_pk)
-        return access.allows(*inside(experiment_id, RUN, action))
-    return _on_version(access, "", action)
+def _experiment_id(access: Access, number: int) -> str:
+    """The id of an experiment; empty for a number that no experiment of the workspace has."""
+    read = kubeflow_experiments.find(number, access.workspace)
+    return "" if read is None else read.experiment.experiment_id
 
 
-def _number(request: Any, name: str = "id") -> int:
-    return body.number(request.parameters.get(name, ""), "entity")
+def on_model_numbered(access: Access, number: int, action: str) -> bool:
+    return _on_model_named(access, model_name_of(access, number), action)
 
 
-def _reads(access: Access) -> bool:
-    """Whether the caller may read where nothing more is granted."""
+def on_version_numbered(access: Access, number: int, action: str) -> bool:
+    found = _reference(access, MODEL_VERSION, number)
+    name = "" if found is None else model_name_of(access, found.parent or 0)
+    return on_version_of(access, name, action)
+
+
+def _on_run(access: Access, number: int, action: str) -> bool:
+    found = _reference(access, EXPERIMENT_RUN, number)
+    experiment_id = "" if found is None else keys.experiment_id_of(found.item_pk)
+    return _on_run_in(access, experiment_id, action)
+
+
+def _on_experiment(access: Access, number: int, action: str) -> bool:
+    return access.allows(Requirement(EXPERIMENT, _experiment_id(access, number), action))
+
+
+def required_reference(asked: Asked, field: str) -> int:
+    """The number in a field that the parser insists on."""
+    found = asked.reference(field)
+    return NOBODYS if found is None else found
+
+
+def external_number(access: Access, kind: Kind, asked: Asked) -> int:
+    """The number of what has the external id that a find names; one that nothing has for none."""
+    found = steps.find_external(access.workspace, kind, asked.arguments["externalId"])
+    return NOBODYS if found is None else found
+
+
+def reads_workspace(access: Access) -> bool:
+    """Whether the caller may read what everybody in the workspace may read."""
     return access.allows(Requirement(REGISTERED_MODEL, "", "read")) or access.may_create()
 
 
-def _given(request: Any, *names: str) -> dict[str, Any]:
-    """Ids and texts of a body, whatever else it holds."""
-    data = body.parse(request.body())
-    folded = {key.lower(): value for key, value in data.items()}
-    return {name: folded.get(name.lower()) for name in names}
-
-
-def _id_in(request: Any, name: str) -> int:
-    value = _given(request, name)[name]
-    return body.number(value, name) if isinstance(value, str) and value else 0
-
-
-# ------------------------------------------------------------------ models and versions
-
-
-def find_model(access: Access, request: Any) -> bool:
-    arguments = request.arguments()
-    if arguments.get("name"):
-        return _on_model(access, arguments["name"], "read")
-    external = arguments.get("externalId", "")
-    number = steps.find_external(access.workspace, MODEL_KIND, external) if external else None
-    return _on_model(access, _model_name(access, number or 0), "read")
-
-
-def create_model(access: Access, request: Any) -> bool:
-    name = _given(request, "name")["name"]
-    wanted = Requirement(
-        REGISTERED_MODEL, name if isinstance(name, str) and name else ANY, NOT_DENIED
-    )
-    return access.may_create() and access.allows(wanted)
+# ------------------------------------------------------------------ models
 
 
 def on_model(action: str) -> Policy:
-    def policy(access: Access, request: Any) -> bool:
-        return _on_model(access, _model_name(access, _number(request)), action)
+    def policy(access: Access, asked: Asked) -> bool:
+        return on_model_numbered(access, asked.id, action)
 
     return policy
 
 
-def delete_model(access: Access, request: Any) -> bool:
+def find_model(access: Access, asked: Asked) -> bool:
+    if name := asked.arguments.get("name"):
+        return _on_model_named(access, name, "read")
+    return on_model_numbered(access, external_number(access, MODEL_KIND, asked), "read")
+
+
+def create_model(access: Access, asked: Asked) -> bool:
+    wanted = Requirement(REGISTERED_MODEL, asked.values["name"], NOT_DENIED)
+    return access.may_create() and access.allows(wanted)
+
+
+def delete_model(access: Access, asked: Asked) -> bool:
     """The model, and all of its versions."""
-    name = _model_name(access, _number(request))
-    return _on_model(access, name, "delete") and _on_version(access, name, "delete")
+    name = model_name_of(access, asked.id)
+    return _on_model_named(access, name, "delete") and on_version_of(access, name, "delete")
 
 
-def find_version(access: Access, request: Any) -> bool:
-    return _found(
-        access, request, lambda number: _on_model(access, _model_name(access, number), "read")
-    )
-
-
-def _found(access: Access, request: Any, by_parent: Callable[[int], bool]) -> bool:
-    """What a find of children names: its parent, or an external id."""
-    arguments = request.arguments()
-    if arguments.get("name") and arguments.get("parentResourceId"):
-        return by_parent(body.number(arguments["parentResourceId"], "entity"))
-    external = arguments.get("externalId", "")
-    for kind in (MODEL_VERSION, EXPERIMENT_RUN):
-        number = steps.find_external(access.workspace, kind, external) if external else None
-        if number is not None:
-            return _context(access, number, "read")
-    return _reads(access)
-
-
-def create_version(access: Access, request: Any) -> bool:
-    return _on_version(access, _model_name(access, _id_in(request, "registeredModelId")), "update")
+# ------------------------------------------------------------------ versions
 
 
 def on_version(action: str) -> Policy:
-    def policy(access: Access, request: Any) -> bool:
-        return _context(access, _number(request), action)
+    def policy(access: Access, asked: Asked) -> bool:
+        return on_version_numbered(access, asked.id, action)
 
     return policy
 
 
-def write_artifact(access: Access, request: Any) -> bool:
-    """A version or a run must allow it, and the files that it names must be readable."""
-    if not _context(access, _number(request), "update") or not _may_name_files(access, request):
+def on_versions_of_model(action: str) -> Policy:
+    """An action on versions of the model that the path names."""
+
+    def policy(access: Access, asked: Asked) -> bool:
+        return on_version_of(access, model_name_of(access, asked.id), action)
+
+    return policy
+
+
+def find_version(access: Access, asked: Asked) -> bool:
+    if asked.names_child:
+        return on_version_of(access, model_name_of(access, asked.parent), "read")
+    return on_version_numbered(access, external_number(access, MODEL_VERSION, asked), "read")
+
+
+def create_version(access: Access, asked: Asked) -> bool:
+    return _makes_version(
+        access, model_name_of(access, required_reference(asked, "registeredModelId"))
+    )
+
+
+def _makes_version(access: Access, model_name: str) -> bool:
+    return access.allows(
+        Requirement(REGISTERED_MODEL, model_name, "update"),
+        Requirement(REGISTERED_MODEL_VERSION, ANY, NOT_DENIED),
+    )
+
+
+def write_version_in_model(access: Access, asked: Asked) -> bool:
+    """The model of the path, and the version that the body changes, which may be another
+    model's."""
+    changed = asked.reference("id")
+    if changed is not None and not on_version_numbered(access, changed, "update"):
         return False
-    number = _id_in(request, "id")
-    return number == 0 or _on_artifact(access, number, "update")
-
-
-def _may_name_files(access: Access, request: Any) -> bool:
-    uri = _given(request, "uri")["uri"]
-    return not isinstance(uri, str) or file_rights.may_read(access, uri)
+    return _makes_version(access, model_name_of(access, asked.id))
 
 
 # ------------------------------------------------------------------ artifacts
 
 
-def find_artifact(access: Access, request: Any) -> bool:
-    arguments = request.arguments()
-    if arguments.get("name") and arguments.get("parentResourceId"):
-        return _context(access, body.number(arguments["parentResourceId"], "entity"), "read")
-    external = arguments.get("externalId", "")
-    for kind in ARTIFACTS.values() if external else ():
-        number = steps.find_external(access.workspace, kind, external)
-        if number is not None and not _on_artifact(access, number, "read"):
-            return False
-    return _reads(access)
-
-
-def list_artifacts(access: Access, request: Any) -> bool:
-    """Of versions and runs the answer holds what the caller may read."""
-    return _reads(access)
-
-
 def on_artifact(action: str) -> Policy:
-    def policy(access: Access, request: Any) -> bool:
-        return _on_artifact(access, _number(request), action)
+    def policy(access: Access, asked: Asked) -> bool:
+        return _on_artifact(access, asked.id, action)
 
     return policy
 
 
-def update_artifact(access: Access, request: Any) -> bool:
-    return _on_artifact(access, _number(request), "update") and _may_name_files(access, request)
-
-
 def _on_artifact(access: Access, number: int, action: str) -> bool:
+    """An artifact belongs to the version or run that it was made under, or to who made it."""
     raw = entities.find_many(MODEL_ARTIFACT.name, [number])
     item = Artifact.of(raw[0]) if raw else None
     if item is None or item.workspace != access.workspace:
-        return _reads(access)
-    if item.parent is not None:
-        return _context(access, item.parent, "update" if action == "delete" else action)
-    return _reads(access) if action == "read" else _is_owner(access, raw[0])
+        return on_version_of(access, "", action) and _on_run_in(access, "", action)
+    if item.parent is None:
+        return reads_workspace(access) if action == "read" else is_owner(access, raw[0])
+    if item.model is not None:
+        return on_version_numbered(access, item.parent, action)
+    return _on_run(access, item.parent, action)
 
 
-# ------------------------------------------------------------------ serving
+def find_artifact(access: Access, asked: Asked) -> bool:
+    """The parent, or one of those with the external id; the function leaves out what may not be
+    read of what it finds."""
+    if asked.names_child:
+        found = numbers.raw(asked.parent)
+        if numbers.of_kind(found, EXPERIMENT_RUN.name, access.workspace) is not None:
+            return _on_run(access, asked.parent, "read")
+        if numbers.of_kind(found, MODEL_VERSION.name, access.workspace) is not None:
+            return on_version_numbered(access, asked.parent, "read")
+        return _on_artifact(access, NOBODYS, "read")
+    external = asked.arguments["externalId"]
+    raws = artifacts.external(external, asked.artifact_kinds, access.workspace)
+    wanted = [*(Artifact.of(raw).number for raw in raws), NOBODYS]
+    return any(_on_artifact(access, number, "read") for number in wanted)
 
 
-def read_serving(access: Access, request: Any) -> bool:
-    return _reads(access)
+def list_artifacts(access: Access, asked: Asked) -> bool:
+    """Of versions and runs the answer holds what the caller may read."""
+    return reads_workspace(access)
 
 
-def create_own(access: Access, request: Any) -> bool:
+def write_artifact_of_version(access: Access, asked: Asked) -> bool:
+    return on_version_numbered(access, asked.id, "update") and _writes_artifact(access, asked)
+
+
+def write_artifact_of_run(access: Access, asked: Asked) -> bool:
+    return _on_run(access, asked.id, "update") and _writes_artifact(access, asked)
+
+
+def _writes_artifact(access: Access, asked: Asked) -> bool:
+    """The artifact that the body changes, which may be another parent's, and the files that it
+    names."""
+    changed = asked.reference("id")
+    if changed is not None and not _on_artifact(access, changed, "update"):
+        return False
+    return _names_readable_files(access, asked)
+
+
+def update_artifact(access: Access, asked: Asked) -> bool:
+    return _on_artifact(access, asked.id, "update") and _names_readable_files(access, asked)
+
+
+def _names_readable_files(access: Access, asked: Asked) -> bool:
+    uri = asked.values.get("uri")
+    return not uri or may_name_source(access, uri)
+
+
+def create_own(access: Access, asked: Asked) -> bool:
     """An environment, or a standalone artifact."""
-    return access.may_create() and _may_name_files(access, request)
+    return access.may_create() and _names_readable_files(access, asked)
 
 
-def write_environment(access: Access, request: Any) -> bool:
-    key = keys.serving_environment(_number(request))
-    return _writes(access, key)
-
-
-def _writes(access: Access, key: keys.Key) -> bool:
-    raw = table.get(key)
-    if raw is None or NumberedItem.of(raw).workspace != access.workspace:
-        return _reads(access)
-    return _is_owner(access, raw)
-
-
-def _is_owner(access: Access, raw: dict[str, Any]) -> bool:
+def is_owner(access: Access, raw: dict[str, Any]) -> bool:
     if access.administrates(access.workspace):
         return True
     return NumberedItem.of(raw).created_by == access.username
 
 
-def serve_model(access: Access, request: Any) -> bool:
-    """A service is made by who may change the model that it serves."""
-    return _on_model(access, _model_name(access, _id_in(request, "registeredModelId")), "update")
-
-
-def write_service(access: Access, request: Any) -> bool:
-    return _on_service(access, request, "update")
-
-
-def served_model(access: Access, request: Any) -> bool:
-    return _on_service(access, request, "read")
-
-
-def _on_service(access: Access, request: Any, action: str) -> bool:
-    raw = entities.find(INFERENCE_SERVICE.name, _number(request), access.workspace)
-    if raw is None:
-        return _reads(access)
-    model = entities.entity_of(raw).fields["registeredModelId"]
-    return _on_model(access, _model_name(access, int(model)), action)
-
-
 # ------------------------------------------------------------------ experiments and runs
 
 
-def find_experiment(access: Access, request: Any) -> bool:
-    arguments = request.arguments()
-    kind = EXPERIMENT_KIND
-    if arguments.get("name"):
-        read = kubeflow_experiments.find_by_name(access.workspace, arguments["name"])
-    else:
-        external = arguments.get("externalId", "")
-        number = steps.find_external(access.workspace, kind, external) if external else None
-        read = None if number is None else kubeflow_experiments.find(number, access.workspace)
-    experiment_id = "" if read is None else read.experiment.experiment_id
-    return access.allows(Requirement(EXPERIMENT, experiment_id, "read"))
+def find_experiment(access: Access, asked: Asked) -> bool:
+    if name := asked.arguments.get("name"):
+        read = kubeflow_experiments.find_by_name(access.workspace, name)
+        experiment_id = "" if read is None else read.experiment.experiment_id
+        return access.allows(Requirement(EXPERIMENT, experiment_id, "read"))
+    return _on_experiment(access, external_number(access, EXPERIMENT_KIND, asked), "read")
 
 
-def create_experiment(access: Access, request: Any) -> bool:
-    return access.may_create()
+def create_experiment(access: Access, asked: Asked) -> bool:
+    return access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))
 
 
-def _experiment_id(access: Access, number: int) -> str:
-    read = kubeflow_experiments.find(number, access.workspace)
-    return "" if read is None else read.experiment.experiment_id
+def read_experiment(access: Access, asked: Asked) -> bool:
+    return _on_experiment(access, asked.id, "read")
 
 
-def on_experiment(action: str) -> Policy:
-    def policy(access: Access, request: Any) -> bool:
-        experiment_id = _experiment_id(access, _number(request))
-        return access.allows(Requirement(EXPERIMENT, experiment_id, action))
+def update_experiment(access: Access, asked: Asked) -> bool:
+    """To archive it or to bring it back takes the right to delete it, as in MLflow."""
+    read = kubeflow_experiments.find(asked.id, access.workspace)
+    if read is not None and _moves(asked, kubeflow_experiments.entity_of(read)):
+        return _deletes_experiment(access, read.experiment.experiment_id)
+    return _on_experiment(access, asked.id, "update")
+
+
+def delete_experiment(access: Access, asked: Asked) -> bool:
+    """The experiment, and everything in it."""
+    return _deletes_experiment(access, _experiment_id(access, asked.id))
+
+
+def _deletes_experiment(access: Access, experiment_id: str) -> bool:
+    return access.allows(
+        Requirement(EXPERIMENT, experiment_id, "delete"),
+        *(inherited(experiment_id, each, "delete") for each in CONTENTS),
+    )
+
+
+def _moves(asked: Asked, entity: Entity) -> bool:
+    """Whether a change archives what is live, or brings back what is archived."""
+    state: str = entity.fields["state"]
+    return bool(asked.values.get("state", state) != state)
+
+
+def read_runs_of_experiment(access: Access, asked: Asked) -> bool:
+    return _on_run_in(access, _experiment_id(access, asked.id), "read")
+
+
+def create_run(access: Access, asked: Asked) -> bool:
+    return _makes_run(access, _experiment_id(access, required_reference(asked, "experimentId")))
+
+
+def write_run_in_experiment(access: Access, asked: Asked) -> bool:
+    """The experiment of the path, and the run that the body changes, which may be another
+    experiment's."""
+    changed = asked.reference("id")
+    if changed is not None and not _updates_run(access, changed, asked):
+        return False
+    return _makes_run(access, _experiment_id(access, asked.id))
+
+
+def _makes_run(access: Access, experiment_id: str) -> bool:
+    return access.allows(*creating(experiment_id, RUN))
+
+
+def on_run(action: str) -> Policy:
+    def policy(access: Access, asked: Asked) -> bool:
+        return _on_run(access, asked.id, action)
 
     return policy
 
 
-def make_run(access: Access, request: Any) -> bool:
-    """In the experiment of the path, or of the body."""
-    named = "id" in request.parameters
-    number = _number(request) if named else _id_in(request, "experimentId")
-    changed = _id_in(request, "id") if named else 0
-    if changed and not _context(access, changed, "update"):
+def update_run(access: Access, asked: Asked) -> bool:
+    return _updates_run(access, asked.id, asked)
+
+
+def _updates_run(access: Access, number: int, asked: Asked) -> bool:
+    """As :func:`update_experiment`."""
+    if not _on_run(access, number, "update"):
         return False
-    return access.allows(*creating(_experiment_id(access, number), RUN))
+    read = runs.find(number, access.workspace) if "state" in asked.values else None
+    return (
+        read is None or not _moves(asked, runs.entity_of(read)) or _on_run(access, number, "delete")
+    )
 
 
-def find_run(access: Access, request: Any) -> bool:
-    def by_parent(number: int) -> bool:
-        return access.allows(*inside(_experiment_id(access, number), RUN, "read"))
-
-    return _found(access, request, by_parent)
+def find_run(access: Access, asked: Asked) -> bool:
+    if asked.names_child:
+        return _on_run_in(access, _experiment_id(access, asked.parent), "read")
+    return _on_run(access, external_number(access, EXPERIMENT_RUN, asked), "read")
 
 
 read_model = on_model("read")
 update_model = on_model("update")
+read_versions_of_model = on_versions_of_model("read")
 read_version = on_version("read")
 update_version = on_version("update")
 delete_version = on_version("delete")
 read_artifact = on_artifact("read")
-delete_artifact = on_artifact("delete")
-read_experiment = on_experiment("read")
-update_experiment = on_experiment("update")
-delete_experiment = on_experiment("delete")
-read_run = on_version("read")
-update_run = on_version("update")
-delete_run = on_version("delete")
+delete_artifact = on_artifact("update")
+read_run = on_run("read")
+delete_run = on_run("delete")

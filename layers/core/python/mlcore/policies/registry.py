@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from mlcore.auth.permissions import ANY, PROMPT, REGISTERED_MODEL, RUN
+from mlcore.auth.permissions import ANY, LOGGED_MODEL, PROMPT, REGISTERED_MODEL, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.model_sources import ModelUri, parse
+from mlcore.models.logged_models import LoggedModel
 from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Policy, on_runs, subject, version_type
+from mlcore.policies.requests import Policy, inside, on_runs, subject, version_type
 from mlcore.prompts import IS_PROMPT, is_prompt
+from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import registered_models
+from mlcore.repos.runs import runs
 from mlcore.repos.users import grants
+
+_RUNS: Final = "runs:/"
 
 
 def kind_of(workspace: str, name: str) -> str | None:
@@ -114,6 +119,26 @@ def create_version(access: Access, message: Any) -> bool:
     if source is not None and source.model_id is not None:
         models.append(source.model_id)
     return all(models) and on_models(access, models, "read")
+
+
+def may_name_source(access: Access, source: str) -> bool:
+    """Whether a source may be named without a run or model that it is compared with: whoever reads
+    the version reads the files behind its source. What is not there, and may come later, needs the
+    right on a thing without a grant."""
+    if not file_rights.may_read(access, source):
+        return False
+    if source.startswith(_RUNS):
+        run_id = source.removeprefix(_RUNS).partition("/")[0]
+        return access.allows(*inside(runs.locate(run_id) or "", RUN, "read"))
+    named = _source(source)
+    if named is None:
+        return True
+    if named.model_id is not None:
+        (item,) = logged_models.find([named.model_id], access.workspace)
+        experiment_id = "" if item is None else LoggedModel.of(item).experiment_id
+        return access.allows(*inside(experiment_id, LOGGED_MODEL, "read"))
+    kind = kind_of(access.workspace, named.name) or REGISTERED_MODEL
+    return access.allows(Requirement(kind, named.name, "read"))
 
 
 def search_versions(access: Access, message: Any) -> bool:

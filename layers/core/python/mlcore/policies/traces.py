@@ -25,8 +25,6 @@ from mlcore.repos.traces.traces import StoredTrace
 
 LOCATION_TAG: Final = "mlflow.artifactLocation"
 
-EXPERIMENT_HEADER: Final = "x-mlflow-experiment-id"
-
 _TOLD_BY: Final = {
     ASSESSMENT: ("feedback", "expectation", "assessment", "issue"),
     RUN: ("run_id", "sourcerun"),
@@ -88,9 +86,23 @@ def start_v3(access: Access, message: Any) -> bool:
     return bool(experiment_id) and access.allows(*creating(experiment_id, TRACE), *vetoes)
 
 
-def export(access: Access, request: Any) -> bool:
-    experiment_id = request.headers.get(EXPERIMENT_HEADER, "")
-    return bool(experiment_id) and access.allows(*creating(experiment_id, TRACE))
+def export(access: Access, message: Any) -> bool:
+    """The experiment; the run that traces are linked to; and the traces that are there already,
+    which get the new spans wherever they are."""
+    if not (
+        message.experiment_id
+        and access.allows(*creating(message.experiment_id, TRACE))
+        and may_extend(access, message.trace_ids)
+    ):
+        return False
+    return not message.run_id or on_runs(access, [message.run_id], "update")
+
+
+def may_extend(access: Access, trace_ids: Sequence[str]) -> bool:
+    """Whether the caller may add to those of the traces that are there."""
+    found = traces.find_many(trace_ids, access.workspace) if trace_ids else []
+    there = {trace.experiment.experiment_id for trace in found if trace is not None}
+    return access.allows(*(across(sorted(there), TRACE, "update") or ()))
 
 
 def search(access: Access, message: Any) -> bool:
@@ -148,8 +160,8 @@ def link_to_run(access: Access, message: Any) -> bool:
     return not message.trace_ids or on_traces(access, message.trace_ids, "read")
 
 
-def read_artifact(access: Access, request: Any) -> bool:
-    trace_id = request.arguments().get("request_id")
+def read_artifact(access: Access, message: Any) -> bool:
+    trace_id = message.request_id
     if not trace_id:
         raise errors.InvalidParameterValue("Request must specify request_id parameter")
     return on_traces(access, [trace_id], "read")

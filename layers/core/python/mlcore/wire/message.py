@@ -40,6 +40,8 @@ class Message:
     class."""
 
     checks: ClassVar[Mapping[str, tuple[Check, ...]]] = {}
+    from_arguments: ClassVar[tuple[str, ...]] = ()
+    """Fields that come from the query string whatever the method is, and never from the body."""
     conceals: ClassVar[tuple[str, ...]] = ()
     """Fields whose value no error repeats."""
     pydantic: ClassVar[bool] = False

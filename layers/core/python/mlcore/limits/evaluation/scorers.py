@@ -74,6 +74,16 @@ def endpoint_asked(data: dict[str, Any]) -> str | None:
     return name.lstrip("/") or None if separator and provider == "gateway" else None
 
 
+def endpoint_in(serialized_scorer: Any) -> str | None:
+    """As :func:`endpoint_asked`, of a scorer's JSON text; None for what is no scorer, which is
+    refused elsewhere."""
+    try:
+        data = json.loads(serialized_scorer)
+        return endpoint_asked(data) if isinstance(data, dict) else None
+    except (TypeError, ValueError, RecursionError, InvalidParameterValue):
+        return None
+
+
 def asking(data: dict[str, Any], endpoint: str | None) -> dict[str, Any]:
     """A judge that asks another endpoint, or a model that is not said."""
     model = None if endpoint is None else f"gateway:/{endpoint}"

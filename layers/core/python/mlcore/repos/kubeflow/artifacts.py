@@ -78,7 +78,8 @@ def alive(raws: Sequence[Raw]) -> list[Raw]:
 
 
 def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
-    """(model's name, experiment's id) of those whose artifacts they are; one BatchGetItem."""
+    """Returns (model's name, experiment's id) of the version or run that each artifact was made
+    under, with None for what it is not; the name is empty where that is gone. One BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
         dict.fromkeys(item.model or item.parent or 0 for item in items if item.parent is not None)
@@ -87,8 +88,10 @@ def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
     told: list[tuple[str | None, str | None]] = []
     for item in items:
         owner = found.get(item.model or item.parent or 0)
-        if owner is None:
+        if item.parent is None:
             told.append((None, None))
+        elif owner is None:
+            told.append(("", None))
         elif item.model is not None:
             told.append((owner.name or "", None))
         else:
@@ -121,6 +124,14 @@ def named(parent: int, name: str, wanted: Iterable[str]) -> tuple[ContextRef | N
     reference = None if owner is None else ContextRef.of(owner)
     raws = entities.find_many(MODEL_ARTIFACT.name, numbers_found) if numbers_found else []
     return reference, raws
+
+
+def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
+    """Those of some kinds that have an external id: of each kind one at most; three consistent
+    reads for each kind."""
+    given = (steps.find_external(workspace, KINDS[kind], value) for kind in wanted)
+    raws = (find(number, workspace) for number in given if number is not None)
+    return [raw for raw in raws if raw is not None]
 
 
 # ------------------------------------------------------------------ writing

@@ -1,0 +1,136 @@
+"""From a request as it was sent to the message of its route; decides nothing by what it reads."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from mlcore import errors
+from mlcore.http.sent import Parse, Sent
+from mlcore.wire import Message
+from mlcore.wire.message import fields_of
+from mlcore.wire.parameters import Parameters
+
+if TYPE_CHECKING:
+    from mlcore.wire.json_body import JsonBody
+
+
+def decode_request(message: type[Message], sent: Sent) -> Message:
+    """The message of a request: from the query string of a GET that has one, else from the body.
+    Variables of the path replace fields of the same name."""
+    if issubclass(message, Parameters):
+        return _parameters(message, sent)
+    if message.pydantic:
+        return _json_body(cast("type[JsonBody]", message), sent)
+    if sent.method in ("GET", "HEAD"):
+        arguments = sent.query()
+        if arguments or not sent.has_body():
+            arguments.update({name: [value] for name, value in sent.parameters.items()})
+            return message.from_query(arguments)
+    if sent.method in ("POST", "PUT"):
+        _check_content_type(sent.headers)
+    try:
+        data = _json(sent.text())
+        if isinstance(data, dict):
+            data.update(sent.parameters)
+            if message.from_arguments:
+                _take_arguments(data, message, sent.arguments())
+        return message.decode(data)
+    except RecursionError:
+        raise errors.InvalidParameterValue("The request body is nested too deeply.") from None
+
+
+def _take_arguments(
+    data: dict[str, Any], message: type[Message], arguments: Mapping[str, str]
+) -> None:
+    for field in fields_of(message):
+        if field.name in message.from_arguments:
+            data.pop(field.name, None)
+            data.pop(field.json_name, None)
+            if field.name in arguments:
+                data[field.name] = arguments[field.name]
+
+
+def readable_request(message: type[Message], sent: Sent) -> Message:
+    """What can be read of a request that :func:`decode_request` refuses. No function gets it: it
+    only decides whether the caller is told 403 instead of the error."""
+    data: Any = {}
+    if sent.method in ("GET", "HEAD"):
+        arguments = sent.query()
+        for field in fields_of(message):
+            if field.name in arguments:
+                values = arguments[field.name]
+                data[field.name] = values if field.repeated else values[0]
+    else:
+        with contextlib.suppress(ValueError, RecursionError, errors.InvalidParameterValue):
+            data = _json(sent.text())
+    return message.readable(
+        {**data, **sent.parameters} if isinstance(data, dict) else sent.parameters
+    )
+
+
+def decoded(message: type[Message]) -> Parse:
+    """The parser of a plain route whose request is a message like that of an RPC."""
+    return lambda sent: decode_request(message, sent)
+
+
+def of_query(message: type[Message]) -> Parse:
+    """The parser of a plain route whose request is its query string and the variables of its path,
+    whatever its method and body."""
+
+    def parse(sent: Sent) -> Message:
+        found = {name: values[:1] for name, values in sent.query().items()}
+        found.update({name: [value] for name, value in sent.parameters.items()})
+        return message.from_query(found)
+
+    return parse
+
+
+def _parameters(message: type[Parameters], sent: Sent) -> Parameters:
+    """Unlike protobuf messages these come from the query string of every GET, and of a DELETE that
+    carries no JSON; a body that is none is one without parameters."""
+    kind = sent.headers.get("content-type", "").split(";")[0].strip()
+    is_json = kind == "application/json"
+    if sent.method in ("GET", "HEAD") or (sent.method == "DELETE" and not is_json):
+        return message.from_query(sent.query())
+    try:
+        return message.of(json.loads(sent.text()) if is_json else {})
+    except (ValueError, RecursionError, errors.InvalidParameterValue):
+        return message.of({})
+
+
+def _json_body(message: type[JsonBody], sent: Sent) -> Message:
+    if sent.method in ("GET", "HEAD"):
+        return message.of_query(sent.query(), sent.parameters)
+    kind = sent.headers.get("content-type", "").split(";")[0].strip().lower()
+    is_json = kind.startswith("application/") and kind.endswith(("/json", "+json"))
+    return message.of_body(sent.text(), is_json, sent.parameters)
+
+
+def _check_content_type(headers: Mapping[str, str]) -> None:
+    content_type = headers.get("content-type")
+    if content_type is None:
+        raise errors.InvalidParameterValue("Bad Request. Content-Type header is missing.")
+    if content_type.split(";")[0] != "application/json":
+        raise errors.InvalidParameterValue(
+            "Bad Request. Content-Type must be one of ['application/json']."
+        )
+
+
+def _json(body: str) -> Any:
+    """The parsed body: {} when it is empty, null, an empty list (what R and PHP write for an empty
+    object) or no JSON; JSON inside a JSON string is decoded once more."""
+    try:
+        data = json.loads(body)
+    except ValueError:
+        return {}
+    if isinstance(data, str):
+        try:
+            data = json.loads(data)
+        except ValueError:
+            raise errors.InvalidParameterValue(
+                "The request body is a string that holds no JSON."
+            ) from None
+    return {} if data is None or data == [] else data

@@ -1,0 +1,186 @@
+"""A request is read once: by the parser of its route. The policy, the function, what follows and
+what the answer hides get the very object that the parser made."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from mlcore.environment import AUTHENTICATION
+from mlcore.errors import MlflowError
+from mlcore.http import PlainRoute, Response, Rpc, Sent, lambda_handler
+from mlcore.http.routes import Route
+from mlcore.policies import guard
+from mlcore.policies.guard import Rules
+from mlcore.wire.message import fields_of
+from tests.arch import project
+from tests.arch.test_policies import ROUTES
+
+READER: Final = "layers/core/python/mlcore/http/sent.py"
+"""The one file that takes a body and a query out of an event."""
+
+PARSERS: Final = {
+    *(f"layers/core/python/mlcore/http/{name}.py" for name in ("__init__", "kubeflow", "parsing")),
+    # What makes and passes on what was sent, without reading it.
+    *(f"layers/core/python/mlcore/http/{name}.py" for name in ("gate", "handler", "request")),
+    *(f"functions/catalog/{name}.py" for name in ("answers", "registering")),
+    "functions/artifacts/messages.py",
+    "functions/catalog_loader/preview.py",
+    "functions/demo/service.py",
+    "functions/gateway_calls/bodies.py",
+    "functions/kubeflow/parsing.py",
+    "functions/traces/ingest/exports.py",
+    "functions/users/signup.py",
+}
+"""The files that see a request as it was sent."""
+
+_OF_EVENTS: Final = {"rawQueryString", "isBase64Encoded", "cookies"}
+_READS: Final = {"json", "base64", "binascii", "urllib", "email"}
+_PARSING: Final = ("mlcore.http", "mlcore.kubeflow.body", "mlcore.kubeflow.pages")
+
+
+def _shipped() -> Iterator[tuple[str, Path, ast.Module]]:
+    for path in project.sources("layers", "functions"):
+        yield path.relative_to(project.ROOT).as_posix(), path, ast.parse(path.read_text())
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """What a file imports: modules, and ``module.name`` for names out of them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_one_file_reads_events() -> None:
+    for name, path, _ in _shipped():
+        if name == READER:
+            continue
+        answers = {"isBase64Encoded"} if name.endswith("mlcore/http/handler.py") else set()
+        found = {text for _, text in project.literals(path)} & (_OF_EVENTS - answers)
+        assert not found, (name, "only mlcore/http/sent.py reads what an event says", found)
+
+
+def test_parsers_alone_see_what_was_sent() -> None:
+    seen = {
+        name
+        for name, _, tree in _shipped()
+        if name != READER
+        and any(one.endswith((".Sent", "http.sent.Event")) for one in _imports(tree))
+    }
+    assert seen == PARSERS
+
+
+def test_nobody_else_decodes_messages() -> None:
+    for name, _, tree in _shipped():
+        if name in PARSERS:
+            continue
+        assert not any("http.parsing" in one for one in _imports(tree)), name
+
+
+def test_policies_read_nothing_but_messages() -> None:
+    for name, _, tree in _shipped():
+        if "/mlcore/policies/" not in name:
+            continue
+        for one in _imports(tree):
+            assert one.partition(".")[0] not in _READS, (name, one)
+            assert not one.startswith(_PARSING), (name, one)
+        named = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert named.isdisjoint({"headers", "event", "parameters", "rawPath", "loads"}), name
+
+
+def _event(route: Route, path: str) -> dict[str, Any]:
+    """A request that most routes take."""
+    fields: dict[str, Any] = {"name": "m", "model": "m", "artifactType": "model-artifact"}
+    if isinstance(route, Rpc):
+        fields = {}
+        for field in fields_of(route.message):
+            hint = getattr(field.hint, "__origin__", field.hint)
+            value = {str: "1", int: 1, float: 1.0}.get(hint)
+            if value is not None:
+                fields[field.name] = [value] if field.repeated else value
+    query = "&".join(f"{name}={value}" for name, value in fields.items())
+    more = "name=m&externalId=x&request_id=t&run_id=r&run_uuid=r&path=f"
+    return {
+        "rawPath": path,
+        "rawQueryString": query if isinstance(route, Rpc) else more,
+        "headers": {"content-type": "application/json", "x-mlflow-experiment-id": "1"},
+        "requestContext": {
+            "http": {"method": route.method},
+            "authorizer": {"lambda": {"username": "ann", "is_admin": False}},
+        },
+        "isBase64Encoded": False,
+        "body": json.dumps(fields),
+    }
+
+
+def _path(route: Route) -> str:
+    path = route.path
+    while "{" in path:
+        before, _, rest = path.partition("{")
+        path = f"{before}1{rest.partition('}')[2]}"
+    if isinstance(route, PlainRoute):
+        return path
+    return f"/{'ajax-api' if route.ajax_only else 'api'}{path}"
+
+
+def test_all_get_the_same_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every route: policy, function, what follows, what is hidden."""
+    seen: list[tuple[str, Any]] = []
+
+    def remember(who: str, answer: Any) -> Any:
+        def look(_access: Any, message: Any, *_rest: Any) -> Any:
+            seen.append((who, message))
+            return answer
+
+        return look
+
+    def function(message: Any, _request: Any) -> Any:
+        seen.append(("function", message))
+        return answer
+
+    rules = Rules(remember("policy", True), remember("follow", None), remember("hidden", None))
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    monkeypatch.setattr(guard, "rules", lambda *_names: rules)
+    reached = 0
+    missed = []
+    for route in ROUTES:
+        answer: Any = Response(200, "") if isinstance(route, PlainRoute) else {}
+        changed: Any = route._replace(function=function)
+        rpcs = () if isinstance(route, PlainRoute) else (changed,)
+        handler = lambda_handler(rpcs, (changed,) if isinstance(route, PlainRoute) else ())
+        seen.clear()
+        handler(_event(route, _path(route)), None)
+        told = dict(seen)
+        if "function" not in told:
+            missed.append(f"{route.method} {route.path}")
+            continue
+        reached += 1
+        message = told["function"]
+        assert not isinstance(message, Sent), route
+        if guard.is_public(_path(route)):
+            continue
+        expected = {"function", "policy"}
+        expected |= set() if isinstance(route, PlainRoute) else {"follow", "hidden"}
+        assert set(told) == expected, route
+        assert all(one is message for one in told.values()), route
+    assert reached > len(ROUTES) * 0.85, missed
+
+
+def test_no_parser_passes_on_what_was_sent() -> None:
+    for route in ROUTES:
+        if not isinstance(route, PlainRoute):
+            continue
+        event = _event(route, _path(route))
+        parameters = {"id": "1", "serve_id": "1", "artifact_path": "x", "model_name": "m"}
+        sent = Sent(route.method, _path(route), event["headers"], event, parameters)
+        with contextlib.suppress(MlflowError):
+            assert not isinstance(route.parse(sent), Sent), route
