@@ -5,6 +5,7 @@
 (() => {
   const SQL = "/ajax-api/3.0/mlflow-serverless/sql";
   const TOGETHER = 2; // each query is a process on a laptop
+  const PATIENCE = 30; // times that a query comes again
   const BEGINNING = "0001-01-01";
   const END = "9999-12-31";
   const CHOSEN = ["experiment", "user", "since", "until", "metric", "order", "run", "minutes"];
@@ -29,6 +30,16 @@
     waiting.shift()?.();
   }
 
+  // Others ask, too: the server runs a few queries at a time and says when to come again.
+  async function patient(call) {
+    for (let left = PATIENCE; ; left -= 1) {
+      const reply = await call();
+      if (reply.status !== 429 || left <= 0) return reply;
+      const seconds = Number(reply.headers.get("Retry-After")) || 1;
+      await new Promise((go) => { setTimeout(go, 1000 * seconds); });
+    }
+  }
+
   async function send(body) {
     if (busy >= TOGETHER) await new Promise((go) => { waiting.push(go); });
     busy += 1;
@@ -36,7 +47,7 @@
       const headers = { "Content-Type": "application/json" };
       const workspace = address.get("workspace");
       if (workspace) headers["X-MLFLOW-WORKSPACE"] = workspace;
-      const reply = await fetch(SQL, { method: "POST", headers, body: JSON.stringify(body) });
+      const reply = await patient(() => fetch(SQL, { method: "POST", headers, body: JSON.stringify(body) }));
       const text = await reply.text();
       if (reply.ok) return JSON.parse(text);
       let said = text;

@@ -7,9 +7,11 @@ import csv
 import json
 import os
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from http import HTTPStatus
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +19,9 @@ from typing import Any
 
 from operate import alert
 from operate.modules import CannotRun, modules
+
+PATIENCE = 30
+"""Times that a query is sent while the server runs as many others as it may."""
 
 
 def _engines() -> None:
@@ -68,14 +73,18 @@ def _asked(url: str, body: dict[str, Any]) -> dict[str, Any]:
     request = urllib.request.Request(  # noqa: S310 -- checked above
         f"{url.rstrip('/')}/api/3.0/mlflow-serverless/sql", json.dumps(body).encode(), headers
     )
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
-            answer: dict[str, Any] = json.load(response)
-            return answer
-    except urllib.error.HTTPError as error:
-        raise CannotRun(_said(error)) from error
-    except OSError as error:
-        raise CannotRun(f"{url} does not answer: {error}") from error
+    for left in reversed(range(PATIENCE)):
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
+                answer: dict[str, Any] = json.load(response)
+                return answer
+        except urllib.error.HTTPError as error:
+            if error.code != HTTPStatus.TOO_MANY_REQUESTS or not left:
+                raise CannotRun(_said(error)) from error
+            time.sleep(float(error.headers.get("Retry-After") or 1))
+        except OSError as error:
+            raise CannotRun(f"{url} does not answer: {error}") from error
+    raise AssertionError
 
 
 def _said(error: urllib.error.HTTPError) -> str:

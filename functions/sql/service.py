@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any, Final
 
 from mlcore.http import Request, Response
@@ -28,18 +29,22 @@ def query(message: m.Query, request: Request) -> dict[str, Any] | Response:
         InvalidParameterValue: the statement is refused, wrong, or asks too much.
     """
     workspaces = None if request.access is None else visible(request.access)
-    if message.fresh:
-        freshness.refresh()
     media = accepted(request.headers.get("accept", ""))
     form = message.format or MEDIA_TYPES[media]
-    answer = child.ask(
-        {
-            "sql": message.sql,
-            "parameters": message.parameters or {},
-            "workspaces": workspaces,
-            "format": form,
-        }
-    )
+    asked = {
+        "sql": message.sql,
+        "parameters": message.parameters or {},
+        "workspaces": workspaces,
+        "format": form,
+    }
+    try:
+        with child.turn():
+            if message.fresh:
+                freshness.refresh()
+            answer = child.ask(asked)
+    except child.Busy as busy:
+        retry = {"retry-after": str(child.RETRY_SECONDS)}
+        return Response(busy.status, json.dumps(busy.body()), headers=retry)
     if form == "json" or form != MEDIA_TYPES[media]:
         return answer
     if form == "csv":

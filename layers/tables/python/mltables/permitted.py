@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mltables.database import connected
 from mltables.lake import Lake
@@ -35,6 +35,11 @@ class Source(NamedTuple):
     table: str
     columns: tuple[str, ...]
     files: tuple[str, ...]
+
+    @classmethod
+    def of_json(cls, told: Sequence[Any]) -> Source:
+        table, columns, files = told
+        return cls(table, tuple(columns), tuple(files))
 
     def relation(self) -> str:
         """What a FROM takes for the rows, in DuckDB."""

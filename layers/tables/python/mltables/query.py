@@ -1,23 +1,14 @@
-"""``python -m mltables.query``: runs one statement in a process of its own, which ends with it.
-
-Reads ``{"sql", "parameters", "workspaces", "folder", "format", "rows", "bytes"}`` from standard
-input and writes one line of JSON: an answer (``mltables/answer.py``), or ``{"error": message}``.
-
-First it writes the rows that the caller may read into ``folder``, unless that is all of them
-(``mltables/permitted.py``). Then a new database, which reaches these rows only, runs the
-statement: it may write no file, and the system ends it at a limit of time or memory.
+"""The two processes of a query (``mltables/server.py`` starts them): one chooses the rows, one runs
+the caller's statement. The system ends either at a limit of time, the second at one of memory, too.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import resource
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import duckdb
 
@@ -25,56 +16,71 @@ from mltables import answer, gate, permitted
 from mltables.database import connected
 from mltables.permitted import Source
 from mltables.snapshot import quoted
+from mltables.tables import TABLES
 
 MEMORY: Final = "450MB"
 ADDRESS_SPACE: Final = 800 << 20
 """Beyond what the process has when the query begins."""
-SECONDS: Final = 3.5
 ROWS: Final = 10_000
 BYTES: Final = 4 << 20
+MISSING: Final = "missing"
+"""The first member of an answer that tells of a name which was not found."""
 
 
-def main() -> NoReturn:
-    request = json.load(sys.stdin)
+def prepared(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The statement for DuckDB, its parameters and what it reads; or ``{"error": message}``.
+
+    Args:
+        folder: where the rows of a caller who may not read all are written.
+    """
     try:
-        said = run(request)
-    except (gate.Refused, answer.TooLarge) as refused:
-        said = {"error": str(refused)}
+        # Of a statement that takes long to read, its author is to blame; of files, nobody.
+        _end_after(float(request["seconds"]))
+        passed = gate.prepare(str(request["sql"]))
+        given = request.get("parameters") or {}
+        missing = sorted(passed.parameters - given.keys())
+        if missing:
+            raise gate.Refused(f"The parameter {missing[0]!r} has no value.")
+        reads = passed.reads
+        if request.get("whole"):
+            reads = {
+                table.name: frozenset(name for name, *_ in table.columns)
+                for table in TABLES
+                if table.name in reads
+            }
+        _end_after(float(request["starting"]))
+        sources = permitted.sources(reads, request.get("workspaces"), folder)
+    except gate.Refused as refused:
+        return {"error": str(refused)}
+    values = {name: given[name] for name in passed.parameters}
+    return {"sql": passed.sql, "parameters": values, "sources": sources}
+
+
+def answered(request: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+    """What the statement answers (``mltables/answer.py``), or ``{"error": message}``.
+
+    Args:
+        told: what ``prepared`` said.
+    """
+    try:
+        connection = opened([Source.of_json(one) for one in told["sources"]])
+        # From here on the caller's statement is at work: nothing outside can be reached or written.
+        _confine()
+        _end_after(float(request["seconds"]))
+        return run(connection, told["sql"], {**request, "parameters": told["parameters"]})
+    except duckdb.BinderException as error:
+        return {MISSING: True, "error": explained(error)}
+    except answer.TooLarge as refused:
+        return {"error": str(refused)}
     except (duckdb.Error, RuntimeError, MemoryError) as error:
-        said = {"error": explained(error)}
-    sys.stdout.write(json.dumps(said) + "\n")
-    sys.stdout.flush()
-    # Not by the way of an interpreter that waits for the threads of its libraries.
-    os._exit(0)
+        return {"error": explained(error)}
 
 
-def run(request: dict[str, Any]) -> dict[str, Any]:
+def run(connection: duckdb.DuckDBPyConnection, sql: str, request: dict[str, Any]) -> dict[str, Any]:
     """
     Raises:
-        Refused, TooLarge, duckdb.Error, RuntimeError, MemoryError: what is wrong with the
-            statement.
+        TooLarge, duckdb.Error, RuntimeError, MemoryError: what is wrong with the statement.
     """
-    seconds = float(request.get("seconds") or SECONDS)
-    _end_after(seconds)
-    prepared = gate.prepare(str(request["sql"]))
-    _end_after(0)
-    given = request.get("parameters") or {}
-    missing = sorted(prepared.parameters - given.keys())
-    if missing:
-        raise gate.Refused(f"The parameter {missing[0]!r} has no value.")
-    folder = Path(request["folder"])
-    connection = opened(permitted.sources(prepared.reads, request.get("workspaces"), folder))
-    # From here on the caller's statement is at work: nothing outside can be reached or written.
-    _confine()
-    _end_after(seconds)
-    values = {name: given[name] for name in prepared.parameters}
-    return answered(connection, prepared.sql, {**request, "parameters": values})
-
-
-def answered(
-    connection: duckdb.DuckDBPyConnection, sql: str, request: dict[str, Any]
-) -> dict[str, Any]:
-    """Runs a statement that the gate has let through."""
     values = request.get("parameters") or {}
     most = int(request.get("bytes") or BYTES)
     form = request.get("format")
@@ -128,7 +134,3 @@ def explained(error: Exception) -> str:
     # What follows tells of files of this machine.
     text = str(error).split("\n\nLINE", maxsplit=1)[0].split("\n", maxsplit=1)[0]
     return text.replace(f'"{gate.SCHEMA}".', "")[:1000] or type(error).__name__
-
-
-if __name__ == "__main__":
-    main()
