@@ -96,7 +96,7 @@ def _fill(size: int) -> str:
         rows = connection.sql(
             f"SELECT {HISTORY.stored} FROM ({_points(first, min(APPENDED, size - first))})"
         )
-        write_deltalake(delta, rows, mode="append", writer_properties=writer())
+        write_deltalake(delta, rows, mode="append", writer_properties=writer(HISTORY))
     return f"{len(delta.file_uris())} files"
 
 

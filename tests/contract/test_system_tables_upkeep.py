@@ -42,7 +42,7 @@ def test_a_day_is_sorted_once(
         numbers = f"range({written}, {written + count}) AS numbers(n)"
         rows = connection.sql(f"SELECT {listed}, '2026-01-05' AS insert_date FROM {numbers}")
         write_deltalake(
-            opened(lake, HISTORY), rows, mode="append", writer_properties=writer()
+            opened(lake, HISTORY), rows, mode="append", writer_properties=writer(HISTORY)
         )
         written += count
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import itertools
+import functools
 import os
 import shutil
 import tempfile
@@ -16,10 +15,10 @@ from typing import Final, Self
 from deltalake import DeltaTable
 
 from mlcore.system_tables import location
+from mltables import scratch
+from mltables.scratch import SCRATCH, Part
 
 FETCHING: Final = 8
-SCRATCH: Final = "SYSTEM_TABLES_SCRATCH"
-"""Environment: a folder for copies of files, and for what does not fit into memory."""
 
 
 class NoRoom(RuntimeError):
@@ -28,20 +27,14 @@ class NoRoom(RuntimeError):
 
 
 class Lake:
-    """The tables of this deployment, and a part of the scratch folder that nobody else uses
-    meanwhile: ``scratch`` for temporary files, and copies of the files of tables in S3.
+    """The tables of this deployment.
 
-    Files never change once they are written, so copies are kept for the next process, but only of
-    files that the table still has. A process that ends, however it ends, gives its part back; the
-    next one removes the temporary files that it left.
+    Files never change once they are written. Copies of those in S3 are kept in a part of the
+    scratch folder for the next process, but only of files that a table still has.
     """
 
     def __init__(self) -> None:
-        self._lock, part = _claimed(_base())
-        self._copies = part / "files"
-        self.scratch = part / "temporary"
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        self.scratch.mkdir(parents=True)
+        self.scratch = scratch.base()
         self.options = _options()
 
     def __enter__(self) -> Self:
@@ -55,9 +48,20 @@ class Lake:
     ) -> None:
         self.close()
 
+    @functools.cached_property
+    def _part(self) -> Part:
+        return Part(self.scratch)
+
+    @property
+    def temporary(self) -> Path:
+        """A folder of this lake alone. What a killed process leaves in it the next one removes."""
+        return self._part.temporary
+
     def close(self) -> None:
-        """Gives the part of the scratch folder back. A process that ends does so by itself."""
-        os.close(self._lock)
+        """Leaves copies and the temporary folder to others; at its end a process does so, too."""
+        if "_part" in self.__dict__:
+            self._part.close()
+            del self._part
 
     def uri(self, table: str) -> str:
         return location.table_uri(table)
@@ -80,7 +84,7 @@ class Lake:
         kept = self._copies_of(table)
         missing = [file for file in files if not (kept / file).is_file()]
         self._check_room(sum(sizes[file] for file in missing))
-        key = kept.relative_to(self._copies)
+        key = kept.relative_to(self._part.files)
         with ThreadPoolExecutor(FETCHING) as pool:
             list(pool.map(lambda file: self._fetch(f"{key}/{file}", kept / file), missing))
         return [str(kept / file) for file in files]
@@ -109,7 +113,7 @@ class Lake:
         key = f"{location.table_key(table)}/{name}"
         location.store().put(key, made.read_bytes())
         if location.table_uri(table).startswith("s3://"):
-            copy = self._copies / key
+            copy = self._part.files / key
             copy.parent.mkdir(parents=True, exist_ok=True)
             made.replace(copy)
         else:
@@ -118,14 +122,14 @@ class Lake:
     def _copies_of(self, table: DeltaTable) -> Path:
         """The folder of a table's copies, which is named as the table's is in its bucket."""
         key = table.table_uri.removeprefix("s3://").rstrip("/").partition("/")[2]
-        return self._copies / key
+        return self._part.files / key
 
     def _check_room(self, wanted: int) -> None:
-        free = shutil.disk_usage(self.scratch).free
+        free = shutil.disk_usage(self.temporary).free
         if wanted > free:
             raise NoRoom(
-                f"Files of {wanted >> 20} MB are needed, and there is room for {free >> 20} MB: ask "
-                f"Athena, or name a folder on a larger disk in {SCRATCH}."
+                f"Files of {wanted >> 20} MB are needed, and there is room for {free >> 20} MB: "
+                f"ask Athena, or name a folder on a larger disk in {SCRATCH}."
             )
 
     def _fetch(self, key: str, target: Path) -> None:
@@ -135,7 +139,7 @@ class Lake:
         if not isinstance(store, Bucket):
             raise TypeError(f"{store!r} has no files to fetch")
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self.scratch)
+        handle, name = tempfile.mkstemp(dir=self.temporary)
         try:
             with os.fdopen(handle, "wb") as file:
                 store.fetch(key, file)
@@ -143,39 +147,6 @@ class Lake:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-
-
-def _base() -> Path:
-    """The scratch folder: this user's own, for other users of the machine could put files there.
-
-    Raises:
-        PermissionError: somebody else has made it.
-    """
-    named = os.environ.get(SCRATCH)
-    base = Path(named or Path(tempfile.gettempdir()) / f"system-tables-{os.getuid()}")
-    base.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not named and (base.is_symlink() or base.stat().st_uid != os.getuid()):
-        raise PermissionError(f"{base} belongs to another user: remove it, or set {SCRATCH}")
-    return base
-
-
-def _claimed(base: Path) -> tuple[int, Path]:
-    """A part of the scratch folder that nobody has locked, the first if possible, for it has most
-    copies; and the lock, which is held until it is closed."""
-    for number in itertools.count():
-        part = base / f"part-{number}"
-        part.mkdir(exist_ok=True, mode=0o700)
-        try:
-            lock = os.open(part / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except PermissionError:  # another user's, in a folder that both name
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-        else:
-            return lock, part
-    raise AssertionError
 
 
 def _is_remote(table: DeltaTable) -> bool:

@@ -86,7 +86,7 @@ def _step(lake: Lake, keys: list[str]) -> Published:
         for table in (HISTORY, RUNS, EXPERIMENTS)
     }
     with (
-        tempfile.TemporaryDirectory(dir=lake.scratch) as folder,
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connected(Path(folder)) as connection,
     ):
         staging.load_landed(connection, keys, Path(folder))

@@ -143,22 +143,21 @@ TABLES: Final = (HISTORY, RUNS, EXPERIMENTS)
 """In the order in which they are written."""
 
 
-def writer() -> WriterProperties:
-    """How delta-rs writes files of the history, in **every** compaction and sort, for it is no
-    property of the table. Without statistics of values, else readers would skip rows with NaN; what
-    DuckDB writes has none of columns in which there is one."""
+def writer(table: Table) -> WriterProperties:
+    """How delta-rs writes files, in **every** compaction and sort, for it is no property of the
+    table. Without statistics of values, else readers would skip rows with NaN; what DuckDB writes
+    has none of columns in which there is one."""
+    columns = {}
+    if table is HISTORY:
+        columns["metric_value"] = ColumnProperties(statistics_enabled="NONE")
+        columns["record_id"] = ColumnProperties(dictionary_enabled=False)
+        columns["run_id"] = ColumnProperties(
+            bloom_filter_properties=BloomFilterProperties(
+                set_bloom_filter_enabled=True, fpp=0.01, ndv=2000
+            )
+        )
     return WriterProperties(
-        compression="ZSTD",
-        max_row_group_size=ROW_GROUP,
-        column_properties={
-            "metric_value": ColumnProperties(statistics_enabled="NONE"),
-            "record_id": ColumnProperties(dictionary_enabled=False),
-            "run_id": ColumnProperties(
-                bloom_filter_properties=BloomFilterProperties(
-                    set_bloom_filter_enabled=True, fpp=0.01, ndv=2000
-                )
-            ),
-        },
+        compression="ZSTD", max_row_group_size=ROW_GROUP, column_properties=columns or None
     )
 
 

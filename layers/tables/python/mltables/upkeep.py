@@ -67,7 +67,7 @@ def keep_up(*, today: str = "9999") -> int:
 
 def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
     with (
-        tempfile.TemporaryDirectory(dir=lake.scratch) as folder,
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connected(Path(folder)) as connection,
     ):
         for day, files, size, apart in _days(connection, delta):
@@ -79,7 +79,7 @@ def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
                     partition_filters=[(str(HISTORY.partition), "=", day)],
                     target_size=FILE_BYTES,
                     max_concurrent_tasks=1,
-                    writer_properties=writer(),
+                    writer_properties=writer(HISTORY),
                 )
 
 
@@ -125,7 +125,7 @@ def _sort(delta: DeltaTable, day: str) -> bool:
             target_size=FILE_BYTES,
             max_concurrent_tasks=1,
             max_spill_size=SORTING_BYTES,
-            writer_properties=writer(),
+            writer_properties=writer(HISTORY),
         )
     except CommitFailedError:
         raise

@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 def verify() -> Iterator[Difference]:
     with (
         Lake() as lake,
-        tempfile.TemporaryDirectory(dir=lake.scratch) as folder,
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connected(Path(folder)) as connection,
     ):
         for table in (EXPERIMENTS, RUNS, HISTORY):
