@@ -2,7 +2,8 @@
 
 A request that logs metrics writes the run item and the points of its history side by side, and
 answers when both are there. If it dies in between, the latest value of a metric has no point in the
-history, or the history has points that the latest value does not know. Both sides say enough to
+history, or the history has points that are later than the latest value. Readers take the first for
+whole and the second for nothing (:mod:`mlcore.repos.runs.latest_points`). Both sides say enough to
 complete the other; see ``docs/adr/0025``.
 
 The records of points tell of the latter: points that their run does not know when the records come
@@ -22,7 +23,7 @@ from indexer import history_items
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import Check, Operation, Put, TransactionFailed, key_in, table
+from mlcore.db.table import Check, Put, TransactionFailed, key_in, table
 from mlcore.entities.metrics import Metric, recency
 from mlcore.ids import new_ulid
 from mlcore.models.base import Item
@@ -34,9 +35,6 @@ from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.latest_points import same
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.repos.settings import ttl_policy
-
-TOGETHER = 90
-"""Points that one transaction writes; DynamoDB takes 100 operations."""
 
 
 class Left(NamedTuple):
@@ -192,14 +190,12 @@ def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
 
 
 def _add_points(run: Owner, missing: Sequence[Metric]) -> None:
-    """Only while the run is there: the removal of a run takes its history away."""
+    """As batches, of whose records the system tables learn, too. Only while the run is there: the
+    removal of a run takes its history away."""
     experiment_id, run_id = run
     there = Condition()
     there.require_exists(Run.PK)
-    for at in range(0, len(missing), TOGETHER):
-        operations: list[Operation] = [Check(keys.run(experiment_id, run_id), there)]
-        for point in missing[at : at + TOGETHER]:
-            packs = history.history_items(experiment_id, run_id, point.key, [point])
-            operations += [Put(pack) for pack in packs]
+    check = Check(keys.run(experiment_id, run_id), there)
+    for batch in history.batches(experiment_id, run_id, missing):
         with contextlib.suppress(TransactionFailed):
-            table.transact(operations, token=new_ulid())
+            table.transact([check, Put(batch)], token=new_ulid())

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlcore import errors
-from mlcore.db.table import table
 from mlcore.entities.metrics import Metric, recency, stored_value
 from mlcore.http import Request
 from mlcore.limits import runs as limits
-from mlcore.repos.runs import history, runs, unread_writes
-from mlcore.repos.runs import writes as run_writes
+from mlcore.repos.runs import log_writes, runs, unread_writes
 from mlcore.repos.runs.points import latest_of, latest_text, parse_latest
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.search.fields import RUN_NAME_TAG
@@ -88,24 +86,10 @@ def _log(
     if models.reading is None and unread_writes.write(run_id, workspace, decide, metrics):
         return
     run = runs.load(run_id, workspace, models.reading)
-    model_writes = models.writes(run)
-
-    def write_run() -> None:
-        run_writes.write(run, decide)
-
-    def write_points() -> None:
-        history.write(run.experiment.experiment_id, run.run_id, metrics)
-
-    point_writes = [write_points, *model_writes]
-
-    if not metrics:
-        write_run()
-    elif not params:
-        runs.check_active(run)
-        table.parallel([write_run, *point_writes])
-    elif model_writes or not unread_writes.write_read(run, decide, metrics):
-        write_run()
-        table.parallel(point_writes)
+    points = models.points(run)
+    unread = metrics and params and not points
+    if not (unread and unread_writes.write_read(run, decide, metrics)):
+        log_writes.write(run, decide, metrics, points)
 
 
 def _later(run: StoredRun, latest: Mapping[str, Metric]) -> dict[str, str]:

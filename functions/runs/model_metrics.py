@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from mlcore import errors
 from mlcore.db.expression import Raw
@@ -14,6 +13,7 @@ from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.logged_models.points import Conflict
 from mlcore.repos.runs import runs
+from mlcore.repos.runs.log_writes import ModelPoints
 from mlcore.repos.runs.runs import StoredRun
 from runs import messages as m
 
@@ -43,7 +43,7 @@ class Models:
         """Reads the models, looking in the run's experiment first; None if there are none."""
         return self._read if self._metrics else None
 
-    def writes(self, run: StoredRun) -> list[Callable[[], None]]:
+    def points(self, run: StoredRun) -> list[ModelPoints]:
         """What is to be written for the models.
 
         Raises:
@@ -52,13 +52,13 @@ class Models:
         """
         if self._metrics:
             runs.check_active(run)
-        writes: list[Callable[[], None]] = []
+        found: list[ModelPoints] = []
         for (model_id, metrics), item in zip(self._metrics.items(), self._items, strict=True):
             if item is None:
                 raise errors.BadRequest(f"Logged model with ID '{model_id}' not found.")
             points = _new_points(model_id, item, metrics, run.run_id)
-            writes.append(partial(logged_model_points.write, item, points))
-        return writes
+            found.append(ModelPoints(item, points))
+        return found
 
     def _read(self, experiment_id: str) -> None:
         self._items = logged_models.find(list(self._metrics), self._workspace, experiment_id)

@@ -22,6 +22,7 @@ from mlcore.repos.runs import history, points
 from operate.sizes import item_bytes
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver
+from tests.contract.run_points import tell_run
 from tests.contract.streams import following
 
 EXPERIMENT = "0"
@@ -52,6 +53,7 @@ def training(store: Store, steps: int, metrics: int, *, together: bool = True) -
         ]
         for request in [found] if together else [[one] for one in found]:
             history.write(EXPERIMENT, run_id, request)
+    tell_run(run_id, found)
     return run_id
 
 

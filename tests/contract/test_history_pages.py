@@ -26,6 +26,7 @@ from mlcore.repos.runs import points as encoded
 from mlcore.repos.runs.point_places import Order
 from tests.contract.api import Api
 from tests.contract.conftest import Store, forget
+from tests.contract.run_points import tell_run
 
 LARGE = history_pages.LARGE_BATCHES | history_pages.LARGE_PACKS
 EXPERIMENT = "0"
@@ -221,6 +222,7 @@ def written(
         for points in requests
         for item in history.items(EXPERIMENT, run_id, [*points, points[0]._replace(key="o")])
     )
+    tell_run(run_id, series)
     if form != "batches":
         history_items.pack_run(EXPERIMENT, run_id)
     return run_id, sorted(orders(series))

@@ -30,7 +30,7 @@ _names = itertools.count()
 _steps = itertools.count(1)
 
 SENT = st.lists(
-    st.sampled_from(["metric", "batch", "param", "tag", "points"]), min_size=1, max_size=5
+    st.sampled_from(["metric", "batch", "param", "tag", "points", "curve"]), min_size=1, max_size=5
 )
 STAGES = st.lists(
     st.tuples(st.sampled_from(["runs", "experiments"]), st.sampled_from(["delete", "restore"])),
@@ -105,7 +105,7 @@ class Writer:
                     "tags": pairs({f"t{step}": "v"}),
                 }
             case _:
-                points += [{**point, "key": "n"}]
+                points += [{**point, **({"key": "n"} if what == "points" else {"timestamp": 2})}]
                 path, fields = "runs/log-batch", {"metrics": points}
         self.answered[step] = self._api.ask("POST", path, run_id=self._run_id, **fields).status
 
@@ -116,12 +116,13 @@ def shown(api: Api, run_id: str) -> dict[str, set[int]]:
     return {
         "m": {point[1] for point in api.history(run_id, "m")},
         "n": {point[1] for point in api.history(run_id, "n")},
+        "u": {step for timestamp, step, _ in api.history(run_id, "m") if timestamp == 2},
         "p": {int(key[1:]) for key in data["params"]},
         "t": {int(key[1:]) for key in data["tags"] if key[1:].isdecimal()},
     }
 
 
-LEAVES = {"metric": "m", "batch": "mpt", "param": "p", "tag": "t", "points": "mn"}
+LEAVES = {"metric": "m", "batch": "mpt", "param": "p", "tag": "t", "points": "mn", "curve": "mu"}
 
 
 def check(api: Api, run_id: str, writers: list[Writer]) -> None:

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlcore.db import keys
-from mlcore.entities.metrics import Metric
+from mlcore.entities.metrics import Metric, recency
 from mlcore.models.runs import RunMetricBatch
 from mlcore.queries import metric_samples
 from mlcore.queries.metric_samples import Wanted
 from mlcore.repos.runs import history, point_columns, points
 from mlcore.repos.runs.history import Kept
+from mlcore.repos.runs.latest_points import Latest
 
 FAR = 2**63 - 1
 VALUES = st.sampled_from((-1.5, 0.0, 1.0, math.nan))
@@ -88,6 +89,7 @@ def chosen_by_sql(series: Sequence[Metric], wanted: Wanted) -> list[tuple[str, i
     latest=st.none() | ANY_POINT | st.just("last"),
     limit=st.integers(1, 12),
     reach=st.none() | st.tuples(MOMENTS, MOMENTS),
+    in_history=st.booleans(),
     chance=st.randoms(use_true_random=False),
 )
 @settings(max_examples=400, deadline=None, database=None)
@@ -97,15 +99,20 @@ def test_what_is_sampled_is_what_sql_would_choose(
     latest: Any,
     limit: int,
     reach: tuple[int, int] | None,
+    in_history: bool,
     chance: Any,
 ) -> None:
+    """Of the points that are no later than the latest value, which is one of them unless history
+    expires."""
     if latest == "last":
         latest = series[-1] if series else None
     low, high = reach or (None, None)
     wanted = Wanted("k", low, high, limit)
-    columns = metric_samples.of(kept(series, cuts, chance), latest, wanted)
+    of_run = None if latest is None else Latest(latest, in_history)
+    columns = metric_samples.of(kept(series, cuts, chance), of_run, wanted)
     found = [
         ("NaN" if math.isnan(point.value) else repr(point.value), point.timestamp, point.step)
         for point in columns.points("k")
     ]
-    assert found == chosen_by_sql([*series, *([latest] if latest else [])], wanted)
+    known = [point for point in series if latest and recency(point) <= recency(latest)]
+    assert found == chosen_by_sql([*known, *([latest] if latest and in_history else [])], wanted)

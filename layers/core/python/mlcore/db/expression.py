@@ -51,6 +51,8 @@ class Update:
         self._remove: list[str] = []
         self._add: list[str] = []
         self._conditions: list[str] = []
+        self._changes: list[tuple[Place, Raw | None, int]] = []
+        """Of each place: what is set (None: nothing), and what is added."""
 
     @overload
     def set(self, place: ItemAttribute[V], value: V) -> None: ...
@@ -59,11 +61,15 @@ class Update:
     @overload
     def set(self, place: Flag, value: bool) -> None: ...
     def set(self, place: Place, value: Any) -> None:
-        self._set.append(f"{self._path(place)}={self._value(place, value)}")
+        self._set_to(place, self._raw(place, value))
 
     def set_raw(self, attribute: ItemAttribute[Any], raw: Raw) -> None:
         """Sets what is in DynamoDB's JSON already."""
-        self._set.append(f"{self._path(attribute)}={self._placeholder(raw)}")
+        self._set_to(attribute, raw)
+
+    def _set_to(self, place: Place, raw: Raw) -> None:
+        self._set.append(f"{self._path(place)}={self._placeholder(raw)}")
+        self._changes.append((place, raw, 0))
 
     def set_once(self, attribute: ItemAttribute[V], value: V) -> None:
         """What is there stays."""
@@ -72,6 +78,7 @@ class Update:
 
     def remove(self, place: Place) -> None:
         self._remove.append(self._path(place))
+        self._changes.append((place, None, 0))
 
     @overload
     def set_or_remove(self, place: ItemAttribute[V], value: V | None) -> None: ...
@@ -82,10 +89,28 @@ class Update:
         if value is None:
             self.remove(place)
         else:
-            self._set.append(f"{self._path(place)}={self._value(place, value)}")
+            self._set_to(place, self._raw(place, value))
 
     def add(self, attribute: ItemAttribute[Any], amount: int) -> None:
         self._add.append(f"{self._path(attribute)} {self._placeholder(number(amount))}")
+        self._changes.append((attribute, None, amount))
+
+    def applied(self, item: Raw) -> Raw:
+        """The item as this update leaves it; not of an update that has :meth:`set_once`."""
+        after = dict(item)
+        for place, raw, amount in self._changes:
+            attribute, key = place if isinstance(place, tuple) else (place, None)
+            name, value = attribute.attr_name, raw
+            if amount:
+                value = number(int(after.get(name, number(0))["N"]) + amount)
+            if key is not None:
+                entries = {**after[name]["M"], key: raw}
+                value = {"M": {one: text for one, text in entries.items() if text is not None}}
+            if value is None:
+                after.pop(name, None)
+            else:
+                after[name] = value
+        return after
 
     @overload
     def require_equal(self, place: ItemAttribute[V], value: V) -> None: ...
@@ -195,9 +220,13 @@ class Update:
         return placeholder
 
     def _value(self, place: Place, value: Any) -> str:
+        return self._placeholder(self._raw(place, value))
+
+    @staticmethod
+    def _raw(place: Place, value: Any) -> Raw:
         if isinstance(place, ItemAttribute):
-            return self._placeholder(place.raw(value))
-        return self._placeholder(flag(value) if isinstance(value, bool) else string(value))
+            return place.raw(value)
+        return flag(value) if isinstance(value, bool) else string(value)
 
     def _placeholder(self, raw: Raw) -> str:
         placeholder = f":{len(self._values)}"

@@ -11,9 +11,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mlcore.entities.metrics import Columns, Metric
+from mlcore.entities.metrics import Columns, Metric, recency
 from mlcore.repos.runs import history, history_columns, latest_points
 from mlcore.repos.runs.history import Kept
+from mlcore.repos.runs.latest_points import Latest
 
 
 class Wanted(NamedTuple):
@@ -26,10 +27,10 @@ class Wanted(NamedTuple):
     limit: int
 
 
-def of(found: Kept, latest: Metric | None, wanted: Wanted) -> Columns:
-    """The sample of a history to which the latest value belongs, by step, timestamp and value."""
+def of(found: Kept, latest: Latest | None, wanted: Wanted) -> Columns:
+    """The sample of a history that ends with the latest value, by step, timestamp and value."""
     columns = history_columns.in_order(found, wanted.key)
-    if columns is None or not (latest is None or history_columns.holds(columns, latest)):
+    if columns is None or not _agree(columns, latest, wanted.key):
         points = latest_points.completed(history.points_of(found, wanted.key), latest)
         return Columns.of(_of_points(points, wanted))
     steps, timestamps, values = columns
@@ -55,6 +56,18 @@ def places(count: int, limit: int) -> Sequence[int]:
         return range(count)
     size, larger = divmod(count, limit)
     return [*[bucket * size + min(bucket, larger) for bucket in range(limit - 1)], count - 1]
+
+
+def _agree(columns: Columns, latest: Latest | None, key: str) -> bool:
+    """Whether none of the points is later than the latest value, and it is one of them if it must
+    be."""
+    steps, timestamps, values = columns
+    if latest is None or not steps:
+        return latest is None and not steps
+    last = Metric(key, values[-1], timestamps[-1], steps[-1])
+    return recency(last) <= recency(latest.point) and (
+        not latest.in_history or history_columns.holds(columns, latest.point)
+    )
 
 
 def _of_points(points: Sequence[Metric], wanted: Wanted) -> list[Metric]:

@@ -16,6 +16,8 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.runs import history, history_pages, latest_points, runs
 from mlcore.repos.runs.history import Kept
 from mlcore.repos.runs.history_pages import HistoryPage
+from mlcore.repos.runs.history_pages import Kept as KeptPoints
+from mlcore.repos.runs.latest_points import Latest, Place
 from mlcore.repos.runs.point_places import Order
 
 T = TypeVar("T")
@@ -50,7 +52,7 @@ def read_page(
     workspace: str, run_id: str, key: str, after: Order | None, size: int, large: int
 ) -> HistoryPage:
     """The first points of a run behind one; see :mod:`mlcore.repos.runs.history_pages`. The
-    latest value is read beside them and is one of them.
+    latest value is read beside them, is one of them, and none is later.
 
     Raises:
         ResourceDoesNotExist: where there are workspaces and the run is not there.
@@ -58,7 +60,7 @@ def read_page(
     home = runs.locate(run_id)
     if home is not None:
         owned: list[bool] = []
-        latest: dict[str, Metric] = {}
+        latest: dict[str, Latest] = {}
 
         def own() -> None:
             owned.append(experiments.find(home, workspace) is not None)
@@ -69,7 +71,11 @@ def read_page(
         # Not in a branch of parallel calls, for it makes such calls itself.
         page = history_pages.read(home, run_id, key, after, size, large, beside=(own, look))
         if all(owned):
-            return latest_points.placed(page, latest.get(run_id), after, size)
+
+            def again(kept: KeptPoints) -> HistoryPage:
+                return history_pages.read(home, run_id, key, after, size, page.large, kept=kept)
+
+            return latest_points.paged(again, page, latest.get(run_id), Place(after, size))
     if workspaces_enabled():
         raise runs.missing(run_id)
     return HistoryPage([], False, 0)
@@ -85,10 +91,17 @@ def read_beginnings(
     def read(run_id: str, home: str) -> HistoryPage:
         return history_pages.read(home, run_id, key, None, limit)
 
-    found = _of_runs(workspace, run_ids, key, read)
+    def again(run_id: str, home: str, kept: KeptPoints) -> HistoryPage:
+        return history_pages.read(home, run_id, key, None, limit, kept=kept)
+
+    place = Place(None, limit)
     return [
-        [] if one is None else latest_points.placed(one.read, one.latest, None, limit).points
-        for one in found
+        []
+        if one is None
+        else latest_points.paged(
+            partial(again, run_id, one.home), one.read, one.latest, place
+        ).points
+        for run_id, one in zip(run_ids, _of_runs(workspace, run_ids, key, read), strict=True)
     ]
 
 
@@ -103,8 +116,10 @@ def read_many(workspace: str, run_ids: Sequence[str], key: str) -> list[list[Met
 
 
 class _OfRun(NamedTuple, Generic[T]):
+    home: str
+    """The run's experiment."""
     read: T
-    latest: Metric | None
+    latest: Latest | None
 
 
 def _of_runs(
@@ -128,7 +143,7 @@ def _of_runs(
     homes = table.parallel([partial(runs.locate, run_id) for run_id in run_ids])
     distinct = list(dict.fromkeys(home for home in homes if home is not None))
     owned: set[str] = set()
-    latest: dict[str, Metric] = {}
+    latest: dict[str, Latest] = {}
 
     def own() -> None:
         owned.update(one.experiment_id for one in experiments.known(distinct, workspace))
@@ -147,7 +162,9 @@ def _of_runs(
             if home not in owned:
                 raise runs.missing(run_id)
     return [
-        None if one is None or home not in owned else _OfRun(one, latest.get(run_id))
+        None
+        if one is None or home is None or home not in owned
+        else _OfRun(home, one, latest.get(run_id))
         for home, run_id, one in zip(homes, run_ids, found, strict=True)
     ]
 

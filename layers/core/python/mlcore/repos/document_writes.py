@@ -42,7 +42,8 @@ def write(
     returning: bool = False,
 ) -> Raw | None:
     """Writes texts into the maps, the caller having left out what its rules make no change. Answers
-    the item as it is then, if that is asked for and one UpdateItem was enough.
+    the item as it is then, if that is asked for and known: where one UpdateItem was enough, and
+    with something beside it where it was exclusive.
 
     Args:
         removals: (map, key) pairs to take away.
@@ -96,6 +97,8 @@ def write(
     if not moves and not beside:
         return table.update(document.key, update, returning=returning) or None
     _move(document, update, first, beside)
+    if returning and exclusive and not moves:
+        return update.applied(document.item)
     for number_done, group in enumerate(later, start=1):
         update = Update()
         touch(update)

@@ -263,13 +263,15 @@ def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
 
 
 def history_of(read: runs.Record, name: str, wanted: Sequence[int]) -> Iterator[Entity]:
-    """The points of the run's metrics whose names hold a text, oldest first. Their ids count them;
-    they are no artifacts."""
+    """The points of the run's metrics whose names hold a text, oldest first. None is later than its
+    metric's latest value. Their ids count them; they are no artifacts."""
     run = read.run
     latest = mlflow_runs.metrics(run.document)
     series: dict[str, list[Metric]] = {}
     points = history.of_run(run.experiment.experiment_id, run.run_id)
     for point in [*latest.values(), *points]:
+        if point.key not in latest or recency(point) > recency(latest[point.key]):
+            continue  # its request died before it wrote the run
         if name in point.key and (not wanted or point.step in wanted):
             series.setdefault(point.key, []).append(point)
     told = [point for each in series.values() for point in history.distinct(each)]

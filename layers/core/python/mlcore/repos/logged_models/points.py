@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
+from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import key_in, table
+from mlcore.db.table import Change, Operation, Put, TransactionFailed, key_in, table
 from mlcore.entities.logged_models import ModelMetric
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.logged_models import LoggedModel, LoggedModelPoints
 from mlcore.repos import document
 
@@ -77,34 +76,55 @@ def new_points(item: Raw, points: Iterable[ModelMetric]) -> list[ModelMetric]:
 
 
 def write(item: Raw, points: Sequence[ModelMetric]) -> None:
-    """One round trip; two for the first points that the item has no room for."""
+    """One transaction for each :data:`PACK_POINTS` of them; without effect where they are there."""
+    waiting = operations(item, points)
+    while waiting:
+        try:
+            table.transact(waiting, token=new_ulid())
+            return
+        except TransactionFailed as failed:
+            waiting = missing(waiting, failed)
+
+
+def operations(item: Raw, points: Sequence[ModelMetric]) -> list[Operation]:
+    """What writes points of a model in a transaction. Those of the first request that the item has
+    no room for set ``more_points``, too."""
     packs = [_pack(points[at : at + PACK_POINTS]) for at in range(0, len(points), PACK_POINTS)]
     taken = sum(len(text) for text in _inline(item).values())
     if len(packs) == 1 and len(packs[0].text) <= min(INLINE_PACK_BYTES, INLINE_BYTES - taken):
-        _put_inline(item, packs[0])
-        return
+        return [_inside(item, packs[0])]
+    made: list[Operation] = [_outside_item(item, pack) for pack in packs]
     if packs and LoggedModel.of(item).more_points is None:
         update = Update()
         document.touch(update)
         update.set(LoggedModel.more_points, True)
         update.require_exists(LoggedModel.PK)
-        table.update(key_in(item), update)
-    table.parallel([partial(_put_outside, item, pack) for pack in packs])
+        made.insert(0, Change(key_in(item), update))
+    return made
 
 
-def _put_inline(item: Raw, pack: _Pack) -> None:
+def missing(operations: Sequence[Operation], failed: TransactionFailed) -> list[Operation]:
+    """Of operations whose transaction failed, those whose packs are not there yet: a request whose
+    answer was lost had written the others.
+
+    Raises:
+        BadRequest: a model is not there any more.
+    """
+    if None in failed.items.values():
+        raise errors.BadRequest("A logged model was removed while its metrics were written.")
+    return [one for at, one in enumerate(operations) if at not in failed.items]
+
+
+def _inside(item: Raw, pack: _Pack) -> Change:
     update = Update()
     document.touch(update)
     update.set((LoggedModel.points, pack.suffix), pack.text)
+    update.require_exists(LoggedModel.PK)
     update.require_absent((LoggedModel.points, pack.suffix))
-    try:
-        table.update(key_in(item), update)
-    except ConditionFailed as failed:
-        if failed.item is None or pack.suffix not in _inline(failed.item):
-            raise
+    return Change(key_in(item), update)
 
 
-def _put_outside(item: Raw, pack: _Pack) -> None:
+def _outside_item(item: Raw, pack: _Pack) -> Put:
     model = LoggedModel.of(item)
     place = keys.logged_model_points(model.experiment_id, model.model_id, pack.suffix)
     outside = LoggedModelPoints(
@@ -117,10 +137,7 @@ def _put_outside(item: Raw, pack: _Pack) -> None:
     )
     absent = Condition()
     absent.require_absent(LoggedModelPoints.PK)
-    try:
-        table.put(outside.serialize(), absent)
-    except ConditionFailed:
-        return  # this very pack, of a request whose answer was lost
+    return Put(outside.serialize(), absent)
 
 
 def _outside(model: LoggedModel) -> Iterator[tuple[str, str]]:

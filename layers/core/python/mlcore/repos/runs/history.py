@@ -121,11 +121,15 @@ def is_refused(batch: Raw) -> bool:
 
 
 def write(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> None:
-    made = batches(experiment_id, run_id, metrics)
-    if len(made) == 1:
-        table.put(made[0])
+    put(batches(experiment_id, run_id, metrics))
+
+
+def put(batches: Sequence[Raw]) -> None:
+    """Writes the items that :func:`batches` made."""
+    if len(batches) == 1:
+        table.put(batches[0])
     else:
-        table.batch_write(made)
+        table.batch_write(batches)
 
 
 class Kept(NamedTuple):

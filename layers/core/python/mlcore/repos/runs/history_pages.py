@@ -55,6 +55,9 @@ class _Series(NamedTuple):
         return keys.run(self.experiment_id, self.run_id).pk
 
 
+Kept = Callable[[list[Metric]], list[Metric]]
+"""Those of some points that count."""
+
 _Ask = Callable[[Raw | None, int], tuple[list[Stretch], Raw | None]]
 """From where a class was left, and how many items to ask for: items, and where it goes on."""
 
@@ -71,9 +74,14 @@ def read(
     size: int,
     large: int = 0,
     beside: Sequence[Callable[[], None]] = (),
+    kept: Kept | None = None,
 ) -> HistoryPage:
-    """The first ``size`` distinct points behind ``after`` in MLflow's order; what is ``beside`` is
-    called during the first request."""
+    """The first ``size`` distinct points behind ``after`` in MLflow's order.
+
+    Args:
+        beside: called during the first request.
+        kept: which of the points that were read count; all without it.
+    """
     series = _Series(experiment_id, run_id, key)
     few: list[list[Stretch] | None] = [None]
 
@@ -89,7 +97,7 @@ def read(
         if begun:
             read_few()
         begun = True
-        found, now_large = _read(series, after, size + 1, large, few[0])
+        found, now_large = _read(series, after, size + 1, large, few[0], kept or list)
         return HistoryPage(found[:size], len(found) > size, now_large)
 
     return settle("history", attempt)
@@ -114,22 +122,30 @@ def _few_batches(series: _Series) -> list[Stretch] | None:
 
 
 def _read(
-    series: _Series, after: Order | None, wanted: int, large: int, few: list[Stretch] | None
+    series: _Series,
+    after: Order | None,
+    wanted: int,
+    large: int,
+    few: list[Stretch] | None,
+    kept: Kept,
 ) -> tuple[list[Metric], int]:
     """``few`` are the batches, and segments of files, if one request told of them."""
-    load = partial(history_stretches.load, series.pk, series.key)
+
+    def load(stretches: Sequence[Stretch]) -> list[Metric]:
+        return kept(history_stretches.load(series.pk, series.key, stretches))
+
     found: list[Metric] = []
     if few is None:
         large |= LARGE_BATCHES
         if not _is_ordered(series.run_id):
-            return _behind(history.read(*series), after, wanted), large
+            return _behind(kept(history.read(*series)), after, wanted), large
         found += _first(_merged(_batches, series, after, wanted), after, wanted, load)
         few = _all_segments(series)
     packs = None if large & LARGE_PACKS else _few_packs(series)
     if packs is None:
         large |= LARGE_PACKS
         if not _is_ordered(series.run_id):
-            return _behind(history.read(*series), after, wanted), large
+            return _behind(kept(history.read(*series)), after, wanted), large
         found += _first(_merged(_entries, series, after, wanted), after, wanted, load)
     at = _place(after)
     reaching = [stretch for stretch in (*few, *(packs or ())) if stretch.last >= at]

@@ -2,9 +2,10 @@
 
 What a process remembers of a run may be behind, so it decides nothing by itself: the run item is
 updated on the condition that it still is in that very version. Side by side with it go the points
-of history, and the read of the experiment, whose deletion no run item tells of. Where the condition
-fails, the run that is there instead is decided on as if it had been read. What turns out to be
-forbidden is taken back; see ``docs/adr/0054``.
+of history (or in one transaction with it, see :mod:`.log_writes`), and the read of the experiment,
+whose deletion no run item tells of. Where the condition fails, the run that is there instead is
+decided on as if it had been read. What turns out to be forbidden is taken back; see
+``docs/adr/0054``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mlcore import errors, settle
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import Put, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.metrics import Metric
 from mlcore.entities.stages import ACTIVE
@@ -26,7 +27,7 @@ from mlcore.models.base import MetaItem
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.repos import document
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import history, runs
+from mlcore.repos.runs import history, log_writes, runs
 from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.repos.runs.writes import Change, Decision
@@ -90,16 +91,34 @@ def _sending(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> _Se
     batches = history.batches(run.experiment.experiment_id, run.run_id, metrics)
     if len(batches) > MOST_BATCHES:
         return None
-    return _Sending(run, change, batches)
+    together = not log_writes.are_latest(change, metrics)
+    # A batch that has none of the latest values may have been there before.
+    if together and not (len(batches) == 1 and change.sets.get("metrics")):
+        return None
+    return _Sending(run, change, metrics, batches, together=together)
 
 
 class _Sending:
     """A write on its way, and what has become of its parts."""
 
-    def __init__(self, run: StoredRun, change: Change, batches: Sequence[Raw]) -> None:
+    def __init__(
+        self,
+        run: StoredRun,
+        change: Change,
+        metrics: Sequence[Metric],
+        batches: Sequence[Raw],
+        *,
+        together: bool,
+    ) -> None:
+        """
+        Args:
+            together: the update puts the points in one transaction (see :mod:`.log_writes`).
+        """
         self._run = run
         self._change = change
+        self._metrics = metrics
         self._batches = batches
+        self._together = together
         self._experiment: Experiment | None = run.experiment
         """None where it forbids the write."""
         self._left: Raw | None = None
@@ -111,7 +130,8 @@ class _Sending:
     def send(self, decide: Decision, calls: Sequence[Callable[[], None]]) -> bool:
         """Makes the calls beside those that put the points; see :func:`write`."""
         try:
-            puts = [partial(self._put, batch) for batch in self._batches]
+            alone = () if self._together else self._batches
+            puts = [partial(self._put, batch) for batch in alone]
             table.parallel(list[Callable[[], None]]((*calls, *puts)))
         except errors.MlflowError:
             run_writes.forget(self._run.run_id)
@@ -128,10 +148,15 @@ class _Sending:
         return True
 
     def update(self) -> None:
+        puts = [Put(batch) for batch in self._batches] if self._together else []
         try:
-            self._left = run_writes.send_change(self._run, self._change, exclusive=True)
+            self._left = run_writes.send_change(
+                self._run, self._change, exclusive=True, beside=puts
+            )
         except ConditionFailed as failed:
             self._instead = failed
+        else:
+            self._new += [put.item for put in puts]
 
     def read_experiment(self) -> None:
         meta = table.get(keys.experiment(self._run.experiment.experiment_id))
@@ -144,6 +169,9 @@ class _Sending:
 
     def _decide_again(self, decide: Decision, experiment: Experiment, item: Raw | None) -> None:
         run = self._run._replace(experiment=experiment)
+        if self._together:
+            log_writes.write(run_writes.meanwhile(run, item), decide, self._metrics)
+            return
         try:
             run_writes.write(run_writes.meanwhile(run, item), decide, shared=True)
         except errors.MlflowError as refused:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import Operation, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import ENDED, RUNNING
 from mlcore.entities.stages import DELETED
@@ -164,13 +164,21 @@ def decided(run: StoredRun, decide: Decision, attributes: Values) -> Change | No
 
 
 def send_change(
-    run: StoredRun, change: Change, *, exclusive: bool, shared: bool = False
+    run: StoredRun,
+    change: Change,
+    *,
+    exclusive: bool,
+    shared: bool = False,
+    beside: Sequence[Operation] = (),
 ) -> Raw | None:
-    """Answers the item as it is then, of a run that is remembered. Raises ConditionFailed and
-    TooLarge.
+    """Answers the item as it is then, of a run that is remembered.
+
+    Raises ConditionFailed, TooLarge and TransactionFailed as
+    :func:`mlcore.repos.document_writes.write` does.
 
     Args:
         exclusive, shared: as for :func:`write`.
+        beside: what the same transaction writes.
     """
     item = run.item
     mark = marks.after(item, change.sets, change.removals)
@@ -192,6 +200,7 @@ def send_change(
         change.sets,
         change.removals,
         complete,
+        beside,
         exclusive=exclusive,
         shared=shared,
         settled=any(place is RunItem.status and to in ENDED for place, to in change.attributes),
