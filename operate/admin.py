@@ -138,7 +138,7 @@ def _sql(given: argparse.Namespace) -> int:
         ask = partial(system_tables.ask, url=given.url)
         if given.fresh:
             ask("SELECT 1", {}, fresh=True)
-        return report.write(given.html, ask, wish)
+        return report.write(given.html, ask, wish, given.url)
     if given.command == "alert":
         return system_tables.check(
             given.statement, given.parameter, given.when, fresh=given.fresh, url=given.url

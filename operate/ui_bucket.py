@@ -16,10 +16,10 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.http.website import FOLDER, File, dashboards, files
+from local.http.website import CHART_LIBRARY, DASHBOARD_PAGES, FOLDER, File, dashboards, files
 
 OUTPUT = "UiBucketName"
-_PAGES = ("dashboards", "dashboards/", "index.html")
+_PAGES = (*DASHBOARD_PAGES, "index.html")
 
 
 class CannotPublish(Exception):
@@ -57,6 +57,8 @@ def publish(s3: Any, bucket: str, folder: Path) -> tuple[int, int]:
     if "index.html" not in wanted:
         raise CannotPublish(f"{folder} holds no UI: run `make setup`")
     wanted |= dict(dashboards())
+    if CHART_LIBRARY not in wanted:
+        raise CannotPublish("the chart library of the dashboards is missing: run `make setup`")
     present = _present(s3, bucket)
     sent = 0
     for key, file in sorted(wanted.items(), key=lambda entry: entry[0] in _PAGES):

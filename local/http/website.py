@@ -1,8 +1,8 @@
 """The files of MLflow's web UI, straight from a folder; knows nothing of the API.
 
 On AWS a bucket behind CloudFront has this part: the page at ``/``, everything else below
-``/static-files/``, and the same below ``/build/``, where MLflow's server has it too; and the page
-of the dashboards at ``/dashboards``.
+``/static-files/``, and the same below ``/build/``, where MLflow's server has it too; and the pages
+of the dashboards at ``/dashboards`` and ``/dashboards/readers``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / ".tools/ui"
 
 DASHBOARDS: Final = Path(__file__).resolve().parents[2] / "dashboards"
 """The files of the dashboards, which are the product's own."""
+
+CHARTS: Final = Path(__file__).resolve().parents[2] / ".tools/charts"
+"""Where the same commands put the library that draws their charts, and its licence."""
+
+CHART_LIBRARY: Final = "static-files/dashboards/echarts.js"
+"""Where a browser finds that library."""
 
 CHUNK_BYTES: Final = 256 * 1024
 HASHED: Final = re.compile(r"\.[0-9a-f]{8,20}\.")
@@ -51,8 +57,12 @@ _SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 _FRAMING: Final = (b"x-frame-options", b"SAMEORIGIN")
 _FILES: Final = "/static-files/"
 _BUILD: Final = "/build/"
-_DASHBOARDS: Final = ("dashboards", "dashboards/")
-PAGES: Final = ("/", *(f"/{path}" for path in _DASHBOARDS))
+_DASHBOARDS: Final = {
+    "index.html": ("dashboards", "dashboards/"),
+    "readers.html": ("dashboards/readers",),
+}
+DASHBOARD_PAGES: Final = tuple(path for paths in _DASHBOARDS.values() for path in paths)
+PAGES: Final = ("/", *(f"/{path}" for path in DASHBOARD_PAGES))
 """What a browser shows in a window: with these it asks for a login, where there is one."""
 FRAMED: Final = f"{_FILES}lib/notebook-trace-renderer/"
 """Pages that notebooks show in a frame."""
@@ -81,13 +91,12 @@ def files(folder: Path) -> Iterator[tuple[str, File]]:
             yield relative, file
 
 
-def dashboards(folder: Path = DASHBOARDS) -> Iterator[tuple[str, File]]:
-    """As :func:`files`, of the dashboards; their page has a path with a slash at its end, too."""
-    for relative, file in _found(folder):
-        if relative == "index.html":
-            yield from ((path, file) for path in _DASHBOARDS)
-        else:
-            yield f"static-files/dashboards/{relative}", file
+def dashboards() -> Iterator[tuple[str, File]]:
+    """As :func:`files`, of the dashboards and their chart library; a page may have two paths."""
+    for folder in (DASHBOARDS, CHARTS):
+        for relative, file in _found(folder):
+            paths = _DASHBOARDS.get(relative, (f"static-files/dashboards/{relative}",))
+            yield from ((path, file) for path in paths)
 
 
 def _found(folder: Path) -> Iterator[tuple[str, File]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import sys
@@ -29,15 +30,21 @@ NAME = 'fleet\'s "own" <b>'
 UTILISATION = "system/gpu_{}_utilization_percentage"
 SHOWN = """() => {
   const cells = (card, where) => [...card.querySelectorAll(`${where} tbody tr`)].map(
-    (row) => [...row.cells].map((cell) => cell.dataset.value));
+    (row) => [...row.cells].map((cell) => cell.dataset.value).filter((one) => one !== undefined));
+  const drawn = (card) => {
+    const chart = echarts.getInstanceByDom(card.querySelector(".drawing"));
+    return chart ? chart.getOption().series.map(({name, data}) => [name, data]) : [];
+  };
   return Object.fromEntries([...document.querySelectorAll("main > section")].map((one) => [one.id, {
     sql: one.querySelector("pre").textContent,
     cells: cells(one, ".numbers"),
     rows: cells(one, ".drawing"),
-    marks: [...one.querySelectorAll("svg .mark")].map((mark) => ({...mark.dataset})),
+    series: Object.fromEntries(drawn(one)),
     alert: one.querySelector("[role=alert]")?.textContent ?? "",
   }]));
 }"""
+UNITS = {"count": {1}, "percent": {1}, "value": {1}, "seconds": {1, 60, 3600, 86_400}}
+"""By what the numbers of a chart may be divided to be drawn."""
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +83,6 @@ def _numbers(values: Any) -> list[float]:
     return [math.nan if value in (None, "") else float(value) for value in values]
 
 
-def _same(left: list[float], right: list[float]) -> bool:
-    return str(left) == str(right)
-
-
 def _look(visitor: Visitor, address: str) -> dict[str, Any]:
     visitor.page.goto(address)
     return _drawn(visitor)
@@ -91,29 +94,30 @@ def _drawn(visitor: Visitor) -> dict[str, Any]:
     return shown
 
 
-def _check(chart: dict[str, Any], shown: dict[str, Any], rows: list[list[Any]]) -> None:
-    """The numbers below a chart and its marks are the rows of its SQL."""
+def _check(chart: dict[str, Any], shown: dict[str, Any], answer: dict[str, Any]) -> None:
+    """What a card shows and draws, and its numbers, are the rows of its SQL."""
     assert shown["alert"] == ""
+    rows, at = answer["rows"], answer["columns"].index
     texts = [[_text(value) for value in row] for row in rows]
     assert [[_text(value) for value in row] for row in shown["cells"]] == texts, chart["name"]
-    if chart["draw"] == "rows":
-        assert shown["rows"] == shown["cells"]
+    if chart["draw"] == "list":
+        wanted = [[row[at(column["name"])] for column in chart["columns"]] for row in texts]
+        assert [[_text(value) for value in row] for row in shown["rows"]] == wanted
+        assert not shown["series"]
         return
     if not rows:
-        assert shown["marks"] == []
+        assert not shown["series"]
         return
-    names = chart["columns"]
-    for series in chart.get("series", [chart.get("value")]):
-        wanted = _numbers(row[names.index(series)] for row in rows)
-        if chart["draw"] == "stacks":
-            wanted = [value for value in wanted if value > 0]
-        marks = [
-            mark["value"]
-            for mark in shown["marks"]
-            if mark.get("series", series) == series and "value" in mark
-        ]
-        if marks or series not in chart.get("around", ()):
-            assert _same(_numbers(marks), wanted), (chart["name"], series)
+    assert set(chart["series"]) - set(shown["series"]) <= set(chart.get("around", ()))
+    for name, points in shown["series"].items():
+        values = _numbers(row[at(name)] for row in rows)
+        xs = [place for place, _ in points]
+        assert xs == sorted(xs)
+        drawn = _numbers(value for _, value in points)
+        assert any(
+            drawn == pytest.approx([value / unit for value in values], nan_ok=True)
+            for unit in UNITS[chart["unit"]]
+        ), (chart["name"], name)
 
 
 def _text(value: Any) -> str:
@@ -130,7 +134,7 @@ def _check_all(data: Data, shown: dict[str, Any]) -> dict[str, list[list[Any]]]:
         name = chart["name"]
         # What the page offers to copy is what it shows, wherever it is run.
         answer = _asked(data, shown[name]["sql"])
-        _check({**chart, "columns": answer["columns"]}, shown[name], answer["rows"])
+        _check(chart, shown[name], answer)
         found[name] = answer["rows"]
     return found
 
@@ -138,24 +142,30 @@ def _check_all(data: Data, shown: dict[str, Any]) -> dict[str, list[list[Any]]]:
 def test_every_chart_shows_what_its_sql_says(browser: Any, data: Data, fleet: str) -> None:
     with visiting(browser, data.url) as visitor:
         page = visitor.page
-        shown = _look(visitor, f"{data.url}/dashboards?minutes=0")
+        shown = _look(visitor, f"{data.url}/dashboards?minutes=0&window=all")
         assert len(shown) == 9
         rows = _check_all(data, shown)
-        visitor.looks("dashboards", "Reliability by experiment", "Curve of a metric")
-
-        ratios = {name: (runs, ratio) for name, runs, ratio in rows["reliability"]}
-        assert ratios[NAME] == (4, 0.5)
-        assert ratios["diabetes"] == (len(data.runs), 1.0)
+        visitor.looks("dashboards", "Failure rate by experiment", "Curve of a metric")
+        # Nothing failed in the example's experiment, so it is not among those with failures.
+        [[name, rate, failed, ended, at_least, at_most, *_]] = rows["reliability"]
+        assert (name, rate, failed, ended) == (NAME, 0.5, 2, 4)
+        assert (at_least, at_most) == (
+            pytest.approx(0.15, abs=0.005),
+            pytest.approx(0.85, abs=0.005),
+        )
         assert sum(finished for _, finished, *_ in rows["failures"]) == 2 + len(data.runs)
-        assert [row[2:] for row in rows["failures"][:2]] == [[0, 0], [1, 1]]
-        assert [row[2:] for row in rows["lengths"][:2]] == [[1.5, 1.95], [3.5, 3.95]]
-        # Two, two and one run, each with 25, 50, 75 on a GPU and 25, 50, 76 on another.
-        assert [row[1] for row in rows["gpu"]] == [pytest.approx(301 / 6)] * 3
-        [[_, hours, wasted]] = rows["waste"]
-        assert hours == pytest.approx(5 * 2 * 2)
-        assert wasted == pytest.approx(2 * 2 * 2 + 3 * 2 * (2 - 301 / 300))
         assert {row[1] for row in rows["diverged"]} == {"fleet-2"}
         assert [row[1] for row in rows["stuck"]] == ["fleet-4"]
+
+        shown = _look(visitor, f"{data.url}/dashboards?minutes=0&since=2025-10-01&until=2025-10-31")
+        rows = _check_all(data, shown)
+        assert [row[2:] for row in rows["failures"]] == [[0, 0], [1, 1]]
+        assert [row[1:3] for row in rows["lengths"]] == [[1.5, 1.95], [3.5, 3.95]]
+        # Two, two and one run, each with 25, 50, 75 on a GPU and 25, 50, 76 on another.
+        assert [row[1] for row in rows["gpu"]] == [pytest.approx(301 / 6)] * 3
+        [[_, wasted, hours, *_]] = rows["waste"]
+        assert hours == pytest.approx(5 * 2 * 2)
+        assert wasted == pytest.approx(2 * 2 * 2 + 3 * 2 * (2 - 301 / 300))
 
         page.emulate_media(color_scheme="dark")
         page.set_viewport_size({"width": 390, "height": 844})
@@ -184,10 +194,15 @@ def test_what_is_chosen_and_its_report(
         page.locator("#best select[name=order]").select_option("highest")
         shown = _drawn(visitor)
         # The second user's runs are out, and those that started on the next day or later.
-        assert [cells[1:] for cells in shown["reliability"]["cells"]] == [["1", "1"]]
-        assert [(row[1], row[3]) for row in shown["best"]["cells"]] == [("fleet-0", "1")]
+        assert shown["reliability"]["cells"] == []
+        assert [sum(y for _, y in points) for points in shown["failures"]["series"].values()] == [
+            1,
+            0,
+            0,
+        ]
+        assert [tuple(row[:2]) for row in shown["best"]["cells"]] == [("fleet-0", "1")]
         assert [row[1] for row in shown["curve"]["cells"]] == ["2", "1"]
-        assert _asked(data, shown["best"]["sql"])["rows"][0][1] == "fleet-0"
+        assert _asked(data, shown["best"]["sql"])["rows"][0][0] == "fleet-0"
         visitor.looks("dashboards-filtered", "fleet-0")
         assert parse_qs(urlsplit(page.url).query) == {
             "experiment": [fleet],
@@ -209,3 +224,145 @@ def test_what_is_chosen_and_its_report(
         assert _look(visitor, target.as_uri()) == shown
         visitor.looks("dashboards-report", "Runs at a glance")
         assert asked == [target.as_uri()]
+
+
+SPAN = """() => {
+  const option = echarts.getInstanceByDom(document.querySelector("#failures .drawing")).getOption();
+  const drawn = option.series.flatMap((one) => one.data.map(([x]) => x));
+  return [option.xAxis[0].min, option.xAxis[0].max, ...drawn];
+}"""
+YEAR = 366 * DAY
+
+
+def test_presets_and_a_run_of_1970(browser: Any, data: Data, fleet: str) -> None:
+    """The axes show the chosen time; a run whose clock was wrong is told, and squeezes nothing."""
+    lost = data.ask(post("experiments/create", {"name": "no clock"}))["experiment_id"]
+    for start in (12_345, 4_102_444_800_000):
+        made = data.ask(post("runs/create", {"experiment_id": lost, "start_time": start}))
+        end = {"status": "FAILED", "end_time": start + 1000}
+        data.ask(post("runs/update", {"run_id": made["run"]["info"]["run_id"], **end}))
+    _asked(data, "SELECT 1", fresh=True)
+    with visiting(browser, data.url) as visitor:
+        page = visitor.page
+        _look(visitor, f"{data.url}/dashboards?experiment=")
+        told = page.locator("#told").inner_text()
+        assert "far from all others (1970-01-01, 2100-01-01)" in told
+        for name, days in (("7d", 7), ("30d", 30), ("90d", 90)):
+            page.locator(f"#presets button[value='{name}']").click()
+            shown = _drawn(visitor)
+            _check(CHARTS[0], shown["failures"], _asked(data, shown["failures"]["sql"]))
+            begin, end, *drawn = page.evaluate(SPAN)
+            assert end - begin == days * DAY
+            assert drawn
+            assert parse_qs(urlsplit(page.url).query) == {"window": [name]}
+            pressed = page.locator("#presets [aria-pressed=true]")
+            assert pressed.evaluate_all("all => all.map((one) => one.value)") == [name]
+        page.locator("#presets button[value='all']").click()
+        shown = _drawn(visitor)
+        begin, end, *drawn = page.evaluate(SPAN)
+        assert end - begin < 3 * YEAR
+        assert all(begin <= x <= end for x in drawn)
+        # They are in the numbers, and in the lists.
+        starts = [row[0] for row in shown["failures"]["cells"]]
+        assert (starts[0] < "1971", starts[-1] > "2099") == (True, True)
+        assert "no clock" in {row[0] for row in shown["reliability"]["cells"]}
+        assert "Not drawn: 2 rows" in page.locator("#failures .note").inner_text()
+        visitor.looks("dashboards-1970", "2 runs start far from all others")
+
+        # Where there is nothing else it is drawn.
+        _look(visitor, f"{data.url}/dashboards?window=all&experiment={lost}")
+        assert page.evaluate(SPAN)[0] < YEAR
+
+
+def test_links_lead_to_the_run_and_the_experiment(browser: Any, data: Data, fleet: str) -> None:
+    with visiting(browser, data.url) as visitor:
+        page = visitor.page
+        where = f"{data.url}/dashboards?experiment={fleet}&metric=loss&until=2025-10-31"
+        for name, text in (("fleet-0", "fleet-0"), (NAME, NAME)):
+            _look(visitor, where)
+            page.locator("#best").get_by_role("link", name=name, exact=True).first.click()
+            visitor.looks(f"dashboards-link-{text[:5]}", text)
+            assert f"/#/experiments/{fleet}" in page.url
+        _look(visitor, where)
+        page.get_by_role("link", name="Open in MLflow").click()
+        visitor.looks("dashboards-link-curve", "fleet-4")
+
+
+HOSTILE = (
+    '=HYPERLINK("http://192.0.2.1",A1)',
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\tx",
+    'a "quoted", name\nin two lines',
+    "<script>document.title = 'taken'</script>",
+    "<img src=x onerror=\"document.title='taken'\">",
+    "{b}{c|rich}",
+    "javascript:document.title='taken'",
+)
+
+
+def test_names_of_users_are_texts(browser: Any, data: Data, fleet: str, tmp_path: Path) -> None:
+    """Of experiments, runs, users and metrics, on the page and in a spreadsheet."""
+    name = "<script>document.title='taken'</script><img src=x onerror=alert(1)>"
+    hostile = data.ask(post("experiments/create", {"name": name}))["experiment_id"]
+    for number, run_name in enumerate(HOSTILE):
+        fields = {"experiment_id": hostile, "start_time": START + number, "user_id": run_name}
+        made = data.ask(post("runs/create", {**fields, "run_name": run_name}))
+        run_id = made["run"]["info"]["run_id"]
+        points = [
+            {"key": "a/b: c", "value": -number, "step": step, "timestamp": 1} for step in (0, 1)
+        ]
+        points.append({"key": "bad", "value": "NaN", "step": 0, "timestamp": 1})
+        tags = [{"key": "mlflow.note.content", "value": "<script>alert(1)</script>"}]
+        params = [{"key": "p", "value": "<img src=x onerror=alert(1)>"}]
+        batch = {"run_id": run_id, "metrics": points, "tags": tags, "params": params}
+        data.ask(post("runs/log-batch", batch))
+        data.ask(
+            post("runs/update", {"run_id": run_id, "status": "FAILED", "end_time": START + 9999})
+        )
+    _asked(data, "SELECT 1", fresh=True)
+    with visiting(browser, data.url) as visitor:
+        page = visitor.page
+        page.on("dialog", lambda dialog: visitor.problems.append(dialog.message))
+        where = f"window=all&experiment={hostile}&metric=a/b: c"
+        shown = _look(visitor, f"{data.url}/dashboards?{where}")
+        names = [row[0] for row in shown["best"]["cells"]]
+        assert sorted(names) == sorted(HOSTILE)
+        for card in ("failures", "curve"):  # with what is told of a point
+            page.locator(f"#{card} .drawing").hover()
+            page.locator(f"#{card} .tip").wait_for()
+        for number in range(len(HOSTILE)):
+            page.locator("select[name=user]").select_option(index=number)
+        page.locator("select[name=user]").select_option("")
+        _drawn(visitor)
+        page.locator("#best button", has_text="Numbers").click()
+        visitor.looks("dashboards-hostile", "Failure rate by experiment")
+        page.locator("#best dialog button", has_text="Close").click()
+        assert page.locator("main img, main script, dialog img, dialog script").count() == 0
+        assert page.title() == "MLflow dashboards"
+        for link in page.locator("main a").all():
+            assert (link.get_attribute("href") or "").startswith(f"/#/experiments/{hostile}")
+
+        answer = _asked(data, shown["best"]["sql"])
+        header, *rows = _downloaded(page, "best", tmp_path)
+        assert header == answer["columns"]
+        assert len(rows) == len(answer["rows"]) == len(HOSTILE)
+        for row, wanted in zip(rows, answer["rows"], strict=True):
+            dangerous = wanted[0][0] in "=+-@\t"
+            assert row[0] == f"'{wanted[0]}" if dangerous else row[0] == wanted[0]
+            assert [_text(value) for value in row[1:]] == [_text(value) for value in wanted[1:]]
+        assert min(float(row[1]) for row in rows) == 1 - len(HOSTILE)  # a number is no formula
+        for chart in CHARTS:
+            _, *rows = _downloaded(page, chart["name"], tmp_path)
+            assert len(rows) == len(shown[chart["name"]]["cells"])
+
+
+def _downloaded(page: Any, card: str, folder: Path) -> list[list[str]]:
+    with page.expect_download() as download:
+        page.locator(f"#{card} button", has_text="CSV").click()
+    assert download.value.suggested_filename == f"mlflow-{card}.csv"
+    target = folder / f"{card}.csv"
+    download.value.save_as(target)
+    with target.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))

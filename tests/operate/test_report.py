@@ -22,9 +22,16 @@ class Asked:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.months: list[list[Any]] = []
 
     def __call__(self, sql: str, parameters: dict[str, Any]) -> dict[str, Any]:
         self.calls.append((sql, parameters))
+        if "AS month" in sql:
+            return {
+                "columns": ["month", "runs", "oldest", "newest"],
+                "types": [],
+                "rows": self.months,
+            }
         kind = "metric" if "'metric'" in sql else "run"
         return {"columns": ["kind", "value"], "types": ["string"] * 2, "rows": [[kind, HOSTILE]]}
 
@@ -48,6 +55,8 @@ def test_the_file_runs_its_own_scripts_and_no_text_of_others(tmp_path: Path) -> 
     assert set(told["answers"]) == {
         "filters",
         "runs",
+        "span",
+        "totals",
         *(chart["name"] for chart in told["book"]["charts"]),
     }
 
@@ -56,7 +65,7 @@ def test_statements_get_the_values_that_they_name(tmp_path: Path) -> None:
     asked = Asked()
     report.write(tmp_path / "x", asked, report.Wish(user="o'neil", until="2025-12-31", minutes=5))
     for sql, parameters in asked.calls:
-        assert "{filter}" not in sql
+        assert "{" not in sql
         assert set(re.findall(r":([a-z]+)\b", sql)) == set(parameters)
     merged = {name: value for _, given in asked.calls for name, value in given.items()}
     assert merged["user"] == "o'neil"
@@ -69,3 +78,31 @@ def test_what_cannot_be_done_is_named(tmp_path: Path) -> None:
         report.write(tmp_path / "x", Asked(), report.Wish(since="yesterday"))
     with pytest.raises(CannotRun, match="cannot be written"):
         report.write(tmp_path / "none/x", Asked(), report.Wish())
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "starts", "grain"),
+    [
+        ("2026-01-05", "2026-01-06", [], "HOUR"),
+        ("2026-01-05", "2026-03-06", [], "DAY"),
+        ("", "", ["2025-01-05T00:00:00.000Z", "2026-03-06T00:00:00.000Z"], "WEEK"),
+        ("", "", ["2019-01-05T00:00:00.000Z", "2026-03-06T00:00:00.000Z"], "MONTH"),
+        # One run of 1970 and one of the year 9999 decide nothing.
+        ("", "", ["1970-01-01T00:00:00.012Z", "2026-03-06T00:00:00.000Z"], "HOUR"),
+        ("", "", ["2026-03-06T00:00:00.000Z", "9999-12-31T00:00:00.000Z"], "HOUR"),
+        ("", "", ["1970-01-01T00:00:00.012Z"], "HOUR"),
+        ("", "", [], "HOUR"),
+    ],
+)
+def test_points_are_as_far_apart_as_the_time_is_long(
+    tmp_path: Path, since: str, until: str, starts: list[str], grain: str
+) -> None:
+    asked = Asked()
+    asked.months = [[start, 1, start, start] for start in starts]
+    target = tmp_path / "x"
+    report.write(target, asked, report.Wish(since=since, until=until), "http://server/")
+    cut = {found for sql, _ in asked.calls for found in re.findall(r"DATE_TRUNC\('(\w+)', m", sql)}
+    assert cut == {grain}
+    [data] = re.findall(r'id="report">(.*?)</script>', target.read_text(), re.DOTALL)
+    assert json.loads(data)["grain"] == grain.lower()
+    assert json.loads(data)["server"] == "http://server"

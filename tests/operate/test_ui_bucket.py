@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from local.http import website
 from local.http.website import ASK_EACH_TIME, FOLDER, FOR_A_YEAR, dashboards
 from operate.ui_bucket import CannotPublish, bucket_of, publish
 
@@ -38,7 +39,12 @@ def test_ui_is_published_once_and_the_pages_last() -> None:
     bucket = Bucket()
     sent, kept = publish(bucket, "b", FOLDER)
     assert (sent, kept) == (len(bucket.objects), 0)
-    assert set(bucket.order[-3:]) == {"dashboards", "dashboards/", "index.html"}
+    pages = {"dashboards", "dashboards/", "dashboards/readers", "index.html"}
+    assert set(bucket.order[-4:]) == pages
+    assert {
+        "static-files/dashboards/echarts.js",
+        "static-files/dashboards/echarts.LICENSE.txt",
+    } < set(bucket.objects)
     assert bucket.objects["dashboards"]["ContentType"] == "text/html; charset=utf-8"
     assert bucket.objects["static-files/dashboards/page.js"]["CacheControl"] == ASK_EACH_TIME
     page = bucket.objects["index.html"]
@@ -60,8 +66,12 @@ def test_only_what_changed_is_sent(tmp_path: Path) -> None:
     assert bucket.objects["index.html"]["Body"] == b"two"
 
 
-def test_reasons_not_to_publish(tmp_path: Path) -> None:
+def test_reasons_not_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CannotPublish, match="make setup"):
+        publish(Bucket(), "b", tmp_path)
+    (tmp_path / "index.html").write_text("page")
+    monkeypatch.setattr(website, "CHARTS", tmp_path / "none")
+    with pytest.raises(CannotPublish, match="chart library"):
         publish(Bucket(), "b", tmp_path)
 
     class CloudFormation:

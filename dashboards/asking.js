@@ -1,0 +1,64 @@
+// Asks SQL of the system tables, or takes the answers that a report carries.
+"use strict";
+
+const Asking = (() => {
+  const SQL = "/ajax-api/3.0/mlflow-serverless/sql";
+  const TOGETHER = 2;
+  const TRIES = 20; // of a query that the server is too busy for
+
+  const waiting = [];
+  let busy = 0;
+
+  const rest = (seconds) => new Promise((go) => { setTimeout(go, 1000 * seconds); });
+
+  /** A call of the API. Throws an Error with what the server says of a refusal. */
+  async function call(method, path, body, workspace) {
+    const headers = { ...(body ? { "Content-Type": "application/json" } : {}), ...(workspace ? { "X-MLFLOW-WORKSPACE": workspace } : {}) };
+    for (let tried = 1; ; tried += 1) {
+      const reply = await fetch(path, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+      const text = await reply.text();
+      if (reply.ok) return JSON.parse(text);
+      if (reply.status === 429 && tried < TRIES) {
+        await rest(Math.min(5, Number(reply.headers.get("Retry-After")) || 0.5));
+        continue;
+      }
+      let said = text;
+      try { said = JSON.parse(text).message ?? text; } catch { /* no JSON: the text itself */ }
+      throw Object.assign(new Error(said || `The server answered ${reply.status}.`), { status: reply.status });
+    }
+  }
+
+  /** A query; a few at a time. */
+  async function query(body, workspace) {
+    if (busy >= TOGETHER) await new Promise((go) => { waiting.push(go); });
+    busy += 1;
+    try {
+      return await call("POST", SQL, body, workspace);
+    } catch (error) {
+      if (error.status === 403) throw new Error("You may not read the system tables. An administrator can grant that at /dashboards/readers.");
+      throw error;
+    } finally {
+      busy -= 1;
+      waiting.shift()?.();
+    }
+  }
+
+  /** The lines of a chart as one statement: with the filter, and times cut to the grain. */
+  function statement(lines, filter, grain) {
+    return lines.join("\n")
+      .replaceAll("{filter}", () => filter.join("\n"))
+      .replace(/\{bucket ([a-z._]+)\}/g, (_, column) => `DATE_TRUNC('${grain.toUpperCase()}', ${column})`);
+  }
+
+  /** The values that a statement names. */
+  function parameters(sql, values) {
+    return Object.fromEntries(Object.entries(values).filter(([name]) => new RegExp(`:${name}\\b`).test(sql)));
+  }
+
+  const literal = (value) => `'${value.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+
+  /** The statement with its values inside, to be run anywhere. */
+  const complete = (sql, values) => sql.replace(/:([a-z]+)\b/g, (text, name) => (name in values ? literal(values[name]) : text));
+
+  return { call, query, statement, parameters, complete };
+})();

@@ -1,0 +1,122 @@
+// Rows of an answer as tables: all columns as they came, or the chosen ones of a chart with links to
+// MLflow's UI and bars; and as CSV.
+"use strict";
+
+const Tables = (() => {
+  const { number, finite, shown, time, html } = Format;
+  const NUMERIC = /^(bigint|double|float|int|decimal|hugeint|smallint|tinyint)/;
+  const FORMULA = /^[=+\-@\t\r]/;
+
+  const places = (answer) => Object.fromEntries(answer.columns.map((name, place) => [name, place]));
+  const numeric = (answer) => answer.types.map((type) => NUMERIC.test(type));
+
+  /** The address of an experiment, or of one of its runs, in MLflow's UI. */
+  function address(site, experiment, run, workspace) {
+    const part = encodeURIComponent;
+    const path = run ? `/experiments/${part(experiment)}/runs/${part(run)}` : `/experiments/${part(experiment)}`;
+    return `${site.server}/#${path}${site.workspaces && workspace ? `?workspace=${part(workspace)}` : ""}`;
+  }
+
+  /** All values as they came. */
+  function whole(answer) {
+    const numbers = numeric(answer);
+    const element = html("table");
+    const head = element.createTHead().insertRow();
+    answer.columns.forEach((name, place) => head.append(html("th", numbers[place] ? { class: "number" } : {}, name.replaceAll("_", " "))));
+    const body = element.createTBody();
+    for (const row of answer.rows) {
+      const line = body.insertRow();
+      row.forEach((value, place) => {
+        const cell = line.insertCell();
+        if (numbers[place]) cell.className = "number";
+        cell.dataset.value = value === null ? "" : String(value);
+        cell.textContent = value === null ? "" : typeof value === "number" ? shown(value, "value") : String(value);
+      });
+    }
+    return element;
+  }
+
+  /** The columns that a chart names. */
+  function list(chart, answer, site) {
+    const at = places(answer);
+    const numbers = numeric(answer);
+    const element = html("table", { class: "list" });
+    const head = element.createTHead().insertRow();
+    for (const column of chart.columns) {
+      const name = column.title ?? column.name.replaceAll("_", " ");
+      head.append(html("th", column.bar ? { class: "bar", colspan: "2" } : { class: kind(column, numbers[at[column.name]]) }, name));
+    }
+    const largest = Object.fromEntries(chart.columns.filter((column) => column.bar).map((column) => [column.name, top(column, answer, at)]));
+    const body = element.createTBody();
+    for (const row of answer.rows) {
+      const line = body.insertRow();
+      for (const column of chart.columns) {
+        const value = row[at[column.name]];
+        const cell = line.insertCell();
+        cell.dataset.value = value === null ? "" : String(value);
+        const text = words(column, value, row, at, numbers[at[column.name]]);
+        if (column.bar) {
+          cell.className = "bar";
+          cell.append(bar(column, number(value), largest[column.name], row, at));
+          line.append(html("td", { class: "number" }, text));
+        } else if (column.link) {
+          const run = column.link === "run" ? row[at.run_id] : null;
+          const link = html("a", { href: address(site, row[at.experiment_id], run, row[at.workspace_id]), title: text }, text || "(no name)");
+          cell.className = "text";
+          cell.append(link);
+        } else {
+          cell.className = kind(column, numbers[at[column.name]]);
+          cell.title = text;
+          cell.append(text);
+        }
+      }
+    }
+    return element;
+  }
+
+  const kind = (column, isNumber) => (isNumber ? "number" : column.unit === "time" || column.name === "status" ? "short" : "text");
+
+  function words(column, value, row, at, isNumber) {
+    if (value === null) return "";
+    if (column.of) return `${shown(number(value), "count")} of ${shown(number(row[at[column.of]]), "count")}`;
+    if (column.unit === "time") return time(value);
+    return isNumber ? shown(number(value), column.unit ?? "count") : String(value);
+  }
+
+  /** The value at which a column's bars are full. */
+  function top(column, answer, at) {
+    if (column.bar.whole) return column.bar.whole;
+    const source = at[column.bar.of ?? column.name];
+    return Math.max(0, ...answer.rows.map((row) => Math.abs(number(row[source]))).filter(finite)) || 1;
+  }
+
+  /** A bar from 0; behind it what the value is a part of, over it the range in which the value is. */
+  function bar(column, value, largest, row, at) {
+    const frame = html("div", { class: "track" });
+    const piece = (name, from, to) => {
+      const element = html("div", { class: name });
+      const part = (one) => 100 * Math.min(1, Math.max(0, one / largest));
+      element.style.left = `${part(from)}%`;
+      element.style.width = `${part(to) - part(from)}%`;
+      frame.append(element);
+    };
+    if (column.bar.of) piece("whole", 0, number(row[at[column.bar.of]]));
+    if (finite(value)) piece(value < 0 ? "part below" : "part", 0, Math.abs(value));
+    if (column.bar.range) piece("range", ...column.bar.range.map((name) => number(row[at[name]])));
+    return frame;
+  }
+
+  /**
+   * The rows as a file of RFC 4180. A text that a spreadsheet would take for a formula gets an
+   * apostrophe before it; numbers stay as they are.
+   */
+  function csv(answer) {
+    const numbers = numeric(answer);
+    const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const safe = (text) => quoted(FORMULA.test(text) ? `'${text}` : text);
+    const field = (value, place) => (value === null ? "" : numbers[place] ? String(value) : safe(String(value)));
+    return [answer.columns.map(safe), ...answer.rows.map((row) => row.map(field))].map((row) => `${row.join(",")}\r\n`).join("");
+  }
+
+  return { whole, list, csv, address, places };
+})();

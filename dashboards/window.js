@@ -1,0 +1,95 @@
+// Which time is shown: a preset, days that were chosen, or all; and what lies apart from it.
+"use strict";
+
+const Window = (() => {
+  const DAY = 86400000;
+  const PRESETS = { "24h": 1, "7d": 7, "30d": 30, "90d": 90 };
+  const USUAL = "90d";
+  const BEGINNING = "0001-01-01";
+  const END = "9999-12-31";
+  const FIRST = Date.UTC(2018, 0, 1); // MLflow's first year: what is before it, no clock has said
+  const APART = 400 * DAY;
+  const SHARE = 0.05;
+  const MOST = 130; // buckets on an axis
+
+  const floor = (at, length) => Math.floor(at / length) * length;
+
+  /** The begin of the bucket that a time is in, or the next one's: weeks begin on Mondays. */
+  function bucket(at, grain, next = 0) {
+    if (grain === "week") return floor(at - 4 * DAY, 7 * DAY) + 4 * DAY + 7 * DAY * next;
+    if (grain !== "month") return floor(at, grain === "hour" ? DAY / 24 : DAY) + (grain === "hour" ? DAY / 24 : DAY) * next;
+    const month = new Date(at);
+    return Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + next, 1);
+  }
+
+  /** What the axes of charts over time show: whole buckets. */
+  function axes(from, to, given) {
+    const name = given ?? grain(from, to);
+    return { from: bucket(from, name), to: bucket(to - 1, name, 1), grain: name };
+  }
+  const text = (at) => new Date(at).toISOString().slice(0, 19).replace("T", " ");
+  const day = (value) => {
+    const at = Date.parse(`${value}T00:00:00Z`);
+    return Number.isNaN(at) ? null : at;
+  };
+
+  /**
+   * Groups of months that lie together, each {from, to, runs}; those of few runs that lie far from
+   * the others, before MLflow was there or in the future are apart.
+   */
+  function groups(answer, now) {
+    const at = Tables.places(answer);
+    const found = [];
+    for (const row of answer.rows) {
+      const [from, to, runs] = [Date.parse(row[at.oldest]), Date.parse(row[at.newest]), Number(row[at.runs])];
+      const last = found.at(-1);
+      const plausible = from >= FIRST && from <= now + DAY;
+      if (last && from - last.to <= APART && last.plausible === plausible) {
+        last.to = to;
+        last.runs += runs;
+      } else found.push({ from, to, runs, plausible });
+    }
+    const total = found.reduce((sum, one) => sum + one.runs, 0);
+    const kept = found.filter((one) => one.plausible && one.runs >= SHARE * total);
+    return { total, kept: kept.length ? kept : found, apart: kept.length ? found.filter((one) => !kept.includes(one)) : [] };
+  }
+
+  /** The longest buckets are months, and few enough to be told apart. */
+  function grain(from, to) {
+    const days = (to - from) / DAY;
+    if (days <= 3) return "hour";
+    return days <= MOST ? "day" : days <= 7 * MOST ? "week" : "month";
+  }
+
+  /**
+   * What is asked for and drawn: since and until for SQL, from and to for the axes.
+   * Without a choice the last 90 days in which there were runs. A report gives the grain that its
+   * answers have.
+   */
+  function of(chosen, answer, now, given) {
+    const { total, kept, apart } = groups(answer, now);
+    const newest = kept.length ? kept.at(-1).to : now;
+    const oldest = kept.length ? kept[0].from : now - PRESETS[USUAL] * DAY;
+    const known = { total, apart, name: chosen.window || USUAL };
+    const [since, until] = [day(chosen.since), day(chosen.until)];
+    if (since !== null || until !== null) {
+      const from = since ?? Math.min(floor(oldest, DAY), until);
+      const to = until === null ? Math.max(floor(newest, DAY) + DAY, from + DAY) : until + DAY;
+      const bounds = { since: since === null ? BEGINNING : text(since), until: until === null ? END : text(until + DAY) };
+      return { ...known, name: "days", ...bounds, ...axes(from, to, given) };
+    }
+    if (known.name === "all" || !(known.name in PRESETS)) {
+      const [from, to] = [floor(oldest, DAY), floor(newest, DAY) + DAY];
+      return { ...known, name: "all", since: BEGINNING, until: END, ...axes(from, to, given) };
+    }
+    const days = PRESETS[known.name];
+    // Nothing was chosen, and the runs ended long ago: the days up to the newest run.
+    const end = !chosen.window && newest < now - days * DAY ? newest + 1 : now;
+    const unit = days <= 3 ? DAY / 24 : DAY;
+    const to = floor(end, unit) + unit;
+    const from = to - days * DAY;
+    return { ...known, since: text(from), until: text(to), ...axes(from, to, given) };
+  }
+
+  return { of, PRESETS, USUAL, BEGINNING, END };
+})();
