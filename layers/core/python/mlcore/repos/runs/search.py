@@ -21,7 +21,7 @@ import contextlib
 import heapq
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from operator import itemgetter
@@ -160,7 +160,7 @@ def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -
         known = marks.get(experiment.experiment_id)
         late = Late(known.runs() if known else set(), ranks[experiment.experiment_id], foreseen)
         rows += _of_one(experiment, listing, late, compiled)
-    return heapq.nsmallest(query.rows, rows, key=itemgetter(0))
+    return _first(rows, query.rows)
 
 
 def _known_runs(experiment_id: str, query: Query) -> int:
@@ -309,26 +309,39 @@ def _first_of_order(
     marked: set[Key],
     compiled: _Compiled,
 ) -> list[Row] | None:
-    """Raises Moved."""
+    """The first rows of all, in order; None if the ranks do not tell them.
+
+    Args:
+        rows: those of the marked runs, in no order.
+
+    Raises:
+        Moved: what was read is no more.
+    """
     query = compiled.query
     looked_at, seen = set(marked), 0
+    first = _first(rows, query.rows)
     for added in ranked.chunks(query.rows, FURTHER_RANKS):
         seen += len(added)
         named = dict.fromkeys(keys.run(experiment.experiment_id, one.run_id) for one in added)
-        rows += _rows([key for key in named if key not in looked_at], experiment, compiled)
+        found = _rows([key for key in named if key not in looked_at], experiment, compiled)
         looked_at.update(named)
-        rows = heapq.nsmallest(query.rows, dict(rows).items(), key=itemgetter(0))
-        if len(rows) == query.rows:
+        first = _first([*first, *found], query.rows)
+        if len(first) == query.rows:
             last = value_at(added[-1].place)
-            if rows[-1][0][:2] < order.metric_field(last, ascending=metric.ascending):
+            if first[-1][0][:2] < order.metric_field(last, ascending=metric.ascending):
                 break
         if seen > STREAMED_RUNS:
             return None
-    # Runs that lack the metric come last, and no entry names them.
-    if len(rows) < query.rows or rows[-1][0][0] == order.MISSING:
+    # Runs that lack the metric come last, and no entry names them but the marks.
+    if len(first) < query.rows or first[-1][0][0] == order.MISSING:
         return None
-    _explain("MetricOrder", experiment.experiment_id, seen, len(rows), seen)
-    return rows
+    _explain("MetricOrder", experiment.experiment_id, seen, len(first), seen)
+    return first
+
+
+def _first(rows: Iterable[Row], count: int) -> list[Row]:
+    """The first rows in their order. All rows of one key are of one run."""
+    return heapq.nsmallest(count, rows, key=itemgetter(0))
 
 
 def _looked_at(
@@ -338,9 +351,7 @@ def _looked_at(
     compiled: _Compiled,
     entries: int = 0,
 ) -> list[Row]:
-    rows = heapq.nsmallest(
-        compiled.query.rows, _each_row(named, experiment, compiled), key=itemgetter(0)
-    )
+    rows = _first(_each_row(named, experiment, compiled), compiled.query.rows)
     _explain(how, experiment.experiment_id, len(named), len(rows), entries)
     return rows
 
