@@ -13,7 +13,8 @@ Nothing of a query can reach another one: processes are forked from one that nev
 rows, and the folder of a query is removed when it is over.
 
 Requests are JSON: ``{"sql", "parameters", "workspaces", "format", "rows", "bytes"}``, the limits
-``seconds`` and ``starting`` of the two processes, and ``environment``, all variables as they are now.
+``seconds`` and ``starting`` of the two processes, and ``environment``, all variables as they are
+now.
 """
 
 from __future__ import annotations
