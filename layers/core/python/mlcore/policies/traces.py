@@ -77,13 +77,18 @@ def start(access: Access, message: Any) -> bool:
 
 
 def start_v3(access: Access, message: Any) -> bool:
+    """In the experiment of its location; a trace that is there already is changed where it is."""
     info = message.trace.trace_info if message.trace is not None else None
     location = None if info is None else info.trace_location
     if info is None or location is None or location.mlflow_experiment is None:
         return False
     experiment_id = location.mlflow_experiment.experiment_id
     vetoes = [Requirement(ASSESSMENT, ANY, NOT_DENIED)] if info.assessments else []
-    return bool(experiment_id) and access.allows(*creating(experiment_id, TRACE), *vetoes)
+    return (
+        bool(experiment_id)
+        and access.allows(*creating(experiment_id, TRACE), *vetoes)
+        and may_extend(access, [info.trace_id] if info.trace_id else [])
+    )
 
 
 def export(access: Access, message: Any) -> bool:

@@ -1,0 +1,111 @@
+"""Nobody reads or changes what is another user's through MLflow's routes, however an id is spelled,
+in any mode of authentication."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlcore import artifacts
+from mlcore.environment import AUTHENTICATION
+from mlcore.repos.users import users
+from tests.contract.conftest import EXAMPLES, Store
+from tests.contract.kubeflow_users import MODES, caller_of
+from tests.contract.owned_world import DOMAINS, HIDDEN, SECRET, OwnedWorld
+from tests.contract.route_requests import NOT_SENT, REQUESTS
+from tests.contract.route_world import routes_of
+from tests.contract.sealing import seal_here
+from tests.contract.test_sent_twice import CLOCK
+
+Worlds = tuple[OwnedWorld, OwnedWorld]
+
+
+@pytest.fixture(params=MODES)
+def worlds(
+    request: pytest.FixtureRequest, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Worlds:
+    """The owner's, and the other user's; neither may read what was not granted."""
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
+    monkeypatch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
+    monkeypatch.setenv("IAM_ADMINISTRATORS", "arn:admin")
+    monkeypatch.setenv(AUTHENTICATION, request.param)
+    artifacts.store.cache_clear()
+    seal_here(monkeypatch, tmp_path)
+    users.create("arn:admin" if request.param == "iam" else "admin", "", is_admin=True)
+    made = []
+    for name in ("amy", "ben"):
+        caller = caller_of(request.param, name)
+        users.ensure(caller["iam"]["userArn"] if request.param == "iam" else name)
+        made.append(OwnedWorld(caller, request.param, is_owner=name == "amy"))
+    return made[0], made[1]
+
+
+def owned(store: Store, amy: OwnedWorld) -> dict[str, str]:
+    """The items that belong to the owner or name what is the owner's."""
+    ids = {value for value in amy.names.values() if len(value) > 12}
+    partition = f"EXP#{amy.names['experiment']}"
+    found = {}
+    for item in store.items():
+        kept = {name: value for name, value in item.items() if name not in CLOCK}
+        text = json.dumps(kept, sort_keys=True, default=str)
+        if f"new {HIDDEN}" in text:
+            continue  # what the other made, under a name like the owner's
+        if (
+            SECRET in text
+            or HIDDEN in text
+            or item["PK"]["S"] == partition
+            or any(one in text for one in ids)
+        ):
+            found[f"{item['PK']['S']} {item['SK']['S']}"] = text
+    return found
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_no_spelling_crosses(
+    worlds: Worlds, store: Store, domain: str, request: pytest.FixtureRequest
+) -> None:
+    amy, ben = worlds
+    amy.prepare(domain)
+    ben.prepare(domain)
+    before = owned(store, amy)
+    assert before
+    rng = random.Random(request.node.name)
+    last, failed, taken = "GET", [], 0
+    for name in routes_of(domain):
+        if name in NOT_SENT:
+            continue
+        if {last, name.split()[0]} != {"GET"}:
+            ben.prepare(domain)  # what it had may be gone
+        last = name.split()[0]
+        for call in ben.strange(name, amy, rng, 3 * EXAMPLES):
+            status, text = ben.ask(call)
+            taken += status < 300
+            said = f"{call.path} {json.dumps(call.pairs)} {call.body}"
+            shown = [marker for marker in (SECRET, HIDDEN) if marker in text and marker not in said]
+            if shown or status >= 500:
+                failed.append((name, said, dict(call.headers), status, text[:300]))
+        after = owned(store, amy)
+        if after != before:
+            failed.append((name, "changed", differences(before, after)))
+            before = after
+    assert not failed, "\n".join(map(str, failed))
+    assert taken > len(routes_of(domain)) / 2, "most requests name something of their own, too"
+    artifacts.store.cache_clear()
+
+
+def differences(before: dict[str, str], after: dict[str, str]) -> list[Any]:
+    keys = {*before, *after}
+    return [
+        (key, before.get(key, "")[:400], after.get(key, "")[:400])
+        for key in sorted(keys)
+        if before.get(key) != after.get(key)
+    ]
+
+
+def test_requests_of_every_route_are_known() -> None:
+    for domain in DOMAINS:
+        assert set(routes_of(domain)) - set(NOT_SENT) <= set(REQUESTS)
