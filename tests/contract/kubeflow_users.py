@@ -46,14 +46,26 @@ class KubeflowUser(KubeflowApi):
         """Of what the user made, by a word of :func:`make`."""
         self.marker = ""
 
+    @property
+    def username(self) -> str:
+        found = self._caller.get("lambda", {}).get("username") or self._caller["iam"]["userArn"]
+        return str(found)
+
     def send(
-        self, method: str, path: str, body: str | None = None, query: Pairs = ()
+        self,
+        method: str,
+        path: str,
+        body: str | None = None,
+        query: Pairs = (),
+        *,
+        handler: Any = None,
     ) -> tuple[int, str]:
-        """Status and body of the answer; ``path`` is whole."""
+        """Status and body of the answer; ``path`` is whole, and the handler Kubeflow's unless
+        another is given."""
         event = self.event(method, path, body, {})
         event["rawQueryString"] = urlencode(query)
         event["requestContext"]["authorizer"] = self._caller
-        answer = self._handler(event, None)
+        answer = (handler or self._handler)(event, None)
         return answer["statusCode"], str(answer["body"])
 
     def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Answer:

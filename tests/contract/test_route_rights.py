@@ -74,7 +74,8 @@ def test_no_spelling_crosses(
     before = owned(store, amy)
     assert before
     rng = random.Random(request.node.name)
-    last, failed, taken = "GET", [], 0
+    failed: list[Any] = []
+    last, taken = "GET", 0
     for name in routes_of(domain):
         if name in NOT_SENT:
             continue

@@ -17,6 +17,7 @@ from mlcore.auth.permissions import EXPERIMENT
 from mlcore.auth.requirements import Requirement
 from mlcore.models.logged_models import LoggedModel
 from mlcore.policies.access import Access
+from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.runs import runs
@@ -131,7 +132,8 @@ def may_through(access: Access, experiment_ids: Iterable[str], action: str) -> b
 
 
 def may_read(access: Access, location: str, *, own: str = "") -> bool:
-    """Whether files at a location that a client chose may be read.
+    """Whether files at and below a location that a client chose may be read. Nobody but
+    administrators reads at a location that holds the own places of experiments still to come.
 
     Args:
         own: a location that the caller may read already.
@@ -144,7 +146,19 @@ def may_read(access: Access, location: str, *, own: str = "") -> bool:
         return True
     if own and locations.key_of(own, access.workspace) == key:
         return True
-    return may(access, around(key), "read")
+    if locations.holds_own_places(key) and not access.is_admin:
+        return False
+    return may(access, around(key, tree=True), "read")
+
+
+def may_name(access: Access, location: str) -> bool:
+    """As :func:`may_read`, where the location is kept: the place of an experiment that is not there
+    yet must not be chosen before its owner can deny it."""
+    if not may_read(access, location):
+        return False
+    key = locations.key_of(location, access.workspace)
+    own = None if key is None else own_place(key)
+    return own is None or experiments.find(own.experiment_id, access.workspace) is not None
 
 
 def may_read_source(access: Access, source: str) -> bool:

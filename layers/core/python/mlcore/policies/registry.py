@@ -125,7 +125,7 @@ def may_name_source(access: Access, source: str) -> bool:
     """Whether a source may be named without a run or model that it is compared with: whoever reads
     the version reads the files behind its source. What is not there, and may come later, needs the
     right on a thing without a grant."""
-    if not file_rights.may_read(access, source):
+    if not file_rights.may_name(access, source):
         return False
     if source.startswith(_RUNS):
         run_id = source.removeprefix(_RUNS).partition("/")[0]
