@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
@@ -29,6 +30,9 @@ from mlcore.repos.runs.history_pages import HistoryPage
 from mlcore.repos.runs.point_places import Order
 from mlcore.repos.runs.points import parse_latest
 from mlcore.repos.settings import ttl_policy
+
+_MOMENT: Final = itemgetter(3, 2)
+"""Step and timestamp of a point."""
 
 
 class Place(NamedTuple):
@@ -85,8 +89,14 @@ def known(points: list[Metric], latest: Latest | None) -> list[Metric]:
     """The points of a metric that are no later than its latest value."""
     if latest is None:
         return []
-    bound, step = recency(latest.point), latest.point.step
-    return [point for point in points if point.step < step or recency(point) <= bound]
+    bound = recency(latest.point)
+    moment = bound[:2]
+    moments = map(_MOMENT, points)
+    return [
+        point
+        for point, at in zip(points, moments, strict=True)
+        if at < moment or (at == moment and recency(point) <= bound)
+    ]
 
 
 def completed(series: list[Metric], latest: Latest | None) -> list[Metric]:
