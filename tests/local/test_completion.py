@@ -114,9 +114,9 @@ def test_both_sides_are_whole_after_a_start(tmp_path: Path) -> None:
 
         with opened(data) as dynamodb:
             found = everything(dynamodb)
-        packs = [one for one in found if one["type"]["S"] == "run_metric_history"]
-        assert [history.points_of_pack(one, "pointless") for one in packs] == [
-            [Metric("pointless", 1, 1, 1)]
+        logged = [one for one in found if one["type"]["S"] == "run_metric_batch"]
+        assert [point for one in logged for point in history.points_of_batch(one, "pointless")] == [
+            Metric("pointless", 1, 1, 1)
         ]
         assert marker["SK"]["S"] not in {one["SK"]["S"] for one in found}
     finally:
