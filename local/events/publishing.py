@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -28,7 +29,7 @@ SHARE = 0.01
 """Of one processor, what publishing may take on average: a publication of many runs costs little
 more than one of few, so that beside a load of thousands of runs there are fewer of them."""
 UPKEEP_EVERY = 60
-"""So many publications later small files are merged, and old ones removed."""
+"""So many publications later small files are merged, and old ones removed, when nobody waits."""
 FOLLOW_SECONDS = 15.0
 LOOK_SECONDS = 0.05
 NICE = 10
@@ -47,6 +48,8 @@ class Publishing:
         self._stop = threading.Event()
         self._turn = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
+        self._is_waited_for = False
+        self._since_upkeep = 0
         self._thread = threading.Thread(target=self._run, name="publishing", daemon=True)
         self._begun = 0
         self._succeeded = 0
@@ -75,12 +78,19 @@ class Publishing:
 
     def refresh(self) -> None:
         """Lands and publishes what was written until now. Callers that wait at the same time share
-        one publication."""
+        one publication.
+
+        A publication for which nobody waits is ended, and its work done again: on a busy machine it
+        gets so little time that the caller would wait for minutes.
+        """
         end = self._file.last_record()
         deadline = time.monotonic() + FOLLOW_SECONDS
         while not self._followed(end) and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
-        self._publish(after=self._begun)
+        begun, child = self._begun, self._child
+        if child is not None and not self._is_waited_for:
+            child.terminate()
+        self._publish(after=begun)
 
     def _followed(self, end: int) -> bool:
         positions = [position() for position in self._positions]
@@ -108,8 +118,11 @@ class Publishing:
             if self._stop.is_set() or not any(self._landing.glob("*/*")):
                 return
             self._begun += 1
+            self._since_upkeep += 1
+            self._is_waited_for = after is not None
             command = [sys.executable, "-m", "mltables.publish"]
-            if self._begun % UPKEEP_EVERY == 0:
+            keeps_up = after is None and self._since_upkeep >= UPKEEP_EVERY
+            if keeps_up:
                 command.append("--upkeep")
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             self._child = subprocess.Popen(
@@ -120,14 +133,15 @@ class Publishing:
                 env=environment,
             )
             if after is None:
-                # Nobody waits for it; searches and the index are waited for.
+                # Searches and the index are waited for.
                 with contextlib.suppress(OSError):
                     os.setpriority(os.PRIO_PROCESS, self._child.pid, NICE)
             done, said = self._child.communicate()
             code, self._child = self._child.returncode, None
             if code == 0:
                 self._succeeded = self._begun
+                self._since_upkeep = 0 if keeps_up else self._since_upkeep
                 self._processor_seconds = float(json.loads(done)["processor_seconds"])
-            elif not self._stop.is_set():
+            elif code != -signal.SIGTERM:
                 last = said.decode(errors="replace").strip().splitlines()[-1:]
                 report(f"the system tables cannot be published, trying again: {''.join(last)}")

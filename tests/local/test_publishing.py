@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ COUNTING = """
 import sys, time
 with open(sys.argv[1], "a") as file:
     file.write("x")
-time.sleep(0.3)
+time.sleep(float(sys.argv[2]))
 print('{"processor_seconds": %s}')
 """
 
@@ -34,6 +35,7 @@ class Counted:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.calls = folder, folder / "calls"
+        self.takes = 0.3
         waiting = folder / "files/landing/shard"
         waiting.mkdir(parents=True)
         (waiting / "object").touch()
@@ -53,7 +55,8 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float]
         script = COUNTING % processor_seconds
 
         def popen(_command: Any, **options: Any) -> Any:
-            return whole([sys.executable, "-c", script, str(counted.calls)], **options)
+            arguments = [str(counted.calls), str(counted.takes)]
+            return whole([sys.executable, "-c", script, *arguments], **options)
 
         monkeypatch.setattr("local.events.publishing.subprocess.Popen", popen)
         return counted
@@ -74,6 +77,25 @@ def test_who_waits_for_fresh_tables_at_the_same_time_shares_a_publication(
     before = one.count
     one.publishing.refresh()
     assert one.count == before + 1, "what is written later is not in an earlier publication"
+
+
+def test_who_waits_does_not_wait_for_a_publication_that_nobody_waits_for(
+    counted: Callable[[float], Counted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[str] = []
+    monkeypatch.setattr(publishing, "report", lambda *said: reported.append(str(said)))
+    one = counted(0.1)
+    one.takes = 100.0
+    unhurried = threading.Thread(target=one.publishing._publish)
+    unhurried.start()
+    while not one.count:
+        time.sleep(0.01)
+    one.takes = 0.1
+    one.publishing.refresh()
+    unhurried.join(10)
+    assert not unhurried.is_alive()
+    assert one.count == 2
+    assert reported == []
 
 
 @pytest.mark.parametrize(("processor_seconds", "rest"), [(0.001, 0.2), (0.004, 0.4), (5.0, 0.6)])
