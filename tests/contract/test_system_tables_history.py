@@ -327,3 +327,42 @@ def test_no_statistics_hide_a_value(
     assert (one["metric_name"], one["latest_value"]) == ("m", 10.0)
     assert math.isnan(one["min_value"])
     assert math.isnan(one["max_value"])
+
+
+def test_a_step_starts_over_when_another_publisher_comes_between_its_commits(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would go on with what it read before: a workspace that is no longer the
+    experiment's."""
+    publisher = pytest.importorskip("mltables.publisher")
+    for name in ("second", "third"):
+        workspaces.create(Workspace(name, None))
+    experiment = store.api.new_experiment("moving")
+    run = store.api.new_run(experiment)
+
+    def log(step: int) -> None:
+        store.api.post(
+            "runs/log-metric", run_id=run, key="m", value=step, step=step, timestamp=step
+        )
+
+    log(1)
+    tables.follow()
+    log(2)
+    moving.experiment(experiment, "second")
+    lander.handler({"Records": tables.stream.fresh()}, None)
+    update = DeltaTable.update_incremental
+    others: list[Any] = []
+
+    def after_another(delta: DeltaTable) -> None:
+        if not others:
+            others.append("begun")
+            moving.experiment(experiment, "third")
+            lander.handler({"Records": tables.stream.fresh()}, None)
+            others.append(publisher.publish())
+        update(delta)
+
+    monkeypatch.setattr(DeltaTable, "update_incremental", after_another)
+    publisher.publish()
+    assert others[1].experiments == 1
+    for table, rows in (("run_metrics_history", 2), ("runs_latest", 1), ("experiments_latest", 1)):
+        assert [row["workspace_id"] for row in tables.rows(table)] == ["third"] * rows
