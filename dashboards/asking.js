@@ -4,7 +4,7 @@
 const Asking = (() => {
   const SQL = "/ajax-api/3.0/mlflow-serverless/sql";
   const TOGETHER = 2;
-  const TRIES = 20; // of a query that the server is too busy for
+  const TRIES = 30; // of a query that the server is too busy for
 
   const waiting = [];
   let busy = 0;
