@@ -8,6 +8,7 @@ import io
 import json
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import polars
@@ -66,7 +67,10 @@ def by_our_sql() -> Rows:
     found = {}
     for name, (table, where) in ASKED.items():
         prepared = gate.prepare(f"SELECT * FROM system.mlflow.{table} WHERE {where}")
-        with opened(sources(prepared.reads, None, Lake().scratch)) as connection:
+        with (
+            tempfile.TemporaryDirectory(dir=Lake().scratch) as folder,
+            opened(sources(prepared.reads, None, Path(folder))) as connection,
+        ):
             stream = answer.in_arrow(connection.sql(prepared.sql), 1 << 20)["arrow"]
             found[name] = _texts(polars.read_ipc_stream(io.BytesIO(base64.b64decode(stream))))
     return found

@@ -57,7 +57,11 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict
         return f"{SECRET}[{rng.randrange(10**9)}"
 
     def moment() -> str:
-        return f"make_timestamp({rng.randrange(1_600_000_000, 1_800_000_000)}000000)::TIMESTAMPTZ"
+        month, second = rng.randrange(1, 4), rng.randrange(60)
+        return f"TIMESTAMPTZ '2024-0{month}-0{rng.randrange(1, 3)} 10:00:{second:02}+00'"
+
+    def day(time: str, length: int) -> str:
+        return repr(time.removeprefix("TIMESTAMPTZ '")[:length])
 
     def number() -> str:
         return rng.choice(("0.0", "-0.0", "'nan'", "1e300", f"{rng.uniform(-9, 9)}", "3"))
@@ -69,7 +73,7 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict
                 f"'0', {moment()}, NULL, '{experiment}', '{workspace}', '{text()}', {moment()}"
             )
             for _ in range(rng.randrange(1, runs)):
-                run = f"{rng.randrange(16**12):012x}"
+                run, start = f"{rng.randrange(16**12):012x}", moment()
                 metrics = ", ".join(
                     f"{{'metric_name': '{name}', 'latest_value': {number()}::DOUBLE, "
                     f"'min_value': {number()}::DOUBLE, 'max_value': {number()}::DOUBLE}}"
@@ -77,16 +81,17 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict
                 )
                 found["runs_latest"].append(
                     f"'0', {moment()}, NULL, '{workspace}', '{run}', '{experiment}', '{text()}', "
-                    f"{moment()}, {rng.choice(('NULL', moment()))}, '{text()}', "
+                    f"{start}, {rng.choice(('NULL', moment()))}, '{text()}', "
                     f"'{rng.choice(('FINISHED', 'FAILED'))}', MAP {{'p': '{text()}'}}, "
-                    f"MAP {{'k': '{text()}', 'mlflow.user': '{text()}'}}, [{metrics}], '2024-01'"
+                    f"MAP {{'k': '{text()}', 'mlflow.user': '{text()}'}}, [{metrics}], "
+                    f"{day(start, 7)}"
                 )
                 found["run_metrics_history"] += [
-                    f"'0', {moment()}, '{rng.randrange(16**12):x}', '{workspace}', '{experiment}', "
+                    f"'0', {inserted}, '{rng.randrange(16**12):x}', '{workspace}', '{experiment}', "
                     f"'{run}', '{rng.choice(('loss', text()))}', {moment()}, "
                     f"{rng.choice((0, 1, -2, 2**40))}, {number()}::DOUBLE, "
-                    f"'2024-01-0{rng.randrange(1, 4)}'"
-                    for _ in range(rng.randrange(6))
+                    f"{day(inserted, 10)}"
+                    for inserted in (moment() for _ in range(rng.randrange(6)))
                 ]
     return found
 
@@ -147,6 +152,16 @@ class Expressions:
             }
         )
         return self.rng.choice((column, column, f"CAST({self.column_of_text()} AS TIMESTAMP)"))
+
+    def bound(self) -> str:
+        """A condition by which rows may be left out before the statement runs."""
+        time = f"CAST('2024-0{self.rng.randrange(1, 4)}-01 10:00:30' AS TIMESTAMP)"
+        column = self._of({"h": ["insert_time"], "r": ["start_time"], "e": ["create_time"]})
+        run = f"{self.rng.randrange(16):x}"
+        ids = self._of({"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"]})
+        return self.rng.choice(
+            (f"{column} >= {time}", f"{column} < {time}", f"{ids} > '{run}'", f"{ids} = '{run}'")
+        )
 
     def text(self, depth: int = 2) -> str:
         if depth == 0 or self.rng.random() < 0.4:
@@ -218,6 +233,8 @@ def _statement(rng: random.Random) -> str:
     made = Expressions(rng, aliases)
     of_row = rng.choice((made.text, made.number, made.truth))()
     where = f" WHERE {made.truth()}" if rng.random() < 0.8 else ""
+    if where and rng.random() < 0.4:
+        where += f" AND {made.bound()}"
     other = rng.choice("hre")
     inner = Expressions(rng, {"i": other})
     return rng.choice(
@@ -244,12 +261,14 @@ def _statement(rng: random.Random) -> str:
 def _answered(sql: str, folder: Path) -> str:
     """As the process of a query does, here: rows, or the error."""
     from mltables import gate, query  # noqa: PLC0415
+    from mltables.bounds import evaluated  # noqa: PLC0415
     from mltables.permitted import sources  # noqa: PLC0415
 
     folder.mkdir(exist_ok=True)
     try:
         prepared = gate.prepare(sql)
-        with query.opened(sources(prepared.reads, READABLE, folder)) as connection:
+        wanted = evaluated(prepared.bounds, {})
+        with query.opened(sources(prepared.reads, READABLE, folder, wanted)) as connection:
             return str(query.run(connection, prepared.sql, {}))
     except gate.Refused as refused:
         raise AssertionError(f"{sql}: {refused}") from refused
@@ -286,20 +305,24 @@ def test_the_engine_gets_the_same_bytes_whatever_is_hidden(
     """All columns, and some: values that are equal and written differently have an order, too."""
     gate = pytest.importorskip("mltables.gate")
     permitted = pytest.importorskip("mltables.permitted")
-    for columns in ("*", "workspace_id", "metric_value", "status, end_time"):
+    bounds = pytest.importorskip("mltables.bounds")
+    within = "run_id > '3' AND metric_step >= 0 AND run_id <= 'c'"
+    for columns in ("*", "workspace_id", "metric_value", "status, end_time", "run_id"):
         asked = [table for name, table in TABLES.items() if columns == "*" or name in columns]
         asked = asked if columns == "*" else [
             table.name for table in permitted.TABLES
             if {one.strip() for one in columns.split(",")} <= {name for name, *_ in table.columns}
         ]  # fmt: skip
         for table in asked:
-            reads = gate.prepare(f"SELECT {columns} FROM system.mlflow.{table}").reads
+            where = f" WHERE {within}" if columns == "run_id" else ""
+            prepared = gate.prepare(f"SELECT {columns} FROM system.mlflow.{table}{where}")
+            wanted = bounds.evaluated(prepared.bounds, {})
             held = {}
             for name, lake in lakes.items():
                 monkeypatch.setenv(location.FOLDER, str(lake))
                 folder = tmp_path / f"{columns[:9]}-{table}-{name}"
                 folder.mkdir()
-                (source,) = permitted.sources(reads, READABLE, folder)
+                (source,) = permitted.sources(prepared.reads, READABLE, folder, wanted)
                 (file,) = source.files
                 held[name] = Path(file).read_bytes()
                 assert SECRET.encode() not in held[name]

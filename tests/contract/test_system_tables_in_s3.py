@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from lander import app as lander
+from mlcore import errors
 from mlcore.system_tables import location
 from tests import ministack
 from tests.contract import delta_readers
@@ -91,6 +92,20 @@ def test_what_is_published_in_a_bucket_is_read_alike(
         bucket.follow()
     assert bucket.seed("metric_statistics", run_id=run) == [["m", 3, 1.0, 2.0, 0.0, 0.5, 1.0, 1.5]]
     assert list(location.store().list("landing")) == []
+    # A reader of workspaces has the rows of these; a column that is named and missing is told of.
+    count = (
+        "SELECT count(*) FROM system.mlflow.run_metrics_history WHERE insert_time > '2020-01-01'"
+    )
+    assert [bucket.ask(count, one)["rows"] for one in (["default"], ["team"], None)] == [
+        [[3]],
+        [[0]],
+        [[3]],
+    ]
+    runs = "SELECT status, params FROM system.mlflow.runs_latest"
+    assert bucket.ask(runs, ["default"])["rows"] == [["RUNNING", {}]]
+    for workspaces in (["default"], None):
+        with pytest.raises(errors.InvalidParameterValue, match='column "missing" not found'):
+            bucket.ask("SELECT missing FROM system.mlflow.runs_latest", workspaces)
     store.api.post("runs/log-metric", run_id=run, key="m", value="NaN", step=9, timestamp=9)
     bucket.follow()
     upkeep.keep_up()

@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from mltables.bounds import Bounds, bounds_read
 from mltables.reads import Columns, columns_read
 from mltables.tables import TABLES
 
@@ -62,6 +63,8 @@ class Prepared(NamedTuple):
     parameters: frozenset[str]
     reads: Mapping[str, Columns]
     """The tables that it reads, each with the columns."""
+    bounds: Mapping[str, Bounds]
+    """Of each table which rows it can want, as SQL."""
 
 
 def prepare(text: str) -> Prepared:
@@ -77,7 +80,8 @@ def prepare(text: str) -> Prepared:
         _rewrite(query)
         names = frozenset(_placeholder(one) for one in query.find_all(exp.Placeholder))
         reads = columns_read(query, SCHEMA)
-        return Prepared(query.sql("duckdb", comments=False), names, reads)
+        bounds = bounds_read(query, SCHEMA)
+        return Prepared(query.sql("duckdb", comments=False), names, reads, bounds)
     except SqlglotError as error:
         raise Refused(f"Syntax error: {_first_line(error)}") from error
     except RecursionError as error:

@@ -6,7 +6,7 @@ import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 
 from mlcore.system_tables import location
 from mltables import scratch
+from mltables.copies import Copies, File
 from mltables.scratch import SCRATCH, Part
 
 FETCHING: Final = 8
@@ -89,6 +90,28 @@ class Lake:
             list(pool.map(lambda file: self._fetch(f"{key}/{file}", kept / file), missing))
         return [str(kept / file) for file in files]
 
+    def columns(
+        self,
+        table: DeltaTable,
+        files: Sequence[tuple[str, int]],
+        columns: Collection[str],
+        folder: Path,
+    ) -> list[str]:
+        """Where columns of files can be read: the files themselves, or links in a folder to copies
+        of these columns, which all processes of this user share.
+
+        Args:
+            files: names and sizes, as the table's log has them.
+
+        Raises:
+            TooMuch: there is no room for the copies.
+        """
+        if not _is_remote(table):
+            return self.paths(table, [name for name, _ in files])
+        key = table.table_uri.removeprefix("s3://").rstrip("/").partition("/")[2]
+        copies = Copies(self.scratch / f"columns-{os.getuid()}", _read)
+        return copies.linked([File(f"{key}/{name}", size) for name, size in files], columns, folder)
+
     def forget(self, table: DeltaTable) -> dict[str, int]:
         """Removes the copies of files that this version of a table does not have; returns the sizes
         of those that it has, by their names in the log."""
@@ -151,6 +174,13 @@ class Lake:
 
 def _is_remote(table: DeltaTable) -> bool:
     return table.table_uri.startswith("s3://")
+
+
+def _read(key: str, first: int, size: int) -> bytes:
+    found = location.store().read(key, first, size)
+    if found is None:
+        raise FileNotFoundError(key)
+    return found
 
 
 def _options() -> dict[str, str] | None:

@@ -11,20 +11,23 @@ others lie between them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from mltables.bounds import Bounds, condition, may_hold, partition_may_hold
 from mltables.database import connected
 from mltables.lake import Lake
 from mltables.reads import Columns
 from mltables.snapshot import quoted
-from mltables.tables import EXPERIMENTS, RUNS, TABLES, existing
+from mltables.tables import EXPERIMENTS, RUNS, TABLES, Table, existing
 
 MEMORY: Final = "450MB"
 """While rows are chosen; what needs more spills to the folder."""
 
-_ORDER: Final = {RUNS.name: "run_id", EXPERIMENTS.name: "experiment_id"}
+_ORDER: Final = {RUNS.name: ("run_id",), EXPERIMENTS.name: ("experiment_id",)}
 """By what tables with one row for each id are sorted; the history by all columns that are read."""
 _FIRST: Final = ("experiment_id", "run_id", "metric_name", "metric_step", "metric_time")
 
@@ -52,12 +55,19 @@ class Source(NamedTuple):
 
 
 def sources(
-    reads: Mapping[str, Columns], workspaces: Sequence[str] | None, folder: Path
+    reads: Mapping[str, Columns],
+    workspaces: Sequence[str] | None,
+    folder: Path,
+    wanted: Mapping[str, Bounds] = MappingProxyType({}),
 ) -> list[Source]:
     """
     Args:
         workspaces: whose rows the caller may read; None for all.
-        folder: where the rows of a caller who may not read all are written.
+        folder: of the query.
+        wanted: rows beyond these bounds may be left out.
+
+    Raises:
+        TooMuch: there is no room for what has to be read.
     """
     lake = Lake()
     found = []
@@ -67,27 +77,73 @@ def sources(
         read = reads[table.name]
         # A query that counts rows names no column.
         columns = tuple(name for name, *_ in table.columns if name in read) or ("account_id",)
-        delta = existing(lake, table)
-        files: Sequence[str] = ()
-        if delta is not None:
-            names = sorted(delta.get_add_actions(flatten=True).column("path").to_pylist())
-            files = lake.paths(delta, names)
-        source = Source(table.name, columns, tuple(files))
-        found.append(source if workspaces is None else _chosen(source, workspaces, folder))
+        bounds = wanted.get(table.name, ())
+        if workspaces is None:
+            files = _files(lake, table, columns, folder, partial(may_hold, bounds=bounds))
+            found.append(Source(table.name, columns, tuple(files)))
+        else:
+            found.append(_chosen(lake, table, columns, workspaces, folder, bounds))
     return found
 
 
-def _chosen(source: Source, workspaces: Sequence[str], folder: Path) -> Source:
+def _files(
+    lake: Lake,
+    table: Table,
+    columns: Sequence[str],
+    folder: Path,
+    may_matter: Callable[[Mapping[str, Any]], bool],
+) -> list[str]:
+    """Files of a table with these columns, where this machine can read them."""
+    delta = existing(lake, table)
+    if delta is None:
+        return []
+    log = delta.get_add_actions(flatten=True)
+    listed = {name: log.column(name).to_pylist() for name in log.schema.names}
+    files = [
+        dict(zip(listed, values, strict=True)) for values in zip(*listed.values(), strict=True)
+    ]
+    some = sorted((file["path"], file["size_bytes"]) for file in files if may_matter(file))
+    return lake.columns(delta, some, columns, folder / table.name)
+
+
+def _chosen(
+    lake: Lake,
+    table: Table,
+    columns: tuple[str, ...],
+    workspaces: Sequence[str],
+    folder: Path,
+    bounds: Bounds,
+) -> Source:
     """The rows of some workspaces, in a file of their own; also where there are none, so that an
-    empty table is not told from one in which all rows are of others."""
-    target = str(folder / f"{source.table}.parquet")
+    empty table is not told from one in which all rows are of others.
+
+    Which files are read depends on the bounds by whole days or months alone: by how long it takes,
+    the least and greatest ids in files of others could be searched for.
+    """
+    partition = f"partition.{table.partition}"
+    used = {*columns, "workspace_id", *(bound.column for each in bounds for bound in each)}
+    used |= {*_ORDER.get(table.name, ())}
+    files = _files(
+        lake,
+        table,
+        sorted(used),
+        folder,
+        lambda file: partition_may_hold(table, file.get(partition), bounds),
+    )
+    source = Source(table.name, columns, tuple(files))
+    target = str(folder / f"{table.name}.parquet")
     allowed = ", ".join(map(quoted, workspaces)) or "NULL"
+    rows = f"{source.relation()} WHERE workspace_id IN ({allowed})"
     # An engine of its own, which is gone before the caller's begins.
     with connected(folder, MEMORY) as connection:
         connection.execute("SET preserve_insertion_order = true")
+        if where := condition(bounds):
+            # In two steps, so that values of the caller meet no row of others.
+            names = ", ".join(sorted(used))
+            connection.execute(f"CREATE TEMP TABLE readable AS SELECT {names} FROM {rows}")
+            rows = f"readable WHERE {where}"
         connection.execute(
-            f"COPY (SELECT {', '.join(source.columns)} FROM {source.relation()} "
-            f"WHERE workspace_id IN ({allowed}) ORDER BY {_order(source)}) "
+            f"COPY (SELECT {', '.join(columns)} FROM {rows} ORDER BY {_order(source)}) "
             f"TO {quoted(target)} (FORMAT parquet)"
         )
     return source._replace(files=(target,))
@@ -95,7 +151,7 @@ def _chosen(source: Source, workspaces: Sequence[str], folder: Path) -> Source:
 
 def _order(source: Source) -> str:
     if source.table in _ORDER:
-        return _ORDER[source.table]
+        return ", ".join(_ORDER[source.table])
     first = [name for name in _FIRST if name in source.columns]
     rest = [name for name in source.columns if name not in first]
     # 0.0 equals -0.0, and is another text.

@@ -13,6 +13,8 @@ from typing import Any, Final
 import duckdb
 
 from mltables import answer, gate, permitted
+from mltables.bounds import evaluated
+from mltables.copies import TooMuch
 from mltables.database import connected
 from mltables.permitted import Source
 from mltables.snapshot import quoted
@@ -49,10 +51,15 @@ def prepared(request: dict[str, Any], folder: Path) -> dict[str, Any]:
                 if table.name in reads
             }
         _end_after(float(request["starting"]))
-        sources = permitted.sources(reads, request.get("workspaces"), folder)
-    except gate.Refused as refused:
+        values = {name: given[name] for name in passed.parameters}
+        wanted = evaluated(passed.bounds, values)
+        sources = permitted.sources(reads, request.get("workspaces"), folder, wanted)
+    except (gate.Refused, TooMuch) as refused:
         return {"error": str(refused)}
-    values = {name: given[name] for name in passed.parameters}
+    except duckdb.Error as error:
+        if "space" in str(error) or isinstance(error, duckdb.OutOfMemoryException):
+            return {"error": str(TooMuch())}
+        raise
     return {"sql": passed.sql, "parameters": values, "sources": sources}
 
 

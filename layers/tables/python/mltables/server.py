@@ -13,8 +13,7 @@ Nothing of a query can reach another one: processes are forked from one that nev
 rows, and the folder of a query is removed when it is over.
 
 Requests are JSON: ``{"sql", "parameters", "workspaces", "format", "rows", "bytes"}``, the limits
-``seconds`` and ``starting`` of the two processes, and ``environment``, all variables as they are
-now.
+``seconds`` and ``starting`` of the two processes, and ``environment``: all variables of now.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from mlcore.system_tables import location
 from mltables import gate, query
 from mltables.lake import Lake
 
@@ -55,6 +55,9 @@ def main() -> None:
         os.nice(NICE)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
     gate.prepare("SELECT count(*) FROM system.mlflow.runs_latest WHERE run_id = :id")
+    if not os.environ.get(location.FOLDER):
+        import botocore.session  # noqa: F401, PLC0415 -- what each query in AWS would load
+
     _sweep()
     # What exists now is shared with each query's processes as long as nobody writes to it.
     gc.collect()
@@ -136,7 +139,9 @@ def _processes(request: Json, folder: Path, conversation: socket.socket) -> tupl
     if said.startswith(_MISSING) and not request.get("whole"):
         # Columns that the statement does not name were left out: which it may mean is only told
         # with all of them.
-        return _processes({**request, "whole": True}, folder, conversation)
+        again = folder / "whole"
+        again.mkdir()
+        return _processes({**request, "whole": True}, again, conversation)
     return {**ended, "began": True}, said
 
 

@@ -1,0 +1,150 @@
+"""Files that a statement cannot want are left out, and its answer stays what it is."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from mlcore.system_tables import location
+from tests.contract import test_sql_hidden_rows as hidden
+
+lakes = hidden.lakes
+
+QUERIES = int(os.environ.get("BOUNDS_QUERIES", "60"))
+SINCE = "2024-02-01 10:00:30"
+
+
+def _read(
+    sql: str, folder: Path, workspaces: tuple[str, ...] | None, *, bounded: bool, **given: Any
+) -> tuple[str, int]:
+    """The answer, and how many files were read for it."""
+    from mltables import gate, query  # noqa: PLC0415
+    from mltables.bounds import evaluated  # noqa: PLC0415
+    from mltables.permitted import sources  # noqa: PLC0415
+
+    folder.mkdir(exist_ok=True)
+    prepared = gate.prepare(sql)
+    wanted = evaluated(prepared.bounds, given) if bounded else {}
+    read = sources(prepared.reads, workspaces, folder, wanted)
+    with query.opened(read) as connection:
+        answer = query.run(connection, prepared.sql, {"parameters": given})
+    return str(answer), sum(len(source.files) for source in read)
+
+
+def _bounds(rng: random.Random, alias: str, table: str, run: str) -> str:
+    time = {"h": "insert_time", "r": "start_time", "e": "update_time"}[table]
+    name = "experiment_id" if table == "e" else rng.choice(("run_id", "experiment_id"))
+    moment = rng.choice(
+        (
+            f"CAST('2024-0{rng.randrange(1, 5)}-01 10:00:30' AS TIMESTAMP)",
+            f"'2024-0{rng.randrange(1, 5)}-02'",
+            f"DATE '2024-0{rng.randrange(1, 5)}-02'",
+            "TIMESTAMP '2024-02-02 10:00:07' - INTERVAL 1 DAY",
+            "date_add(DATE '2024-01-02', 31)",
+        )
+    )
+    one = rng.choice(
+        (
+            f"{alias}.{time} {rng.choice(('>=', '>', '<', '<='))} {moment}",
+            f"{alias}.{time} BETWEEN {moment} AND TIMESTAMP '2024-03-01 10:00:00'",
+            f"{alias}.{name} {rng.choice(('>=', '>', '<', '<=', '='))} '{run}'",
+            f"{alias}.{name} IN ('{run}', '{run[:3]}', '7')",
+            f"NOT ({alias}.{name} = '{run}')",
+            f"({alias}.{name} = '{run}' OR {alias}.{time} < {moment})",
+            f"{alias}.{name} BETWEEN '{run[:1]}' AND '{run}'",
+            f"'{run}' <= {alias}.{name}",
+        )
+    )
+    return one if rng.random() < 0.5 else f"({one}) AND {_bounds(rng, alias, table, run)}"
+
+
+def _statement(rng: random.Random, runs: list[str]) -> str:
+    left, right = rng.choice("hr"), rng.choice("hre")
+    froms = f"system.mlflow.{hidden.TABLES[left]} a"
+    kind = rng.choice(("", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN"))
+    run = rng.choice(runs)
+    where = _bounds(rng, "a", left, run)
+    if not kind:
+        where = where.replace("a.", rng.choice(("a.", "")))
+    else:
+        key = "experiment_id" if right == "e" else "run_id"
+        froms += f" {kind} system.mlflow.{hidden.TABLES[right]} b ON a.{key} = b.{key}"
+        if kind != "LEFT SEMI JOIN" and rng.random() < 0.6:
+            bounds = _bounds(rng, "b", right, run)
+            where = bounds if rng.random() < 0.3 else f"{where} AND {bounds}"
+    inner = f"SELECT count(*) FROM system.mlflow.runs_latest c WHERE {_bounds(rng, 'c', 'r', run)}"
+    return rng.choice(
+        (
+            f"SELECT count(*), min(a.workspace_id) FROM {froms} WHERE {where}",
+            f"SELECT a.experiment_id, count(*) FROM {froms} WHERE {where} GROUP BY 1 ORDER BY 1",
+            f"SELECT ({inner}), count(*) FROM {froms} WHERE {where}",
+            f"SELECT count(*) FROM {froms} WHERE {where} UNION ALL {inner} ORDER BY 1",
+            f"WITH x AS (SELECT a.* FROM {froms} WHERE {where}) SELECT count(*) FROM x, x y",
+        )
+    )
+
+
+@pytest.mark.parametrize("workspaces", [None, hidden.READABLE])
+def test_an_answer_is_the_same_with_fewer_files(
+    lakes: dict[str, Path],
+    workspaces: tuple[str, ...] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("mltables.bounds")
+    monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
+    listed = (
+        "SELECT list(run_id) AS ids FROM (SELECT run_id FROM system.mlflow.runs_latest LIMIT 9)"
+    )
+    runs = [
+        one for one in _read(listed, tmp_path, None, bounded=False)[0].split("'") if len(one) == 12
+    ]
+    assert len(runs) == 9
+    rng = random.Random(5)
+    files = fewer = 0
+    for _ in range(QUERIES):
+        sql = _statement(rng, runs)
+        try:
+            expected, all_files = _read(sql, tmp_path, workspaces, bounded=False)
+        except duckdb.BinderException:  # a time and a text that the engine does not compare
+            continue
+        found, some = _read(sql, tmp_path, workspaces, bounded=True)
+        assert found == expected, sql
+        files, fewer = files + all_files, fewer + some
+    if workspaces is None:
+        assert fewer < 0.9 * files
+
+
+@pytest.mark.parametrize(
+    ("where", "understood"),
+    [
+        ("start_time >= CAST(:since AS TIMESTAMP)", True),
+        ("r.start_time > :since AND r.run_name = 'x'", True),
+        ("r.start_time >= now() - INTERVAL 7 DAYS", True),
+        ("r.start_time >= date_sub(current_date(), 7)", True),
+        ("run_id = :run", True),
+        ("run_id IN (:run, 'b')", True),
+        ("start_time < now()", False),
+        ("run_id = upper('b')", False),
+        ("run_id = (SELECT max(run_id) FROM system.mlflow.runs_latest)", False),
+        ("run_id = :run OR status = 'FAILED'", False),
+        ("NOT run_id = :run", False),
+        ("run_id = :number", False),
+        ("run_id = :nothing", False),
+        ("start_time >= CAST('soon' AS TIMESTAMP)", False),
+        ("upper(run_id) = 'B'", False),
+        ("x.run_id = 'b'", False),
+    ],
+)
+def test_which_conditions_are_understood(where: str, *, understood: bool) -> None:
+    gate = pytest.importorskip("mltables.gate")
+    bounds = pytest.importorskip("mltables.bounds")
+    prepared = gate.prepare(f"SELECT 1 FROM system.mlflow.runs_latest r WHERE {where}")
+    given = {"since": SINCE, "run": "b", "number": 5, "nothing": None}
+    wanted = bounds.evaluated(prepared.bounds, given)
+    assert any(map(any, wanted.values())) is understood

@@ -1,0 +1,185 @@
+"""Copies of files in S3: of each the columns that queries name, and no more than there is room."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+COLUMNS = ("id", "text", "number", "m", "listed")
+ROWS = 60_000
+
+
+class Bucket:
+    """Files that are read by ranges; counts the bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bytes: Counter[str] = Counter()
+
+    def read(self, key: str, first: int, size: int) -> bytes:
+        with (self.folder / key).open("rb") as file:
+            file.seek(first)
+            data = file.read(size)
+        self.bytes[key] += len(data)
+        return data
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Bucket:
+    """Files of some row groups, with filters; one is small, one has a footer beyond the end that is
+    asked for at first."""
+    from deltalake import (  # noqa: PLC0415
+        BloomFilterProperties,
+        ColumnProperties,
+        WriterProperties,
+        write_deltalake,
+    )
+
+    from mltables.database import connected  # noqa: PLC0415
+
+    folder = tmp_path_factory.mktemp("bucket")
+    with connected(None) as connection:
+        connection.execute("SET preserve_insertion_order = true")
+        for number in range(4):
+            many = 50 if number == 3 else ROWS
+            rows = connection.sql(
+                f"SELECT md5((n + {number})::VARCHAR) AS id, 'text ' || n % 7 AS text, "
+                "n::DOUBLE / 3 AS number, MAP {'k': md5(n::VARCHAR)} AS m, "
+                "[{'a': n, 'b': md5(n::VARCHAR)}] AS listed "
+                f"FROM range({many}) AS t(n)"
+            )
+            bloom = BloomFilterProperties(set_bloom_filter_enabled=True, fpp=0.01, ndv=2000)
+            properties = WriterProperties(
+                compression="ZSTD",
+                max_row_group_size=100 if number == 2 else 16_384,
+                column_properties={"id": ColumnProperties(bloom_filter_properties=bloom)},
+            )
+            write_deltalake(str(folder / f"t{number}"), rows, writer_properties=properties)
+    footers = [_footer(one) for one in folder.rglob("*.parquet")]
+    assert max(footers) > pytest.importorskip("mltables.copies").WHOLE
+    return Bucket(folder)
+
+
+def _footer(file: Path) -> int:
+    return int.from_bytes(file.read_bytes()[-8:-4], "little")
+
+
+def _files(bucket: Bucket) -> list[Any]:
+    from mltables.copies import File  # noqa: PLC0415
+
+    found = sorted(bucket.folder.rglob("*.parquet"))
+    return [File(str(one.relative_to(bucket.folder)), one.stat().st_size) for one in found]
+
+
+def _rows(files: Sequence[str], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    listed = ", ".join(f"'{file}'" for file in files)
+    with duckdb.connect() as connection:
+        return connection.execute(
+            f"SELECT {', '.join(columns)} FROM read_parquet([{listed}]) "
+            f"WHERE {'id' if 'id' in columns else columns[0]}::VARCHAR > '3' ORDER BY ALL"
+        ).fetchall()
+
+
+def _size(folder: Path) -> int:
+    return sum(one.stat().st_blocks * 512 for one in folder.rglob("*.parquet"))
+
+
+def test_only_columns_that_are_named_are_fetched_and_once(bucket: Bucket, tmp_path: Path) -> None:
+    copies = pytest.importorskip("mltables.copies")
+    kept = copies.Copies(tmp_path / "copies", bucket.read)
+    files = _files(bucket)[:2]
+    whole = sum(file.size for file in files)
+    bucket.bytes.clear()
+    links = kept.linked(files, ["text"], tmp_path / "1")
+    first = bucket.bytes.total()
+    assert copies.WHOLE <= first < whole / 2
+    assert _size(tmp_path / "copies") <= first + 64_000
+    originals = [str(bucket.folder / file.key) for file in files]
+    assert _rows(links, ["text"]) == _rows(originals, ["text"])
+    assert kept.linked(files, ["text"], tmp_path / "2") != links
+    assert bucket.bytes.total() == first, "what is there is not fetched again"
+    links = kept.linked(files, ["text", "listed"], tmp_path / "3")
+    assert first < bucket.bytes.total() < whole
+    assert _rows(links, ["listed"]) == _rows(originals, ["listed"])
+    # And by a filter.
+    links = kept.linked(files, ["id"], tmp_path / "4")
+    one = _rows(originals, ["id"])[77][0]
+    with duckdb.connect() as connection:
+        sql = f"SELECT count(*) FROM read_parquet({links}) WHERE id = '{one}'"
+        assert connection.execute(sql).fetchall()[0][0] >= 1
+        assert connection.execute(sql.replace(one, "no id")).fetchall() == [(0,)]
+
+
+def test_queries_in_any_order_read_what_is_there_within_the_room(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    """Whatever was dropped between them; a query whose copies are dropped keeps its own."""
+    copies = pytest.importorskip("mltables.copies")
+    folder = tmp_path / "copies"
+    files = _files(bucket)
+    most = int(1.2 * max(file.size for file in files)) + 4 * copies.WHOLE
+    kept = copies.Copies(folder, bucket.read, lambda: most - _size(folder))
+    rng = random.Random(3)
+    refused = 0
+    before: tuple[list[str], list[str], list[str]] = ([], [], [])
+    for number in range(40):
+        some = rng.sample(files, rng.randrange(1, 3))
+        columns = rng.sample(COLUMNS, rng.randrange(1, 4))
+        try:
+            links = kept.linked(some, columns, tmp_path / f"query {number}")
+        except copies.TooMuch:
+            refused += 1
+            continue
+        originals = [str(bucket.folder / file.key) for file in some]
+        assert _rows(links, columns) == _rows(originals, columns)
+        if before[0]:
+            assert _rows(before[0], before[2]) == _rows(before[1], before[2])
+        before = (links, originals, columns)
+        assert _size(folder) <= most + 64_000 * len(files)
+    assert refused < 20
+
+
+def test_what_does_not_fit_is_said(bucket: Bucket, tmp_path: Path) -> None:
+    copies = pytest.importorskip("mltables.copies")
+    kept = copies.Copies(tmp_path / "copies", bucket.read, lambda: copies.WHOLE)
+    with pytest.raises(copies.TooMuch, match="use Athena"):
+        kept.linked(_files(bucket)[:1], COLUMNS, tmp_path / "1")
+
+
+def test_all_copies_have_an_end_on_a_large_disk(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = pytest.importorskip("mltables.copies")
+    files = _files(bucket)[:3]
+    monkeypatch.setattr(copies, "MOST", int(1.5 * max(file.size for file in files)))
+    kept = copies.Copies(tmp_path / "copies", bucket.read)
+    for number in range(6):
+        kept.linked([files[number % 3]], COLUMNS, tmp_path / f"query {number}")
+        assert _size(tmp_path / "copies") <= copies.MOST + 64_000
+
+
+@pytest.mark.parametrize(
+    "error",
+    [duckdb.IOException("IO Error: No space left on device"), duckdb.OutOfMemoryException("no")],
+)
+def test_rows_of_a_reader_that_do_not_fit_are_the_queries_fault(
+    tmp_path: Path, error: duckdb.Error, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = pytest.importorskip("mltables.query")
+
+    def failing(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(query.permitted, "sources", failing)
+    # The timer that would end a process is not for this one.
+    monkeypatch.setattr(query, "_end_after", lambda _seconds: None)
+    request = {"sql": "SELECT 1 AS one", "seconds": 9, "starting": 9}
+    assert "use Athena" in query.prepared(request, tmp_path)["error"]
+    monkeypatch.setattr(query.permitted, "sources", lambda *_: [])
+    assert query.prepared(request, tmp_path)["sql"] == "SELECT 1 AS one"
