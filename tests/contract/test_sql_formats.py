@@ -117,7 +117,7 @@ def test_what_cannot_be_cut_is_refused(tmp_path: Path, logged: Tables) -> None:
             answer.in_arrow(connection.sql(many), 4_000_000)
         with pytest.raises(answer.TooLarge, match="more than 4000000 bytes: add a LIMIT"):
             answer.in_csv(connection.execute(many), 4_000_000)
-    with pytest.raises(errors.InvalidParameterValue, match="Could not convert"):
+    with pytest.raises(errors.InvalidParameterValue, match="cannot be cast"):
         child.ask({"sql": "SELECT CAST('x' AS INT)", "parameters": {}, "format": "arrow"})
 
 

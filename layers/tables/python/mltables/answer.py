@@ -7,21 +7,15 @@ import csv
 import io
 import json
 import math
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
 import duckdb
 
-BATCH: Final = 500
+from mltables.dialect import types
 
-_TYPES: Final = {
-    "VARCHAR": "string",
-    "TIMESTAMP WITH TIME ZONE": "timestamp",
-    "INTEGER": "int",
-    "HUGEINT": "decimal(38,0)",
-    "FLOAT": "float",
-}
+BATCH: Final = 500
 
 
 class TooLarge(Exception):
@@ -31,8 +25,23 @@ class TooLarge(Exception):
         super().__init__(f"The result has more than {most_bytes} bytes: add a LIMIT.")
 
 
+class RowTooLarge(TooLarge):
+    """One row has more bytes than an answer may have."""
+
+    def __init__(self, most_bytes: int) -> None:
+        Exception.__init__(
+            self,
+            f"One row of the result has more than {most_bytes} bytes: select fewer columns, or a "
+            "part of a long one, such as left(value, 1000).",
+        )
+
+
 def in_json(cursor: duckdb.DuckDBPyConnection, most_rows: int, most_bytes: int) -> dict[str, Any]:
-    """``{"columns", "types", "rows", "truncated"}``."""
+    """``{"columns", "types", "rows", "truncated"}``.
+
+    Raises:
+        RowTooLarge: not even one row has room.
+    """
     about = cursor.description or []
     rows: list[list[Any]] = []
     size = 0
@@ -40,14 +49,17 @@ def in_json(cursor: duckdb.DuckDBPyConnection, most_rows: int, most_bytes: int) 
     while not truncated and (batch := cursor.fetchmany(BATCH)):
         for row in batch:
             values = [_value(value) for value in row]
-            size += len(json.dumps(values))
+            length = len(json.dumps(values))
+            if length > most_bytes:
+                raise RowTooLarge(most_bytes)
+            size += length
             if len(rows) >= most_rows or size > most_bytes:
                 truncated = True
                 break
             rows.append(values)
     return {
         "columns": [column[0] for column in about],
-        "types": [_type(column[1]) for column in about],
+        "types": [types.word(str(column[1])) for column in about],
         "rows": rows,
         "truncated": truncated,
     }
@@ -112,6 +124,8 @@ def _value(value: Any) -> Any:
         return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, timedelta):
+        return _interval(value)
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, dict):
@@ -123,6 +137,11 @@ def _value(value: Any) -> Any:
     return str(value)
 
 
-def _type(kind: object) -> str:
-    text = str(kind)
-    return _TYPES.get(text, text.lower())
+def _interval(value: timedelta) -> str:
+    """``1 02:03:04.500000000``: days, and the time of the rest."""
+    sign = "-" if value < timedelta() else ""
+    whole = abs(value)
+    hours, seconds = divmod(whole.seconds, 3600)
+    minutes, seconds = divmod(seconds, 60)
+    clock = f"{hours:02}:{minutes:02}:{seconds:02}.{whole.microseconds:06}000"
+    return f"{sign}{whole.days} {clock}"

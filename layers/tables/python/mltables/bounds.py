@@ -15,6 +15,7 @@ import duckdb
 from sqlglot import exp
 
 from mltables.database import connected
+from mltables.dialect import macros, writer
 from mltables.snapshot import quoted
 from mltables.tables import HISTORY, RUNS, Table
 
@@ -29,10 +30,19 @@ _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.EQ: "=",
 }
 _NOW: Final = (exp.CurrentTimestamp, exp.CurrentDate)
+_NOW_CALLS: Final = frozenset(("now", "current_timestamp", "current_date", "curdate"))
+_CALLS: Final = _NOW_CALLS | {
+    "date",
+    "timestamp",
+    "to_date",
+    "to_timestamp",
+    "date_add",
+    "date_sub",
+}
+"""Functions that a constant may call."""
 _CONSTANT: Final = (
     *(exp.Literal, exp.Placeholder, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Paren, exp.Neg),
-    *(exp.Add, exp.Sub, exp.Mul, exp.Interval, exp.Var, exp.DateAdd, exp.DateSub, exp.TsOrDsAdd),
-    *(exp.TimestampAdd, exp.TimestampSub, *_NOW),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Interval, exp.Var, *_NOW),
 )
 """Of what a constant may be made; no function that can take long."""
 _PARTITIONED_BY: Final = {
@@ -133,13 +143,18 @@ def _bounds_of(condition: exp.Expr, names: set[str]) -> Iterator[Bound]:
     for operator, values in given:
         # When the statement runs it is later: what is below now then may not be below it here.
         if values and all(_is_constant(one, now=operator in (">", ">=")) for one in values):
-            yield Bound(name, operator, tuple(one.sql("duckdb") for one in values))
+            yield Bound(name, operator, tuple(writer.write(one.copy()) for one in values))
 
 
 def _is_constant(value: exp.Expr, *, now: bool) -> bool:
-    return all(
-        isinstance(node, _CONSTANT) and (now or not isinstance(node, _NOW)) for node in value.walk()
-    )
+    for node in value.walk():
+        if isinstance(node, exp.Anonymous):
+            name = node.name.lower()
+            if name not in _CALLS or (name in _NOW_CALLS and not now):
+                return False
+        elif not isinstance(node, _CONSTANT) or (isinstance(node, _NOW) and not now):
+            return False
+    return True
 
 
 # ------------------------------------------------------------------ values
@@ -166,6 +181,7 @@ def _known(
     for sql in bound.values:
         wanted = f"({sql})::TIMESTAMPTZ" if bound.column in TIMES else sql
         given = {name: one for name, one in parameters.items() if f"${name}" in sql}
+        macros.install(connection, sql)
         try:
             ((value, kind),) = connection.execute(
                 f"SELECT {wanted}, typeof({wanted})", given

@@ -16,6 +16,7 @@ from mltables import answer, gate, permitted
 from mltables.bounds import evaluated
 from mltables.copies import TooMuch
 from mltables.database import connected
+from mltables.dialect import failures, macros
 from mltables.permitted import Source
 from mltables.snapshot import quoted
 from mltables.tables import TABLES
@@ -91,6 +92,7 @@ def run(connection: duckdb.DuckDBPyConnection, sql: str, request: dict[str, Any]
     values = request.get("parameters") or {}
     most = int(request.get("bytes") or BYTES)
     form = request.get("format")
+    macros.install(connection, sql)
     if form == "arrow":
         return answer.in_arrow(connection.sql(sql, params=values), most)
     cursor = connection.execute(sql, values)
@@ -103,6 +105,7 @@ def opened(sources: Sequence[Source]) -> duckdb.DuckDBPyConnection:
     """A database with a view of each source, which can reach their files alone and spills
     nowhere."""
     connection = connected(None, MEMORY)
+    macros.settle(connection)
     connection.execute(f"CREATE SCHEMA {gate.SCHEMA}")
     for source in sources:
         connection.execute(
@@ -140,4 +143,4 @@ def explained(error: Exception) -> str:
         return "The query needs more memory than it may have."
     # What follows tells of files of this machine.
     text = str(error).split("\n\nLINE", maxsplit=1)[0].split("\n", maxsplit=1)[0]
-    return text.replace(f'"{gate.SCHEMA}".', "")[:1000] or type(error).__name__
+    return failures.said(text.replace(f'"{gate.SCHEMA}".', ""))[:1000] or type(error).__name__

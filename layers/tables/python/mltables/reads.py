@@ -44,7 +44,8 @@ def _words(query: exp.Query) -> frozenset[str]:
 def _depends_on_all(query: exp.Query) -> bool:
     if any(True for _ in query.find_all(*_OF_ALL)):
         return True
-    if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
+    # count(*) is a call
+    if any(not isinstance(star.parent, exp.Anonymous) for star in query.find_all(exp.Star)):
         return True
     if any(join.method.upper() == "NATURAL" for join in query.find_all(exp.Join)):
         return True

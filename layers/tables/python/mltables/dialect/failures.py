@@ -1,0 +1,20 @@
+"""What DuckDB says of a statement that fails, in Databricks' words and without the names that only
+the written SQL has."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_ZERO: Final = "Division by zero"
+_NO_FORM: Final = re.compile(r"Macro (?:spark|inner)_(\w+)\(\) (?:does not support|has multiple)")
+_OWN: Final = re.compile(r"\b(?:spark|inner|cte)_(\w+)")
+
+
+def said(text: str) -> str:
+    """One line of an error."""
+    if _ZERO in text:
+        return "[DIVIDE_BY_ZERO] Division by zero: try_divide() gives NULL where the divisor is 0."
+    if match := _NO_FORM.search(text):
+        return f"{match[1]}() does not take arguments of these types, or not so many."
+    return _OWN.sub(r"\1", text.removeprefix("Invalid Input Error: "))

@@ -1,0 +1,127 @@
+# ruff: noqa: E501 -- SQL in lines of its own length
+"""Casts, in which Databricks is stricter than DuckDB (texts), cuts where DuckDB rounds (numbers with
+a fraction to whole ones), and writes numbers and times differently as texts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MACROS: Final = r"""
+CREATE MACRO inner_bad(value, kind) AS
+    error('[CAST_INVALID_INPUT] The value ''' || value || ''' of the type "STRING" cannot be cast to "'
+          || kind || '". Use try_cast() to get NULL instead.');
+
+CREATE MACRO inner_science(sign, digits, exponent) AS
+    sign || digits[1] || '.' || coalesce(nullif(rtrim(digits[2:], '0'), ''), '0') || 'E' || exponent;
+CREATE MACRO inner_small(sign, zeros_and_digits) AS
+    inner_science(sign, ltrim(zeros_and_digits, '0'),
+                  length(ltrim(zeros_and_digits, '0')) - length(zeros_and_digits) - 1);
+CREATE MACRO inner_unsigned(sign, text, size) AS
+    CASE WHEN size = 0 OR (size >= 1e-3 AND size < 1e7) THEN sign || text
+         WHEN contains(text, 'e') THEN
+            sign || split_part(text, 'e', 1)
+            || CASE WHEN contains(text, '.') THEN '' ELSE '.0' END
+            || 'E' || TRY_CAST(split_part(text, 'e', 2) AS INTEGER)
+         WHEN size < 1 THEN inner_small(sign, split_part(text, '.', 2))
+         ELSE inner_science(sign, replace(text, '.', ''), length(split_part(text, '.', 1)) - 1) END;
+CREATE MACRO inner_double_text(text) AS
+    CASE text WHEN 'nan' THEN 'NaN' WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity'
+    ELSE inner_unsigned(CASE WHEN starts_with(text, '-') THEN '-' ELSE '' END, ltrim(text, '-'),
+                        abs(TRY_CAST(text AS DOUBLE))) END;
+CREATE MACRO spark_string(x) AS
+    CASE WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN inner_double_text(CAST(x AS VARCHAR))
+         WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE' THEN
+            regexp_replace(CAST(x AS VARCHAR), '[+]00$', '')
+         WHEN typeof(x) = 'INTERVAL' OR typeof(x) LIKE '%[]' OR typeof(x) LIKE 'MAP(%'
+              OR typeof(x) LIKE 'STRUCT(%' THEN
+            error('A list, map, struct or interval cannot be cast to a STRING here.')
+         ELSE CAST(x AS VARCHAR) END;
+
+CREATE MACRO inner_is_special(text) AS regexp_full_match(lower(trim(text)), '[+-]?(nan|inf|infinity)');
+CREATE MACRO inner_is_number(text) AS
+    regexp_full_match(trim(text), '[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?');
+CREATE MACRO inner_clean_integer(text) AS
+    CASE WHEN regexp_full_match(trim(text), '[+-]?[0-9]+') THEN trim(text) END;
+CREATE MACRO inner_clean_double(text) AS
+    CASE WHEN inner_is_number(text) OR inner_is_special(text) THEN trim(text) END;
+CREATE MACRO inner_clean_decimal(text) AS CASE WHEN inner_is_number(text) THEN trim(text) END;
+CREATE MACRO inner_clean_boolean(text) AS
+    CASE WHEN lower(trim(text)) IN ('t', 'true', 'y', 'yes', '1') THEN 'true'
+         WHEN lower(trim(text)) IN ('f', 'false', 'n', 'no', '0') THEN 'false' END;
+CREATE MACRO inner_clean_date(text) AS
+    CASE WHEN regexp_full_match(trim(text), '[0-9]{4}') THEN trim(text) || '-01-01'
+         WHEN regexp_full_match(trim(text), '[0-9]{4}-[0-9]{1,2}') THEN trim(text) || '-01'
+         WHEN regexp_full_match(trim(text), '[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T].*)?')
+         THEN regexp_extract(trim(text), '^[0-9-]+') END;
+CREATE MACRO inner_clean_time(text) AS
+    CASE WHEN regexp_full_match(trim(text), '[0-9]{4}(-[0-9]{1,2}(-[0-9]{1,2})?)?') THEN inner_clean_date(text)
+         WHEN regexp_full_match(trim(text),
+            '[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[ T][0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2}([.][0-9]*)?)?( ?(Z|UTC|[+-][0-9]{1,2}(:[0-9]{2})?))?')
+         THEN regexp_replace(trim(text), ' ?UTC$', 'Z') END;
+
+CREATE MACRO inner_is_text(x) AS typeof(x) = 'VARCHAR';
+CREATE MACRO inner_is_double(x) AS typeof(x) IN ('DOUBLE', 'FLOAT');
+CREATE MACRO inner_is_moment(x) AS typeof(x) IN ('TIMESTAMP WITH TIME ZONE', 'TIMESTAMP');
+CREATE MACRO inner_whole_part(text) AS split_part(text, '.', 1);
+CREATE MACRO inner_instant(x) AS TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ);
+CREATE MACRO inner_try_integer(x) AS
+    CASE WHEN inner_is_text(x) THEN inner_clean_integer(CAST(x AS VARCHAR))
+         WHEN inner_is_double(x) THEN CAST(trunc(TRY_CAST(x AS DOUBLE)) AS VARCHAR)
+         WHEN typeof(x) = 'BOOLEAN' THEN CAST(TRY_CAST(x AS INTEGER) AS VARCHAR)
+         WHEN inner_is_moment(x) THEN CAST(floor(epoch(inner_instant(x))) AS VARCHAR)
+         ELSE inner_whole_part(CAST(x AS VARCHAR)) END;
+CREATE MACRO inner_try_double(x) AS
+    CASE WHEN inner_is_text(x) THEN inner_clean_double(CAST(x AS VARCHAR))
+         WHEN typeof(x) = 'BOOLEAN' THEN CAST(TRY_CAST(x AS INTEGER) AS VARCHAR)
+         WHEN inner_is_moment(x) THEN CAST(epoch(inner_instant(x)) AS VARCHAR)
+         ELSE CAST(x AS VARCHAR) END;
+CREATE MACRO inner_try_decimal(x) AS
+    CASE WHEN inner_is_text(x) THEN inner_clean_decimal(CAST(x AS VARCHAR)) ELSE CAST(x AS VARCHAR) END;
+CREATE MACRO inner_try_boolean(x) AS
+    CASE WHEN inner_is_text(x) THEN inner_clean_boolean(CAST(x AS VARCHAR))
+         WHEN typeof(x) = 'BOOLEAN' THEN CAST(x AS VARCHAR)
+         ELSE CAST(TRY_CAST(x AS DOUBLE) <> 0 AS VARCHAR) END;
+CREATE MACRO inner_try_date(x) AS
+    CASE WHEN inner_is_text(x) THEN inner_clean_date(CAST(x AS VARCHAR))
+         ELSE CAST(TRY_CAST(x AS DATE) AS VARCHAR) END;
+CREATE MACRO inner_try_time(x) AS
+    CASE WHEN inner_is_text(x) THEN inner_clean_time(CAST(x AS VARCHAR))
+         WHEN typeof(x) = 'DATE' OR inner_is_moment(x) THEN CAST(x AS VARCHAR)
+         ELSE CAST(to_timestamp(TRY_CAST(x AS DOUBLE)) AS VARCHAR) END;
+
+CREATE MACRO inner_or_bad(text, value, kind) AS
+    CASE WHEN text IS NULL THEN NULL ELSE coalesce(value, inner_bad(text, kind)) END;
+CREATE MACRO inner_double_of(text) AS
+    inner_or_bad(text, TRY_CAST(inner_clean_double(text) AS DOUBLE), 'DOUBLE');
+CREATE MACRO inner_overflow(text, kind) AS
+    error('[CAST_OVERFLOW] The value ' || text || ' cannot be cast to "' || kind || '" due to an overflow.');
+CREATE MACRO inner_fits(x, value, kind) AS
+    CASE WHEN x IS NULL THEN NULL WHEN value IS NOT NULL THEN value
+         WHEN inner_is_text(x) THEN inner_bad(CAST(x AS VARCHAR), kind)
+         WHEN typeof(x) = 'DATE' THEN error('A DATE cannot be cast to a number: use unix_date().')
+         ELSE inner_overflow(CAST(x AS VARCHAR), kind) END;
+CREATE MACRO inner_bigint(x) AS inner_fits(x, TRY_CAST(inner_try_integer(x) AS BIGINT), 'BIGINT');
+CREATE MACRO inner_int(x) AS inner_fits(x, TRY_CAST(inner_try_integer(x) AS INTEGER), 'INT');
+CREATE MACRO inner_smallint(x) AS inner_fits(x, TRY_CAST(inner_try_integer(x) AS SMALLINT), 'SMALLINT');
+CREATE MACRO inner_tinyint(x) AS inner_fits(x, TRY_CAST(inner_try_integer(x) AS TINYINT), 'TINYINT');
+CREATE MACRO inner_double(x) AS
+    CASE WHEN typeof(x) IN ('DOUBLE', 'FLOAT', 'BIGINT', 'INTEGER', 'HUGEINT') THEN TRY_CAST(x AS DOUBLE)
+         ELSE inner_fits(x, TRY_CAST(inner_try_double(x) AS DOUBLE), 'DOUBLE') END;
+CREATE MACRO inner_as_number(x VARCHAR) AS inner_double_of(x), (x) AS x;
+CREATE MACRO inner_decimal_text(x) AS inner_fits(x, inner_try_decimal(x), 'DECIMAL');
+CREATE MACRO inner_boolean(x) AS inner_fits(x, TRY_CAST(inner_try_boolean(x) AS BOOLEAN), 'BOOLEAN');
+CREATE MACRO inner_date_text(text) AS
+    inner_or_bad(text, TRY_CAST(inner_clean_date(text) AS DATE), 'DATE');
+CREATE MACRO spark_date(x) AS
+    CASE WHEN inner_is_text(x) THEN inner_date_text(CAST(x AS VARCHAR))
+         WHEN typeof(x) = 'DATE' OR inner_is_moment(x) OR x IS NULL THEN TRY_CAST(x AS DATE)
+         ELSE error('A DATE is made of a text or a time: use date_from_unix_date() for a number.') END;
+CREATE MACRO inner_time_text(text) AS
+    inner_or_bad(text, TRY_CAST(inner_clean_time(text) AS TIMESTAMPTZ), 'TIMESTAMP');
+CREATE MACRO spark_timestamp(x) AS
+    CASE WHEN inner_is_text(x) THEN inner_time_text(CAST(x AS VARCHAR))
+         WHEN typeof(x) = 'DATE' OR inner_is_moment(x) OR x IS NULL THEN TRY_CAST(x AS TIMESTAMPTZ)
+         WHEN typeof(x) IN ('DOUBLE', 'FLOAT', 'INTEGER', 'BIGINT', 'HUGEINT') OR starts_with(typeof(x), 'DECIMAL')
+         THEN to_timestamp(TRY_CAST(x AS DOUBLE))
+         ELSE error('A TIMESTAMP is made of a text, a date or a number.') END;
+"""

@@ -1,0 +1,108 @@
+# ruff: noqa: E501 -- SQL in lines of its own length
+"""Texts, and JSON in texts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MACROS: Final = r"""
+CREATE MACRO spark_length(s) AS CAST(length(s) AS INTEGER);
+CREATE MACRO spark_len(s) AS CAST(length(s) AS INTEGER);
+CREATE MACRO spark_char_length(s) AS CAST(length(s) AS INTEGER);
+CREATE MACRO spark_character_length(s) AS CAST(length(s) AS INTEGER);
+CREATE MACRO spark_octet_length(s) AS CAST(strlen(s) AS INTEGER);
+CREATE MACRO spark_bit_length(s) AS CAST(strlen(s) * 8 AS INTEGER);
+CREATE MACRO spark_ascii(s) AS CASE WHEN s = '' THEN 0 ELSE ascii(s) END;
+CREATE MACRO spark_lcase(s) AS lower(s);
+CREATE MACRO spark_ucase(s) AS upper(s);
+CREATE MACRO spark_trim(s) AS trim(s, ' ');
+CREATE MACRO spark_btrim(s) AS trim(s, ' '), (s, characters) AS trim(s, characters);
+CREATE MACRO spark_ltrim(s) AS ltrim(s, ' '), (characters, s) AS ltrim(s, characters);
+CREATE MACRO spark_rtrim(s) AS rtrim(s, ' '), (characters, s) AS rtrim(s, characters);
+CREATE MACRO inner_pad(n) AS CAST(greatest(n, 0) AS INTEGER);
+CREATE MACRO spark_lpad(s, n) AS lpad(s, inner_pad(n), ' '),
+    (s, n, pad) AS CASE WHEN pad = '' THEN left(s, inner_pad(n)) ELSE lpad(s, inner_pad(n), pad) END;
+CREATE MACRO spark_rpad(s, n) AS rpad(s, inner_pad(n), ' '),
+    (s, n, pad) AS CASE WHEN pad = '' THEN left(s, inner_pad(n)) ELSE rpad(s, inner_pad(n), pad) END;
+CREATE MACRO spark_left(s, n) AS left(s, inner_pad(n));
+CREATE MACRO spark_right(s, n) AS right(s, inner_pad(n));
+CREATE MACRO inner_from(p) AS CASE WHEN p = 0 THEN 1 ELSE p END;
+CREATE MACRO inner_part(s, p) AS CASE WHEN -p > length(s) THEN s ELSE substring(s, p) END,
+    (s, p, n) AS CASE WHEN n <= 0 THEN '' WHEN -p > length(s)
+        THEN left(s, greatest(CAST(n + length(s) + p AS INTEGER), 0)) ELSE substring(s, p, n) END;
+CREATE MACRO spark_substring(s, p) AS inner_part(s, inner_from(p)),
+    (s, p, n) AS inner_part(s, inner_from(p), n);
+CREATE MACRO spark_substr(s, p) AS inner_part(s, inner_from(p)),
+    (s, p, n) AS inner_part(s, inner_from(p), n);
+CREATE MACRO inner_locate(part, s, p) AS
+    CASE WHEN p IS NULL OR p < 1 THEN 0
+         WHEN instr(substring(s, p), part) = 0 THEN 0
+         ELSE CAST(instr(substring(s, p), part) + p - 1 AS INTEGER) END;
+CREATE MACRO spark_locate(part, s) AS CAST(instr(s, part) AS INTEGER),
+    (part, s, p) AS inner_locate(part, s, p);
+CREATE MACRO spark_position(part, s) AS CAST(instr(s, part) AS INTEGER),
+    (part, s, p) AS inner_locate(part, s, p);
+CREATE MACRO spark_charindex(part, s) AS CAST(instr(s, part) AS INTEGER),
+    (part, s, p) AS inner_locate(part, s, p);
+CREATE MACRO spark_instr(s, part) AS CAST(instr(s, part) AS INTEGER);
+CREATE MACRO spark_startswith(s, part) AS starts_with(s, part);
+CREATE MACRO spark_endswith(s, part) AS ends_with(s, part);
+CREATE MACRO spark_contains(s, part) AS contains(CAST(s AS VARCHAR), CAST(part AS VARCHAR));
+CREATE MACRO spark_replace(s, old) AS replace(s, old, ''),
+    (s, old, new) AS CASE WHEN old = '' THEN s ELSE replace(s, old, new) END;
+CREATE MACRO spark_repeat(s, n) AS repeat(CAST(s AS VARCHAR), greatest(n, 0));
+CREATE MACRO spark_space(n) AS repeat(' ', greatest(n, 0));
+CREATE MACRO inner_reverse(x) AS
+    CASE WHEN typeof(x) LIKE '%[]' THEN error('reverse() of this list: name the list in the call.')
+         ELSE reverse(CAST(x AS VARCHAR)) END;
+CREATE MACRO spark_initcap(s) AS
+    array_to_string(list_transform(string_split(lower(s), ' '),
+                                   lambda word: upper(word[1]) || word[2:]), ' ');
+CREATE MACRO spark_levenshtein(a, b) AS CAST(levenshtein(a, b) AS INTEGER);
+CREATE MACRO inner_split_part(s, delimiter, n) AS
+    CASE WHEN n = 0 THEN error('[INVALID_INDEX_OF_ZERO] The index 0 is invalid.')
+         WHEN delimiter = '' THEN CASE WHEN n IN (1, -1) THEN s ELSE '' END
+         ELSE split_part(s, delimiter, n) END;
+CREATE MACRO spark_split_part(s, delimiter, n) AS inner_split_part(s, delimiter, CAST(n AS INTEGER));
+CREATE MACRO inner_pieces(s, delimiter) AS string_split(s, delimiter);
+CREATE MACRO spark_substring_index(s, delimiter, n) AS
+    CASE WHEN delimiter = '' OR n = 0 THEN ''
+         WHEN n > 0 THEN array_to_string(inner_pieces(s, delimiter)[:CAST(n AS INTEGER)], delimiter)
+         WHEN -n >= len(inner_pieces(s, delimiter)) THEN s
+         ELSE array_to_string(inner_pieces(s, delimiter)[CAST(n AS INTEGER):], delimiter) END;
+CREATE MACRO spark_split(s, pattern) AS regexp_split_to_array(s, pattern);
+CREATE MACRO spark_chr(n) AS CASE WHEN n < 0 THEN '' ELSE chr(CAST(n % 256 AS INTEGER)) END;
+CREATE MACRO spark_char(n) AS CASE WHEN n < 0 THEN '' ELSE chr(CAST(n % 256 AS INTEGER)) END;
+CREATE MACRO spark_base64(s) AS base64(encode(CAST(s AS VARCHAR)));
+CREATE MACRO spark_sha(s) AS sha1(s);
+CREATE MACRO spark_sha2(s, bits) AS
+    CASE WHEN bits IN (0, 256) THEN sha256(s)
+         ELSE error('sha2() has only 256 bits here.') END;
+CREATE MACRO inner_elt(items, n) AS
+    CASE WHEN n < 1 OR n > len(items) THEN error('[INVALID_ARRAY_INDEX] elt() has no value ' || n)
+         ELSE items[n] END;
+CREATE MACRO spark_uuid() AS CAST(uuid() AS VARCHAR);
+CREATE MACRO spark_find_in_set(s, items) AS
+    CASE WHEN s IS NULL OR items IS NULL THEN NULL WHEN contains(s, ',') THEN 0
+         ELSE CAST(coalesce(list_position(string_split(items, ','), s), 0) AS INTEGER) END;
+
+CREATE MACRO spark_rlike(s, pattern) AS regexp_matches(s, pattern);
+CREATE MACRO spark_regexp(s, pattern) AS regexp_matches(s, pattern);
+CREATE MACRO spark_regexp_like(s, pattern) AS regexp_matches(s, pattern);
+CREATE MACRO spark_regexp_extract(s, pattern) AS regexp_extract(s, pattern, 1),
+    (s, pattern, n) AS regexp_extract(s, pattern, n);
+CREATE MACRO spark_regexp_extract_all(s, pattern) AS regexp_extract_all(s, pattern, 1),
+    (s, pattern, n) AS regexp_extract_all(s, pattern, n);
+CREATE MACRO spark_regexp_count(s, pattern) AS CAST(len(regexp_extract_all(s, pattern)) AS INTEGER);
+CREATE MACRO spark_regexp_substr(s, pattern) AS
+    CASE WHEN regexp_matches(s, pattern) THEN regexp_extract(s, pattern) END;
+
+CREATE MACRO spark_get_json_object(s, path) AS
+    CASE WHEN json_valid(s) THEN json_extract_string(s, path) END;
+CREATE MACRO spark_json_array_length(s) AS
+    CASE WHEN json_valid(s) AND json_type(s) = 'ARRAY' THEN CAST(json_array_length(s) AS INTEGER) END;
+CREATE MACRO spark_json_object_keys(s) AS
+    CASE WHEN json_valid(s) AND json_type(s) = 'OBJECT' THEN json_keys(s) END;
+CREATE MACRO spark_to_json(x MAP(VARCHAR, VARCHAR)) AS CAST(to_json(x) AS VARCHAR),
+    (x VARCHAR[]) AS CAST(to_json(x) AS VARCHAR);
+"""

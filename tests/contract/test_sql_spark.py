@@ -1,0 +1,289 @@
+"""SQL over the system tables answers what Spark does.
+
+The answers in ``tests/contract/spark`` are those of Spark 4.0.1 with ``spark.sql.ansi.enabled``, as
+Databricks has it: of expressions, and of statements over three small tables. ``refused`` marks what
+has no translation; it may raise a clear error, and never answer anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ANSWERS = Path(__file__).with_name("spark")
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (ANSWERS / name).read_text("utf-8").splitlines()]
+
+
+class Engine:
+    """Statements through the gate, in a database with the small tables."""
+
+    def __init__(self) -> None:
+        self.gate = pytest.importorskip("mltables.gate")
+        from mltables.database import connected  # noqa: PLC0415
+        from mltables.dialect import macros  # noqa: PLC0415
+
+        self.connection = connected(None)
+        self.connection.execute("CREATE SCHEMA mlflow")
+        self.made: set[str] = set()
+        macros.settle(self.connection)
+        self._fill()
+
+    def _fill(self) -> None:
+        from mltables.tables import TABLES  # noqa: PLC0415
+
+        rows = json.loads((ANSWERS / "tables.json").read_text("utf-8"))
+        for table in TABLES:
+            kinds = ", ".join(f"{name} {kind}" for name, kind, *_ in table.columns)
+            self.connection.execute(f"CREATE TABLE mlflow.{table.name} ({kinds})")
+            places = ", ".join("?" for _ in table.columns)
+            for row in rows[table.name]:
+                self.connection.execute(
+                    f"INSERT INTO mlflow.{table.name} VALUES ({places})", list(map(_value, row))
+                )
+
+    def ask(self, sql: str, **parameters: Any) -> dict[str, Any]:
+        from mltables import answer  # noqa: PLC0415
+        from mltables.dialect import macros  # noqa: PLC0415
+
+        prepared = self.gate.prepare(sql)
+        macros.install(self.connection, prepared.sql, self.made)
+        cursor = self.connection.execute(prepared.sql, parameters)
+        told: dict[str, Any] = answer.in_json(cursor, 10_000, 4 << 20)
+        return told
+
+    def failure(self, sql: str) -> str | None:
+        """What is said of a statement that has no answer."""
+        import duckdb  # noqa: PLC0415
+
+        from mltables.query import explained  # noqa: PLC0415
+
+        try:
+            self.ask(sql)
+        except self.gate.Refused as refused:
+            return str(refused)
+        except duckdb.Error as error:
+            return explained(error)
+        return None
+
+
+def _value(value: Any) -> Any:
+    """A value of ``tables.json`` for a parameter of DuckDB."""
+    if isinstance(value, list):
+        return [_value(one) for one in value]
+    if isinstance(value, dict):
+        if "metric_name" in value:
+            return {name: _value(one) for name, one in value.items()}
+        return {"key": list(value), "value": list(value.values())}
+    return math.nan if value == "NaN" else value
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    made = Engine()
+    yield made
+    made.connection.close()
+
+
+def _alike(value: Any) -> Any:
+    """With numbers as floats of 13 digits, and an interval in seconds."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int | float):
+        return float(f"{value:.13g}")
+    if isinstance(value, str) and (match := re.fullmatch(r"(\d+) (\d+):(\d+):([\d.]+)", value)):
+        days, hours, minutes, seconds = map(float, match.groups())
+        return float(f"{((days * 24 + hours) * 60 + minutes) * 60 + seconds:.13g}")
+    if isinstance(value, list):
+        return [_alike(one) for one in value]
+    if isinstance(value, dict):
+        if set(value) == {"interval"}:
+            return _alike(value["interval"])
+        return {key: _alike(one) for key, one in value.items()}
+    return value
+
+
+def _rows(sql: str, rows: list[Any]) -> list[Any]:
+    alike = [_alike(row) for row in rows]
+    return alike if "ORDER BY" in sql.upper() else sorted(alike, key=str)
+
+
+def _kind(text: str) -> str:
+    """A type without what differs on purpose: decimals have other sizes, or are doubles."""
+    plain = re.sub(r"\s", "", text.lower())
+    plain = re.sub(r"decimal\(\d+,\d+\)", "double", plain)
+    return plain.replace("intervalday", "interval").replace("intervaltosecond", "interval")
+
+
+def test_expressions_answer_what_spark_answers(engine: Engine) -> None:
+    """The value, or an error where Spark has one; and the name of the column."""
+    cases = _lines("expressions.jsonl")
+    assert len(cases) > 550
+    wrong = []
+    for case in cases:
+        sql = f"SELECT {case['sql']}"
+        if "error" in case or case.get("refused"):
+            if not engine.failure(sql):
+                wrong.append((sql, engine.ask(sql)["rows"], case))
+            continue
+        told = engine.ask(sql)
+        if _alike(told["rows"]) != [[_alike(case["answer"])]]:
+            wrong.append((sql, told["rows"], case["answer"]))
+        if "name" in case and told["columns"] != [case["name"]]:
+            wrong.append((sql, told["columns"], case["name"]))
+    assert not wrong
+
+
+def test_statements_answer_what_spark_answers(engine: Engine) -> None:
+    cases = _lines("statements.jsonl")
+    assert len(cases) > 70
+    wrong = []
+    for case in cases:
+        sql = case["sql"]
+        if "error" in case or case.get("refused"):
+            if not engine.failure(sql):
+                wrong.append((sql, engine.ask(sql)["rows"], case))
+            continue
+        told = engine.ask(sql)
+        if _rows(sql, told["rows"]) != _rows(sql, case["rows"]):
+            wrong.append((sql, told["rows"], case["rows"]))
+        if "names" in case and told["columns"] != case["names"]:
+            wrong.append((sql, told["columns"], case["names"]))
+        if list(map(_kind, told["types"])) != list(map(_kind, case["types"])):
+            wrong.append((sql, told["types"], case["types"]))
+    assert not wrong
+
+
+def test_little_of_spark_is_refused() -> None:
+    """What is compared is not emptied by marking it as refused."""
+    cases = _lines("expressions.jsonl") + _lines("statements.jsonl")
+    assert sum("refused" in case for case in cases) < 10
+
+
+def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
+    """Whatever DuckDB has and the tables of functions do not list: none is passed on."""
+    from mltables.dialect import (  # noqa: PLC0415
+        aggregates,
+        functions,
+        lambdas,
+        macros,
+        texts,
+        units,
+    )
+
+    listed = {
+        *functions.SIMPLE, *functions.CASTS, *functions.WINDOW, *functions.GENERATORS,
+        *macros.FUNCTIONS, *aggregates.AGGREGATES, *aggregates.WITHIN,
+        *lambdas.SPECIAL, *texts.SPECIAL, *units.SPECIAL,
+        "extract", "substr", "substring", "position", "trim", "inline", "inline_outer",
+    }  # fmt: skip
+    rows = engine.connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()")
+    names = {name for (name,) in rows.fetchall() if re.fullmatch(r"[a-z_0-9]+", name)}
+    others = sorted(names - listed)
+    assert len(others) > 300
+    for name in others:
+        with pytest.raises(engine.gate.Refused):
+            engine.gate.prepare(f"SELECT {name}(run_id) FROM system.mlflow.runs_latest")
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT 1/0", "DIVIDE_BY_ZERO"),
+        ("SELECT CAST('x' AS INT)", "CAST_INVALID_INPUT"),
+        ("SELECT date'2024-01-02' - date'2024-01-01'", "datediff"),
+        ("SELECT strftime(now(), '%Y')", "The function strftime() does not exist here"),
+        ("SELECT list_sum(array(1))", "list_sum() does not exist"),
+        ("SELECT regexp_replace('a', 'a', run_id) FROM system.mlflow.runs_latest", "as a text"),
+        ("SELECT explode(array(1)), explode(array(2))", "at most one explode()"),
+        ("SELECT 1 + explode(array(1))", "stands alone"),
+        ("SELECT date_format(now(), 'QQQ')", "may not have QQQ"),
+        ("SELECT params:lr FROM system.mlflow.runs_latest", "get_json_object"),
+        ("SELECT INTERVAL '1 2' DAY TO HOUR", "interval of several units"),
+        ("SELECT row_number()", "needs OVER"),
+        ("SELECT * FROM system.mlflow.runs_latest UNPIVOT (v FOR n IN (run_id))", "UNPIVOT"),
+        ("SELECT array(1, 2)[0]", "use get(array(…), 0)"),
+        ("SELECT sha2('a', 512)", "only 256 bits"),
+        ("SELECT hash(1.5D)", "hash() takes texts"),
+        ("SELECT to_json(1)", "does not take arguments of these types"),
+    ],
+)
+def test_what_is_refused_is_told_clearly(engine: Engine, sql: str, words: str) -> None:
+    said = engine.failure(sql) or "answered"
+    assert words in said
+    assert "spark_" not in said
+    assert "inner_" not in said
+
+
+def test_parameters_have_the_types_of_their_values(engine: Engine) -> None:
+    sql = "SELECT :n + 1, CAST(:since AS TIMESTAMP), :text || 'x', params['lr'] = :lr"
+    told = engine.ask(
+        f"{sql} FROM system.mlflow.runs_latest WHERE run_id = 'r1'",
+        n=1, since="2024-01-05", text="a", lr="0.1",
+    )  # fmt: skip
+    assert told["rows"] == [[2, "2024-01-05T00:00:00.000Z", "ax", True]]
+
+
+def test_types_are_told_in_words_of_databricks(engine: Engine) -> None:
+    told = engine.ask("SELECT * FROM system.mlflow.runs_latest")
+    assert dict(zip(told["columns"], told["types"], strict=True)) == {
+        "account_id": "STRING",
+        "update_time": "TIMESTAMP",
+        "delete_time": "TIMESTAMP",
+        "workspace_id": "STRING",
+        "run_id": "STRING",
+        "experiment_id": "STRING",
+        "created_by": "STRING",
+        "start_time": "TIMESTAMP",
+        "end_time": "TIMESTAMP",
+        "run_name": "STRING",
+        "status": "STRING",
+        "params": "MAP<STRING,STRING>",
+        "tags": "MAP<STRING,STRING>",
+        "aggregated_metrics": "ARRAY<STRUCT<metric_name:STRING,latest_value:DOUBLE,"
+        "min_value:DOUBLE,max_value:DOUBLE>>",
+    }
+
+
+def test_tools_find_tables_and_columns(engine: Engine) -> None:
+    names = ["experiments_latest", "run_metrics_history", "runs_latest"]
+    assert [row[1] for row in engine.ask("SHOW TABLES IN system.mlflow")["rows"]] == names
+    assert [row[1] for row in engine.ask("SHOW TABLES LIKE 'run*'")["rows"]] == names[1:]
+    listed = engine.ask(
+        "SELECT table_name FROM system.information_schema.tables t WHERE table_schema = 'mlflow'"
+    )
+    assert sorted(row[0] for row in listed["rows"]) == names
+    for name in names:
+        columns = engine.ask(f"SELECT * FROM system.mlflow.{name}")
+        expected = [
+            [column, kind.lower()]
+            for column, kind in zip(columns["columns"], columns["types"], strict=True)
+        ]
+        for sql in (f"DESCRIBE TABLE system.mlflow.{name}", f"-- columns\ndesc {name};"):
+            assert [row[:2] for row in engine.ask(sql)["rows"]] == expected
+        shown = engine.ask(f"SHOW COLUMNS IN system.mlflow.{name}")["rows"]
+        assert shown == [[column] for column, _ in expected]
+        told = engine.ask(
+            "SELECT column_name, full_data_type FROM information_schema.columns "
+            f"WHERE table_name = '{name}' ORDER BY ordinal_position"
+        )
+        assert told["rows"] == expected
+
+
+def test_a_row_that_is_too_large_is_told(engine: Engine) -> None:
+    from mltables import answer  # noqa: PLC0415
+
+    cursor = engine.connection.execute("SELECT repeat('x', 5000) UNION ALL SELECT 'y'")
+    with pytest.raises(answer.TooLarge, match="One row of the result has more than 4000 bytes"):
+        answer.in_json(cursor, 10, 4000)
+    cursor = engine.connection.execute("SELECT repeat('x', 3000) FROM range(2)")
+    told = answer.in_json(cursor, 10, 4000)
+    assert (len(told["rows"]), told["truncated"]) == (1, True)
