@@ -75,21 +75,27 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     ]
     places = [place for run in behind for place in logged[run]]
     read = table.batch_get([*(keys.run(*run) for run in behind), *places])
-    # What is gone is in a pack: it was not refused.
-    refused = {
-        place
-        for place, item in zip(places, read[len(behind) :], strict=True)
-        if item is not None and history.is_refused(item)
-    }
+    there = dict(zip(places, read[len(behind) :], strict=True))
     for run, now in zip(behind, read, strict=False):
-        kept = [image for place, image in logged[run].items() if place not in refused]
-        greatest = _greatest(kept)
-        if now is not None and _overtaken(now, greatest):
+        if now is None:
+            continue
+        greatest = _still_logged(run, {place: there[place] for place in logged[run]})
+        if _overtaken(now, greatest):
             _raise_latest(run, greatest)
-        elif now is not None:
+        else:
             known[run] = now
     followed = {run for run in logged if run in known and not marks.since(Run.of(known[run]))}
     history_items.pack_runs(sorted(followed), read=True)
+
+
+def _still_logged(run: Owner, batches: Mapping[Key, Raw | None]) -> Mapping[str, Metric]:
+    """The latest points that a run's history has of some batches, as they are now, or of all.
+
+    A batch that is gone was packed, or refused and then removed. Its record, which may come again,
+    does not tell which; the history does.
+    """
+    kept = [item for item in batches.values() if item is not None]
+    return left(run).latest if len(kept) < len(batches) else _greatest(kept)
 
 
 def _greatest(batches: Iterable[Raw]) -> dict[str, Metric]:

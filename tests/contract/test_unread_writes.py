@@ -15,8 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lander.app
-from indexer import rebuild
+from indexer import history_items, rebuild
+from mlcore.db import keys
+from mlcore.db.table import key_in, table
 from mlcore.memory import Memory
+from mlcore.repos.runs import index as run_index
 from mlcore.repos.runs import unread_writes
 from mlcore.repos.runs import writes as run_writes
 from mlcore.system_tables import landing
@@ -207,11 +210,56 @@ def refused(shared_store: Store) -> Iterator[tuple[str, str, list[Record]]]:
 def test_the_indexer_raises_nothing_to_refused_points(
     shared_store: Store, refused: tuple[str, str, list[Record]]
 ) -> None:
-    """The record of the points comes in a batch before that of their refusal."""
-    _, run_id, (put, mark) = refused
+    """The record of the points comes in a batch before that of their refusal, and again when their
+    item is gone."""
+    experiment_id, run_id, (put, mark) = refused
     assert deliver([put]) == deliver([mark]) == 1
+    history_items.pack_runs([(experiment_id, run_id)], read=True)
+    assert table.get(key_in(put["dynamodb"]["NewImage"])) is None
+    assert deliver([put]) == 1
     assert shared_store.api.data(run_id)["metrics"]["m"][2] == 1
     assert shared_store.api.history(run_id, "m") == [(1, 1, 1)]
+
+
+def test_a_run_is_marked_when_a_write_is_taken_back(
+    shared_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The indexer has followed the run with what is taken back: what it ranked is wrong then."""
+    api, take_back = shared_store.api, unread_writes._revert
+
+    def elsewhere(path: str, **named: str) -> None:
+        thread = threading.Thread(target=partial(api.post, path, **named))
+        thread.start()
+        thread.join()
+
+    with following(shared_store, latest=True) as stream, processes():
+        experiment_id = api.new_experiment(f"unread {next(_names)}")
+        run_id = api.new_run(experiment_id)
+        api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1, step=1)
+        elsewhere("experiments/delete", experiment_id=experiment_id)
+
+        def marked() -> bool:
+            marks = run_index.Marks(experiment_id)
+            for read in marks.reads():
+                read()
+            return keys.run(experiment_id, run_id) in marks.runs()
+
+        def late(*found: Any) -> None:
+            elsewhere("runs/delete", run_id=run_id)
+            records = stream.fresh()
+            assert deliver(records) == len(records)
+            assert not marked()
+            take_back(*found)
+            assert marked()
+            done.append(True)
+
+        done: list[bool] = []
+        monkeypatch.setattr(unread_writes, "_revert", late)
+        answer = api.ask(
+            "POST", "runs/log-metric", run_id=run_id, key="m", value=2, timestamp=1, step=2
+        )
+        assert answer.status == 400
+        assert done
 
 
 def test_the_lander_lands_no_refused_points(

@@ -25,9 +25,10 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.memory import Memory
 from mlcore.models.base import MetaItem
 from mlcore.models.experiments import Experiment as ExperimentItem
+from mlcore.models.runs import Run as RunItem
 from mlcore.repos import document
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import history, log_writes, runs
+from mlcore.repos.runs import history, log_writes, marks, runs
 from mlcore.repos.runs import writes as run_writes
 from mlcore.repos.runs.runs import StoredRun
 from mlcore.repos.runs.writes import Change, Decision
@@ -233,5 +234,9 @@ def _reverting(run: StoredRun, change: Change, found: Raw) -> Update | None:
     if not reverted:
         return None
     document.touch(update)
+    # The mark of the write may be gone: the indexer may have followed the run since.
+    mark = marks.after(RunItem.of(found), change.sets, change.removals)
+    if mark is not None:
+        update.set(RunItem.lsi5sk, mark)
     update.require_equal(MetaItem.version, MetaItem.of(found).version)
     return update
