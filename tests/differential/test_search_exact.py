@@ -2,8 +2,9 @@
 every run, and stock MLflow's.
 
 Runs, filters and orders are random over the whole language; writes and searches alternate while the
-stream is delivered late, twice, in another order and with failures. EXACT_CASES is the number of
-searches.
+stream is delivered late, twice, in another order and with failures. Each call, and each page of a
+search, is answered by one of several processes, which remember what they did or have just started.
+EXACT_CASES is the number of searches; with SEARCH_SEED, others are made.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from mlcore.search.match import predicate
 from tests.contract.api import Api
 from tests.contract.conftest import Store, shared_store
 from tests.contract.delivery import Delivery
+from tests.contract.explain import explained
+from tests.contract.index_state import tiny_ranks
+from tests.contract.processes import Processes
 from tests.contract.streams import following
 from tests.differential import search_samples as samples
 from tests.differential.stock import REFUSED, SEED, answer, mlflow_entities, open_store
@@ -87,39 +91,22 @@ def thresholds(rng: random.Random, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(quiet_runs, "CALM_MS", -3_600_000)
     patch.setattr(quiet_runs, "CROWD", rng.choice((3, 100)))
     patch.setattr(quiet_runs, "COUNTED_EVERY", rng.choice((2, 50)))
+    tiny_ranks(patch, tiny=rng.random() < 0.5)
 
 
-def test_every_search_is_exact(
-    shared_store: Store, taken: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_search_is_exact(shared_store: Store, taken: Counter[str]) -> None:
     logger.setLevel("ERROR")  # stock's own configuration reaches it
-    with memory_folder() as folder:
-        play(shared_store, open_store(folder), taken, monkeypatch)
-
-
-def play(store: Store, stock: Any, taken: Counter[str], patch: pytest.MonkeyPatch) -> None:
     compared: Counter[str] = Counter()
-    with following(store) as stream:
+    with memory_folder() as folder, following(shared_store) as stream:
+        stock = open_store(folder)
         for world in range(max(1, CASES // CASES_OF_A_WORLD)):
             rng = random.Random(f"{SEED} {world}")
             delivery = Delivery(rng, stream.fresh)
             delivery.forget()
-            thresholds(rng, patch)
-            twins = Twins(rng, store.api, stock, f"world {world}")
-            for _ in range(FIRST_WRITES):
-                twins.write()
-                if rng.random() < 0.2:
-                    delivery.some(rng.random())
-            for _ in range(min(CASES, CASES_OF_A_WORLD)):
-                compared[check(rng, store.api, stock, twins)] += 1
-                if rng.random() < 0.3:
-                    twins.write()
-                if rng.random() < 0.3:
-                    delivery.some(rng.choice((0.3, 0.9)))
-                if rng.random() < 0.1:
-                    quiet_runs.sweep()
-                if rng.random() < 0.05:
-                    delivery.rest()
+            with pytest.MonkeyPatch.context() as patch:
+                thresholds(rng, patch)
+                twins = Twins(rng, shared_store.api, stock, f"world {world}")
+                compared += play(rng, twins, delivery, shared_store.api, stock)
     print(dict(compared), dict(taken))  # noqa: T201
     assert compared["rows"] > compared.total() / 4
     assert compared[REFUSED] < compared.total() / 10
@@ -127,7 +114,34 @@ def play(store: Store, stock: Any, taken: Counter[str], patch: pytest.MonkeyPatc
     assert not seldom, taken
 
 
-def check(rng: random.Random, api: Api, stock: Any, twins: Twins) -> str:
+def play(
+    rng: random.Random, twins: Twins, delivery: Delivery, api: Api, stock: Any
+) -> Counter[str]:
+    """What became of the searches of one world."""
+    compared: Counter[str] = Counter()
+    processes = Processes(rng)
+    for _ in range(FIRST_WRITES):
+        processes.switch()
+        twins.write()
+        if rng.random() < 0.2:
+            processes.switch()
+            delivery.some(rng.random())
+    for _ in range(min(CASES, CASES_OF_A_WORLD)):
+        compared[check(rng, api, stock, twins, processes)] += 1
+        processes.switch()
+        if rng.random() < 0.3:
+            twins.write()
+        processes.switch()
+        if rng.random() < 0.3:
+            delivery.some(rng.choice((0.3, 0.9)))
+        if rng.random() < 0.1:
+            quiet_runs.sweep()
+        if rng.random() < 0.05:
+            delivery.rest()
+    return compared
+
+
+def check(rng: random.Random, api: Api, stock: Any, twins: Twins, processes: Processes) -> str:
     """One search: by the product page by page, by brute force, by stock."""
     ours, theirs = zip(*rng.sample(twins.experiments, rng.choice((1, 1, 2))), strict=True)
     uris = tuple(f"mlflow-artifacts:/x/{run_id}/artifacts" for run_id in twins.runs[:3])
@@ -153,7 +167,9 @@ def check(rng: random.Random, api: Api, stock: Any, twins: Twins) -> str:
     if wanted != REFUSED:
         wanted = [run.info.run_id for run in wanted]
     assert brute_force(ours, made, VIEWS[view]) == wanted, (asked, words)
-    assert found(api, asked) == wanted, (asked, words)
+    with explained() as how:
+        answered = found(api, asked, processes)
+    assert answered == wanted, (asked, how, words)
     return REFUSED if wanted == REFUSED else "rows" if wanted else "no rows"
 
 
@@ -176,11 +192,12 @@ def brute_force(
     return [run.run_id for run in sorted(rows, key=key)]
 
 
-def found(api: Api, asked: dict[str, Any]) -> list[str] | str:
-    """All pages."""
+def found(api: Api, asked: dict[str, Any], processes: Processes) -> list[str] | str:
+    """All pages, each from any process."""
     run_ids: list[str] = []
     token = ""
     while True:
+        processes.switch()
         reply = api.ask("POST", "runs/search", **asked, page_token=token)
         if reply.status == 400:
             return REFUSED

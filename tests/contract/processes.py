@@ -1,0 +1,54 @@
+"""Several processes of the product that share a table, played by this one: each has its own memory,
+and some have just started."""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from mlcore import memory
+
+COUNT = 3
+STARTS = 0.05
+"""How often a process is a new one."""
+
+
+class _Remembered(NamedTuple):
+    entries: dict[str, OrderedDict[Any, Any]]
+    alone: dict[str, Any]
+    held: int
+
+
+class Processes:
+    """``switch`` lets another process go on, with what it remembers."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._current = 0
+        self._others: dict[int, _Remembered] = {}
+
+    def switch(self) -> None:
+        chosen = self._rng.randrange(COUNT)
+        if chosen != self._current:
+            self._others[self._current] = _remembered()
+            memory.forget()
+            _remember(self._others.pop(chosen, None))
+            self._current = chosen
+        if self._rng.random() < STARTS:
+            memory.forget()
+
+
+def _remembered() -> _Remembered:
+    entries = {noun: OrderedDict(found) for noun, found in memory._memories.items()}
+    return _Remembered(entries, dict(memory._alone), memory._held[0])
+
+
+def _remember(found: _Remembered | None) -> None:
+    """Into a memory that is empty."""
+    if found is None:
+        return
+    for noun, entries in found.entries.items():
+        memory._memories[noun].update(entries)
+    memory._alone.update(found.alone)
+    memory._held[0] = found.held
