@@ -70,7 +70,7 @@ class OwnedWorld(World):
         self._administrator = administrator
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(AUTHENTICATION, mode)
-            self._handlers = {domain: _handler(domain) for domain in DOMAINS}
+            self._handlers = {domain: _handler(domain) for domain in (*DOMAINS, "ui")}
 
     def send(self, method: str, path: str, fields: Fields) -> tuple[int, Any]:
         """As :meth:`World.send`, of a template whose names are the user's own."""
@@ -83,6 +83,9 @@ class OwnedWorld(World):
         if status == 403:
             status, answered = self.ask(call, self._administrator)
         return status, json.loads(answered) if answered.startswith("{") else answered
+
+    def graphql(self, query: str) -> tuple[int, str]:
+        return self.ask(Call(self._route("POST", "/graphql"), "/graphql", [("query", query)]))
 
     def _route(self, method: str, path: str) -> Route:
         name = f"{method} {path}"

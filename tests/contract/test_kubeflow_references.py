@@ -133,3 +133,16 @@ def test_no_uri_opens_anothers_files(two_users: Users, store: Store, files: Fold
                 assert SECRET not in answer[1], (uri, version, path)
                 assert b64encode(SECRET.encode()).decode() not in answer[1], (uri, version, path)
     assert taken > 0
+
+
+def test_no_place_is_taken_before_its_experiment_is_there(
+    two_users: Users, files: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever makes the experiment could not deny what was named before."""
+    _, ben = two_users
+    monkeypatch.setenv("DEFAULT_PERMISSION", "READ")
+    below = f"model_versions/{ben.ids['version']}/artifacts"
+    fields = {"artifactType": "model-artifact", "name": "taken"}
+    for uri in ("mlflow-artifacts:/99/x", f"s3://{BUCKET}/99"):
+        assert ben.ask("POST", below, {**fields, "uri": uri}).status == 403, uri
+    ben.post(below, **fields, uri=f"mlflow-artifacts:/{ben.ids['experiment']}/x")

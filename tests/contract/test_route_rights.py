@@ -20,6 +20,7 @@ from tests.contract.route_requests import NOT_SENT, REQUESTS
 from tests.contract.route_world import routes_of
 from tests.contract.sealing import seal_here
 from tests.contract.test_sent_twice import CLOCK
+from tests.e2e.workspace_calls import GRAPHQL
 
 Worlds = tuple[OwnedWorld, OwnedWorld]
 
@@ -96,6 +97,26 @@ def test_no_spelling_crosses(
     assert not failed, "\n".join(map(str, failed))
     assert taken > len(routes_of(domain)) / 2, "most requests name something of their own, too"
     artifacts.store.cache_clear()
+
+
+def test_graphql_answers_nothing_hidden(worlds: Worlds, store: Store) -> None:
+    amy, ben = worlds
+    amy.prepare("runs")
+    ben.prepare("runs")
+    before, told = owned(store, amy), 0
+    for template in GRAPHQL:
+        for experiment, run in (("experiment", "run"), ("experiment", "deleted_run")):
+            shown = {}
+            for world in (amy, ben):
+                names = {"e": amy.names[experiment], "r": amy.names[run]}
+                query = (template % names).replace("⟦", "").replace("⟧", "")
+                status, shown[world] = world.graphql(query)
+                assert status == 200
+            assert SECRET not in shown[ben], template
+            assert HIDDEN not in shown[ben], template
+            told += SECRET in shown[amy] or HIDDEN in shown[amy]
+    assert told, "the owner is shown them"
+    assert owned(store, amy) == before
 
 
 def differences(before: dict[str, str], after: dict[str, str]) -> list[Any]:
