@@ -109,13 +109,13 @@ const Charts = (() => {
 
   /** Labels of a time axis: the hour within a day, else the day; the year where it begins. */
   function tick(span) {
-    const long = span.to - span.from > 500 * 24 * HOUR;
+    const long = span.to - span.from > 330 * 24 * HOUR; // else no day comes twice
     const of = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
     const [hour, day, month, year] = [of({ hour: "2-digit", minute: "2-digit" }), of({ day: "numeric", month: "short" }), of({ month: "short", year: "numeric" }), of({ year: "numeric" })];
     return (value) => {
       const at = new Date(value);
       if (at.getUTCHours() || at.getUTCMinutes()) return hour.format(at);
-      if (long) return (at.getUTCMonth() || at.getUTCDate() > 1 ? month : year).format(at);
+      if (long && at.getUTCDate() === 1) return (at.getUTCMonth() ? month : year).format(at);
       return day.format(at);
     };
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from subprocess import run
@@ -232,6 +233,22 @@ SPAN = """() => {
   return [option.xAxis[0].min, option.xAxis[0].max, ...drawn];
 }"""
 YEAR = 366 * DAY
+LABELS = """(card) => [...document.querySelectorAll(`#${card} .drawing svg text`)].map(
+  (one) => one.textContent)"""
+
+
+def _check_labels(page: Any) -> None:
+    """No label comes twice, and those of lengths are round numbers of one unit."""
+    for card, legend in (
+        ("failures", ["finished", "failed", "killed"]),
+        ("lengths", ["median", "p95"]),
+    ):
+        labels = [text for text in page.evaluate(LABELS, card) if text not in legend]
+        assert len(labels) > 4
+        assert len(labels) == len(set(labels)), labels
+    lengths = [text for text in labels if re.fullmatch(r"[\d.]+ (s|min|h|d)", text)]
+    assert len({text.split(" ")[1] for text in lengths}) == 1
+    assert all(len(text.split(" ")[0]) <= 3 for text in lengths), lengths
 
 
 def test_presets_and_a_run_of_1970(browser: Any, data: Data, fleet: str) -> None:
@@ -257,10 +274,12 @@ def test_presets_and_a_run_of_1970(browser: Any, data: Data, fleet: str) -> None
             assert parse_qs(urlsplit(page.url).query) == {"window": [name]}
             pressed = page.locator("#presets [aria-pressed=true]")
             assert pressed.evaluate_all("all => all.map((one) => one.value)") == [name]
+            _check_labels(page)
         page.locator("#presets button[value='all']").click()
         shown = _drawn(visitor)
         begin, end, *drawn = page.evaluate(SPAN)
         assert end - begin < 3 * YEAR
+        _check_labels(page)
         assert all(begin <= x <= end for x in drawn)
         # They are in the numbers, and in the lists.
         starts = [row[0] for row in shown["failures"]["cells"]]

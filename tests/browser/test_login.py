@@ -78,7 +78,7 @@ def test_dashboards_ask_who_that_is_and_what_may_be_read(browser: Any, guarded: 
     with visiting(browser, guarded.url, ADMIN) as visitor:
         visitor.page.goto(f"{guarded.url}/dashboards")
         visitor.page.locator("body[data-state=drawn]").wait_for(timeout=100_000)
-        visitor.looks("dashboards-empty", "There is nothing to show.")
+        visitor.looks("dashboards-empty", "No run ended in this time.")
 
 
 def test_user_sees_what_is_permitted(browser: Any, guarded: Guarded) -> None:
