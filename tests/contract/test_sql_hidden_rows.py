@@ -24,6 +24,7 @@ WORKSPACES = ("default", "team-a", "team-b", "team-c", "team-d")
 QUERIES = int(os.environ.get("HIDDEN_ROWS_QUERIES", "60"))
 SEED = int(os.environ.get("HIDDEN_ROWS_SEED", "1"))
 SECRET = "SECRET"
+OWN = "of the reader["
 TABLES = {"h": "run_metrics_history", "r": "runs_latest", "e": "experiments_latest"}
 
 
@@ -53,7 +54,7 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict
 
     def text() -> str:
         if any(one in READABLE for one in workspaces):
-            return rng.choice(("7", "0.5", "-3", "2024-01-05", "plain", "12", "x[", ""))
+            return rng.choice(("7", "0.5", "-3", "2024-01-05", OWN, "12", "x[", ""))
         return f"{SECRET}[{rng.randrange(10**9)}"
 
     def moment() -> str:
