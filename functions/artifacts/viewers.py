@@ -28,7 +28,8 @@ def list_logged_model_artifacts(
 
 def get_artifact(message: m.GetArtifact, request: Request) -> Response:
     path = _path(message)
-    return _file(roots.of_run(message.run_id or message.run_uuid, request), path, request)
+    run_id = message.run_id or message.run_uuid or "None"  # as MLflow's server words it
+    return _file(roots.of_run(run_id, request), path, request)
 
 
 def get_model_version_artifact(message: m.GetModelVersionArtifact, request: Request) -> Response:

@@ -41,7 +41,7 @@ _WORDS: Final = {
     **{"dataset_id": "dataset_id", "dataset_record_ids": "record", "schema_id": "schema"},
     **{"queue_id": "queue", "issue_id": "issue_id", "secret_id": "secret"},
     **{"model_definition_id": "definition", "endpoint_id": "endpoint"},
-    **{"guardrail_id": "guardrail", "scorer_id": "scorer", "artifact_path": "artifact_path+"},
+    **{"scorer_id": "scorer", "artifact_path": "artifact_path+"},
 }
 """Fields that name something, and which of a world's names fits."""
 

@@ -66,9 +66,12 @@ def readable_request(message: type[Message], sent: Sent) -> Message:
     else:
         with contextlib.suppress(ValueError, RecursionError, errors.InvalidParameterValue):
             data = _json(sent.text())
-    return message.readable(
-        {**data, **sent.parameters} if isinstance(data, dict) else sent.parameters
-    )
+    if not isinstance(data, dict):
+        return message.readable(sent.parameters)
+    for field in fields_of(message):
+        if field.name in sent.parameters:
+            data.pop(field.json_name, None)  # the path alone says it
+    return message.readable({**data, **sent.parameters})
 
 
 def decoded(message: type[Message]) -> Parse:

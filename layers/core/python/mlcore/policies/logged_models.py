@@ -23,6 +23,8 @@ def on_models(access: Access, model_ids: Iterable[str], action: str) -> bool:
     """Whether the caller may do something with logged models, each in its own experiment. One that
     is missing is refused like one of somebody else."""
     distinct = list(dict.fromkeys(model_ids))
+    if "" in distinct:
+        return False
     for item in logged_models.find(distinct, access.workspace) if distinct else []:
         if item is None:
             return False
