@@ -48,7 +48,7 @@ _RPCS = (
         models.delete_registered_model,
         "registry.delete",
         follow="registry.deleted",
-        cost=7,
+        cost=8,
     ),
     get(
         f"{_MODELS}/search",
