@@ -4,7 +4,7 @@
 
 const Tables = (() => {
   const { number, finite, shown, time, html } = Format;
-  const NUMERIC = /^(bigint|double|float|int|decimal|hugeint|smallint|tinyint)/;
+  const NUMERIC = /^(bigint|double|float|int|decimal|hugeint|smallint|tinyint)/i;
   const FORMULA = /^[=+\-@\t\r]/;
 
   const places = (answer) => Object.fromEntries(answer.columns.map((name, place) => [name, place]));

@@ -98,9 +98,8 @@ def test_an_answer_is_the_same_with_fewer_files(
 ) -> None:
     pytest.importorskip("mltables.bounds")
     monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
-    listed = (
-        "SELECT list(run_id) AS ids FROM (SELECT run_id FROM system.mlflow.runs_latest LIMIT 9)"
-    )
+    some = "SELECT run_id FROM system.mlflow.runs_latest LIMIT 9"
+    listed = f"SELECT collect_list(run_id) AS ids FROM ({some})"
     runs = [
         one for one in _read(listed, tmp_path, None, bounded=False)[0].split("'") if len(one) == 12
     ]

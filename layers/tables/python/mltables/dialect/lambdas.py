@@ -150,7 +150,7 @@ def _round(writer: Generator, call: exp.Anonymous) -> str:
     writer.count(call, 1, 2)
     value = writer.text(call.expressions[0])
     places = writer.text(call.expressions[1]) if len(call.expressions) > 1 else "0"
-    return f"inner_round({value}, {places})"
+    return writer.once(f"inner_round({{0}}, {places})", value)
 
 
 def _reverse(writer: Generator, call: exp.Anonymous) -> str:

@@ -55,7 +55,7 @@ def concatenation(writer: Generator, parts: list[exp.Expr]) -> str:
 def as_text(writer: Generator, node: exp.Expr) -> str:
     if isinstance(node, exp.Literal) and node.is_string:
         return writer.text(node)
-    return f"spark_string({writer.text(node)})"
+    return writer.once("spark_string({0})", writer.text(node))
 
 
 def is_list(node: exp.Expr) -> bool:

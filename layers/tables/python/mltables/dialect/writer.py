@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
-from mltables.dialect import aggregates, functions, lambdas, relations, rows, texts, units
+from mltables.dialect import aggregates, functions, lambdas, operands, relations, rows, texts, units
 from mltables.dialect.refusal import Refused
 
 LONGEST: Final = 2_000_000
@@ -41,21 +41,16 @@ _TRIED: Final = {
     exp.DType.TIMESTAMPTZ: "inner_try_time",
 }
 _NULLS: Final = {exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ", exp.DType.TEXT: "VARCHAR"}
-_MAKE_DATES: Final = """
-date to_date date_add date_sub add_months last_day next_day trunc make_date curdate current_date
-date_from_unix_date
-"""
-_MAKE_TIMES: Final = """
-now current_timestamp timestamp to_timestamp date_trunc timestamp_seconds timestamp_millis
-timestamp_micros make_timestamp from_utc_timestamp to_utc_timestamp
-"""
-_DATES: Final = frozenset(_MAKE_DATES.split())
-_TIMES: Final = frozenset(_MAKE_TIMES.split())
+_SHORT: Final = 60
+"""Characters of an argument that may be repeated."""
 _DAYS: Final = frozenset(("day", "week", "month", "quarter", "year"))
 
 
 class Generator(DuckDBGenerator):
     """One statement."""
+
+    named = 0
+    """How many values have names."""
 
     def text(self, node: exp.Expr) -> str:
         said = str(self.sql(node))
@@ -107,10 +102,28 @@ class Generator(DuckDBGenerator):
             name = named[place] if place < len(named) else ""
             text = self.text(one)
             if name.endswith("day"):
-                text = self.null_safe(one, "DATE", f"spark_date({text})")
+                text = self.null_safe(one, "DATE", self.once("spark_date({0})", text))
             elif name.endswith("time"):
-                text = self.null_safe(one, "TIMESTAMPTZ", f"spark_timestamp({text})")
+                text = self.null_safe(one, "TIMESTAMPTZ", self.once("spark_timestamp({0})", text))
             said.append(text)
+        return said
+
+    def once(self, template: str, *given: str) -> str:
+        """A template that repeats its arguments: each long one is computed once and named, for
+        else the text of nested calls would grow with each level."""
+        if all(len(one) <= _SHORT for one in given):
+            return template.format(*given)
+        names, bound = [], []
+        for one in given:
+            name = one
+            if "(" in one:
+                self.named += 1
+                name = f"inner_v{self.named}"
+                bound.append((name, one))
+            names.append(name)
+        said = template.format(*names)
+        for name, one in reversed(bound):
+            said = f"list_transform([{one}], lambda {name}: {said})[1]"
         return said
 
     def null_safe(self, node: exp.Expr, kind: str, otherwise: str) -> str:
@@ -170,29 +183,32 @@ class Generator(DuckDBGenerator):
         if isinstance(value, exp.Null):
             return self.cast(value, to)
         if to.is_type(exp.DType.TEXT):
-            return f"spark_string({self.text(value)})"
+            return self.once("spark_string({0})", self.text(value))
         if to.this not in _TRIED:
             raise Refused(f"TRY_CAST to {to.sql('databricks')} does not exist here.")
-        return f"TRY_CAST({_TRIED[to.this]}({self.text(value)}) AS {to.sql('duckdb')})"
+        clean = self.once(f"{_TRIED[to.this]}({{0}})", self.text(value))
+        return f"TRY_CAST({clean} AS {to.sql('duckdb')})"
 
     def cast(self, value: exp.Expr, to: exp.DataType) -> str:
         if to.is_type(exp.DType.DECIMAL):
             sizes = ", ".join(one.this.name for one in to.expressions) or "10, 0"
             if isinstance(value, exp.Null):
                 return f"CAST(NULL AS DECIMAL({sizes}))"
-            return f"CAST(inner_decimal_text({self.text(value)}) AS DECIMAL({sizes}))"
+            return self.once(
+                f"CAST(inner_decimal_text({{0}}) AS DECIMAL({sizes}))", self.text(value)
+            )
         if to.this not in _CASTS or to.expressions:
             raise Refused(f"CAST to {to.sql('databricks')} does not exist here.")
         if isinstance(value, exp.Null):
             return f"CAST(NULL AS {_NULLS.get(to.this, to.this.value)})"
-        return _CASTS[to.this].format(self.text(value))
+        return self.once(_CASTS[to.this], self.text(value))
 
     # Operators
 
     def div_sql(self, expression: exp.Div) -> str:
         a, b = expression.this, expression.expression
-        digits = ", ".join(_digits(one) for one in (a, b))
-        return f"inner_divide({self.text(a)}, {self.text(b)}, {digits})"
+        digits = ", ".join(operands.digits(one) for one in (a, b))
+        return self.once(f"inner_divide({{0}}, {{1}}, {digits})", self.text(a), self.text(b))
 
     def intdiv_sql(self, expression: exp.IntDiv) -> str:
         return f"spark_div({self.text(expression.this)}, {self.text(expression.expression)})"
@@ -211,14 +227,14 @@ class Generator(DuckDBGenerator):
         if isinstance(a, exp.Interval) and sign == "+":
             a, b = b, a
         if isinstance(b, exp.Interval):
-            if _is_date(a):
+            if operands.is_date(a):
                 # Databricks keeps a date unless hours are added.
                 kind = "DATE" if units.of_interval(b) in _DAYS else "TIMESTAMPTZ"
                 return f"CAST({self.grouped(a)} {sign} {self.text(b)} AS {kind})"
-            if _is_column(a):
+            if operands.may_be_date(a):
                 return f"inner_no_date({self.text(a)}) {sign} {self.text(b)}"
-        elif sign == "-" and not _is_number(a) and not _is_number(b):
-            return f"inner_minus({self.text(a)}, {self.text(b)})"
+        elif sign == "-" and not operands.is_number(a) and not operands.is_number(b):
+            return self.once("inner_minus({0}, {1})", self.text(a), self.text(b))
         return f"{self.grouped(a)} {sign} {self.grouped(b)}"
 
     def interval_sql(self, expression: exp.Interval) -> str:
@@ -315,9 +331,9 @@ class Generator(DuckDBGenerator):
 
     def comparable(self, one: exp.Expr, other: exp.Expr) -> str:
         """A side of a comparison: a number if the other is one, for DuckDB compares texts."""
-        if isinstance(other, exp.Null) or isinstance(one, exp.Null) or _is_number(one):
+        if isinstance(other, exp.Null) or isinstance(one, exp.Null) or operands.is_number(one):
             return self.grouped(one)
-        if _is_number(other):
+        if operands.is_number(other):
             if isinstance(one, exp.Literal) and one.is_string:
                 return f"inner_double_of({self.text(one)})"
             if isinstance(one, exp.Column | exp.Bracket | exp.Placeholder):
@@ -326,51 +342,17 @@ class Generator(DuckDBGenerator):
 
     def in_sql(self, expression: exp.In) -> str:
         members = expression.expressions
-        if not members or not any(_is_number(one) for one in members):
+        if not members or not any(operands.is_number(one) for one in members):
             return str(super().in_sql(expression))
-        value = self.comparable(expression.this, next(one for one in members if _is_number(one)))
+        value = self.comparable(
+            expression.this, next(one for one in members if operands.is_number(one))
+        )
         return f"{value} IN ({', '.join(self.text(one) for one in members)})"
 
     def between_sql(self, expression: exp.Between) -> str:
         low, high = expression.args["low"], expression.args["high"]
-        value = self.comparable(expression.this, low if _is_number(low) else high)
+        value = self.comparable(expression.this, low if operands.is_number(low) else high)
         return f"{value} BETWEEN {self.grouped(low)} AND {self.grouped(high)}"
-
-
-def _is_number(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Paren | exp.Neg):
-        return _is_number(node.this)
-    if isinstance(node, exp.Cast):
-        return bool(node.to.is_type(*exp.DataType.NUMERIC_TYPES))
-    return isinstance(node, exp.Literal) and not node.is_string
-
-
-def _is_date(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Paren):
-        return _is_date(node.this)
-    if isinstance(node, exp.Cast):
-        return bool(node.to.is_type(exp.DType.DATE))
-    if isinstance(node, exp.Add | exp.Sub) and _is_number(node.expression):
-        return _is_date(node.this)
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _DATES
-    return isinstance(node, exp.CurrentDate)
-
-
-def _is_column(node: exp.Expr) -> bool:
-    """Whether its type may be a DATE without the tree telling."""
-    return not (isinstance(node, exp.Anonymous) and node.name.lower() in _TIMES) and not isinstance(
-        node, exp.Cast | exp.CurrentTimestamp | exp.Interval | exp.Placeholder
-    )
-
-
-def _digits(node: exp.Expr) -> str:
-    """Digits of a whole number that is written as such: as decimal it has no more."""
-    if isinstance(node, exp.Neg | exp.Paren):
-        return _digits(node.this)
-    if isinstance(node, exp.Literal) and node.is_int:
-        return str(len(node.name))
-    return "NULL"
 
 
 _OWN: Final = frozenset(name for name in vars(Generator) if name.endswith("_sql"))
