@@ -147,3 +147,30 @@ def test_which_conditions_are_understood(where: str, *, understood: bool) -> Non
     given = {"since": SINCE, "run": "b", "number": 5, "nothing": None}
     wanted = bounds.evaluated(prepared.bounds, given)
     assert any(map(any, wanted.values())) is understood
+
+
+def test_the_values_of_a_reader_meet_rows_that_the_reader_may_read(
+    lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The engine evaluates them after the workspaces are chosen, and skips nothing by them."""
+    permitted = pytest.importorskip("mltables.permitted")
+    bounds = pytest.importorskip("mltables.bounds")
+    gate = pytest.importorskip("mltables.gate")
+    database = pytest.importorskip("mltables.database")
+    monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
+    prepared = gate.prepare(
+        "SELECT run_name FROM system.mlflow.runs_latest "
+        "WHERE run_id = 'needle' AND start_time > '2031-05-05'"
+    )
+    wanted = bounds.evaluated(prepared.bounds, {})["runs_latest"]
+    (source,) = permitted.sources(prepared.reads, None, tmp_path)
+    rows = permitted.readable(source, ["run_id", "run_name", "start_time"], ["team-a"], wanted)
+    with database.connected(None) as connection:
+        ((_, plan),) = connection.execute(f"EXPLAIN SELECT run_name FROM {rows}").fetchall()
+    above, limit, below = plan.lower().partition("limit")
+    assert limit
+    assert "needle" in above
+    assert "2031" in above
+    assert "team-a" in below
+    assert "needle" not in below
+    assert "2031" not in below

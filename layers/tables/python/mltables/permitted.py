@@ -31,6 +31,8 @@ _ORDER: Final = {RUNS.name: ("run_id",), EXPERIMENTS.name: ("experiment_id",)}
 """By what tables with one row for each id are sorted; the history by all columns that are read."""
 _FIRST: Final = ("experiment_id", "run_id", "metric_name", "metric_step", "metric_time")
 
+_NEVER_REACHED: Final = 2**63 - 1
+
 
 class Source(NamedTuple):
     """What a query reads of a table: columns, and the files (none where there are no rows)."""
@@ -132,21 +134,31 @@ def _chosen(
     )
     source = Source(table.name, columns, tuple(files))
     target = str(folder / f"{table.name}.parquet")
-    allowed = ", ".join(map(quoted, workspaces)) or "NULL"
-    rows = f"{source.relation()} WHERE workspace_id IN ({allowed})"
     # An engine of its own, which is gone before the caller's begins.
     with connected(folder, MEMORY) as connection:
         connection.execute("SET preserve_insertion_order = true")
-        if where := condition(bounds):
-            # In two steps, so that values of the caller meet no row of others.
-            names = ", ".join(sorted(used))
-            connection.execute(f"CREATE TEMP TABLE readable AS SELECT {names} FROM {rows}")
-            rows = f"readable WHERE {where}"
+        rows = readable(source, sorted(used), workspaces, bounds)
         connection.execute(
             f"COPY (SELECT {', '.join(columns)} FROM {rows} ORDER BY {_order(source)}) "
             f"TO {quoted(target)} (FORMAT parquet)"
         )
     return source._replace(files=(target,))
+
+
+def readable(
+    source: Source, columns: Sequence[str], workspaces: Sequence[str], bounds: Bounds
+) -> str:
+    """What a FROM takes for the rows of some workspaces within bounds, with columns.
+
+    The bounds, which have values of the caller, are above a limit that no table reaches: DuckDB
+    moves no condition below a limit, so that they meet no row of others and no statistics of them.
+    """
+    allowed = ", ".join(map(quoted, workspaces)) or "NULL"
+    rows = f"{source.relation()} WHERE workspace_id IN ({allowed})"
+    where = condition(bounds)
+    if not where:
+        return rows
+    return f"(SELECT {', '.join(columns)} FROM {rows} LIMIT {_NEVER_REACHED}) WHERE {where}"
 
 
 def _order(source: Source) -> str:
