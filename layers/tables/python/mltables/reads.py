@@ -44,8 +44,7 @@ def _words(query: exp.Query) -> frozenset[str]:
 def _depends_on_all(query: exp.Query) -> bool:
     if any(True for _ in query.find_all(*_OF_ALL)):
         return True
-    # count(*) is a call
-    if any(not isinstance(star.parent, exp.Anonymous) for star in query.find_all(exp.Star)):
+    if not all(map(_is_counted, query.find_all(exp.Star))):
         return True
     if any(join.method.upper() == "NATURAL" for join in query.find_all(exp.Join)):
         return True
@@ -57,3 +56,10 @@ def _depends_on_all(query: exp.Query) -> bool:
     return any(
         not column.table and column.name.lower() in rows for column in query.find_all(exp.Column)
     )
+
+
+def _is_counted(star: exp.Star) -> bool:
+    """Whether it is that of ``count(*)``, and not of ``hash(*)``, which has a value for each set of
+    columns."""
+    call = star.parent
+    return isinstance(call, exp.Anonymous) and call.name.lower() == "count"
