@@ -16,7 +16,7 @@ completing it changes nothing of what it will write.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from indexer import history_items
@@ -79,7 +79,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     for run, now in zip(behind, read, strict=False):
         if now is None:
             continue
-        greatest = _still_logged(run, {place: there[place] for place in logged[run]})
+        batches = logged[run]
+        greatest = _still_logged(run, batches, {place: there[place] for place in batches})
         if _overtaken(now, greatest):
             _raise_latest(run, greatest)
         else:
@@ -88,14 +89,30 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     history_items.pack_runs(sorted(followed), read=True)
 
 
-def _still_logged(run: Owner, batches: Mapping[Key, Raw | None]) -> Mapping[str, Metric]:
-    """The latest points that a run's history has of some batches, as they are now, or of all.
+def _still_logged(
+    run: Owner, batches: Mapping[Key, Raw], there: Mapping[Key, Raw | None]
+) -> dict[str, Metric]:
+    """The latest points of some batches that the history of their run still has.
 
     A batch that is gone was packed, or refused and then removed. Its record, which may come again,
-    does not tell which; the history does.
+    does not tell which; the packs do. Points that are in a file by now count as followed.
+
+    Args:
+        there: the items that are at the places of the batches now.
     """
-    kept = [item for item in batches.values() if item is not None]
-    return left(run).latest if len(kept) < len(batches) else _greatest(kept)
+    found = list(_greatest(item for item in there.values() if item is not None).values())
+    for place in (place for place, item in there.items() if item is None):
+        for key, point in _greatest([batches[place]]).items():
+            found += [one for one in _packed(run, key) if same(one, point)]
+    return points.latest_of(found)
+
+
+def _packed(run: Owner, key: str) -> Iterator[Metric]:
+    """The points of a metric that are in packs: one Query."""
+    place = keys.run(*run)
+    prefix = keys.run_metric_history_prefix(run[1], key)
+    for item in table.query_all(place.pk, prefix=prefix, attributes=history.PACK_ATTRIBUTES):
+        yield from history.points_of_pack(item, key)
 
 
 def _greatest(batches: Iterable[Raw]) -> dict[str, Metric]:
