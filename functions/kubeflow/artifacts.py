@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from kubeflow.versions import check_stored_name
 from mlcore import errors, ids
 from mlcore.auth.permissions import REGISTERED_MODEL_VERSION, RUN
 from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
@@ -93,9 +94,6 @@ def _named(call: Call, parent: int, name: str, wanted: tuple[str, ...]) -> list[
         return []
     if raws:
         return artifacts.alive(raws)
-    if reference.kind == MODEL_VERSION.name and MODEL_ARTIFACT.name in wanted:
-        raw = artifacts.see_source(reference)
-        return [raw] if raw is not None and Artifact.of(raw).name == name else []
     if reference.kind == EXPERIMENT_RUN.name:
         seen = run_artifacts.see(reference)
         return [
@@ -185,10 +183,6 @@ def _create_of_version(parent: ContextRef, kind: Kind, values: Values) -> Entity
         version = read.pop() if read else versions.at(parent, parent.workspace)
         if version is None:
             raise missing(MODEL_VERSION.words, parent.number)
-        unseen = version.item.source and version.item.source_artifact is None
-        if kind.name == MODEL_ARTIFACT.name and unseen:
-            artifacts.see_source(parent)
-            version = versions.at(parent, parent.workspace) or version
         artifacts.create_of_version(entity, version, parent)
         return entity
 
@@ -216,42 +210,70 @@ def _in_place(parent: ContextRef, kind: Kind, values: Values) -> Entity:
 
 
 def list_all(call: Call) -> Any:
-    wanted = call.asked.artifact_kinds
-    return lists.page_by_number(call, _schema(wanted), partial(_listed, call, wanted))
+    return _list(call, call.asked.artifact_kinds)
 
 
 def list_model_artifacts(call: Call) -> Any:
-    wanted = (MODEL_ARTIFACT.name,)
-    return lists.page_by_number(call, wanted[0], partial(_listed, call, wanted))
+    return _list(call, (MODEL_ARTIFACT.name,))
 
 
-def _listed(call: Call, wanted: tuple[str, ...], above: int) -> Iterator[Entity]:
-    """By number; then what Kubeflow sees for the first time: the sources of MLflow's versions."""
-    seen: set[int] = set()
-    chunk: list[Raw] = []
-    for raw in entities.listed(call.workspace, MODEL_ARTIFACT.name, above):
-        seen.add(Artifact.of(raw).number)
-        if Artifact.of(raw).kind in wanted:
-            chunk.append(raw)
-        if len(chunk) == entities.LISTED_TOGETHER:
-            yield from _entities(call, chunk)
-            chunk = []
-    yield from _entities(call, chunk)
-    if MODEL_ARTIFACT.name not in wanted:
-        return
-    late = []
-    for version in version_lists.listed(call.workspace):
-        if version.item.source and version.item.source_artifact is None:
-            source = artifacts.see_source(versions.reference_of(version))
-            if source is not None and Artifact.of(source).number not in seen:
-                late.append(source)
-    found = [each for each in _entities(call, late) if each.id > above]
-    yield from sorted(found, key=lambda entity: entity.id)
+def _list(call: Call, wanted: tuple[str, ...]) -> Any:
+    workspace = call.workspace
+
+    def found(raws: Iterable[Raw | None]) -> list[Entity]:
+        """Of those that were asked for; an item of another workspace is none of them."""
+        return _entities(
+            call,
+            [
+                raw
+                for raw in raws
+                if raw is not None
+                and Artifact.of(raw).kind in wanted
+                and Artifact.of(raw).workspace == workspace
+            ],
+        )
+
+    def at(given: Sequence[int]) -> list[Entity]:
+        return found(entities.find_many(MODEL_ARTIFACT.name, given))
+
+    def external(value: str) -> list[Entity]:
+        given = [steps.find_external(workspace, KINDS[kind], value) for kind in wanted]
+        return at([number for number in given if number is not None])
+
+    def see(places: Sequence[Key]) -> list[Entity]:
+        """The sources of MLflow's versions: they get their numbers with the versions."""
+        reads = version_lists.see(places, workspace)
+        return at([read.item.source_artifact for read in reads if read.item.source_artifact])
+
+    listed = lists.Listed(
+        entities.list_kind(MODEL_ARTIFACT.name),
+        lambda places: at([place.number for place in places]),
+        MODEL_VERSION.name if MODEL_ARTIFACT.name in wanted else "",
+        see,
+        external=external,
+    )
+    return lists.page_of(call, _schema(wanted), listed)
 
 
-def _entities(call: Call, raws: Sequence[Raw]) -> list[Entity]:
-    """Those whose version or run is there, and may be read by the caller."""
-    return run_values.entities_of(_readable(call, artifacts.alive(raws)))
+def _entities(call: Call, raws: list[Raw]) -> list[Entity]:
+    """Those whose version or run is there, and may be read by the caller. One round trip: whose
+    they are, beside what runs say of them."""
+    there: list[artifacts.Owned] = []
+    shown: list[Entity] = []
+    calls: list[Callable[[], None]] = [
+        lambda: there.extend(artifacts.owned(raws)),
+        lambda: shown.extend(run_values.entities_of(raws)),
+    ]
+    table.parallel(calls)
+    models = call.request.may_read(REGISTERED_MODEL_VERSION)
+    experiments = call.request.may_read(RUN)
+    readable = {
+        Artifact.of(one.raw).number
+        for one in there
+        if (one.model is None or models(one.model))
+        and (one.experiment is None or experiments(one.experiment))
+    }
+    return [entity for entity in shown if entity.id in readable]
 
 
 def _readable(call: Call, raws: list[Raw]) -> list[Raw]:
@@ -273,11 +295,8 @@ def list_of_version(call: Call) -> Any:
     number, wanted = call.asked.id, call.asked.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), MODEL_VERSION.name, call.workspace)
     raws: list[Raw] = []
-    if reference is not None:
-        if MODEL_ARTIFACT.name in wanted:
-            artifacts.see_source(reference)
-        if artifacts.is_there(reference):
-            raws = artifacts.children(number, wanted)
+    if reference is not None and artifacts.is_there(reference):
+        raws = artifacts.children(number, wanted)
     return _page(call, wanted, raws, by_name=True)
 
 

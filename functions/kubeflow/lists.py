@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from kubeflow.answers import Call
+from mlcore.db.keys import Key
+from mlcore.db.table import table
 from mlcore.kubeflow import filters, pages
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.pages import Order
+from mlcore.repos.kubeflow import listing
+from mlcore.repos.kubeflow.listing import Place
 
 Source = Callable[[int], Iterable[Entity]]
 """The entities whose ids are greater than a number, in the order of their ids."""
@@ -19,6 +26,103 @@ def page(call: Call, kind: str, entities: Iterable[Entity], order: Order | None 
     order = order or pages.order_of(call.asked.arguments)
     chosen = filtered(call, kind, entities)
     return pages.page(order.sorted(chosen), order, call.api)
+
+
+class Listed(NamedTuple):
+    """Where a list of a workspace finds its entities. What it gives is what the caller may see."""
+
+    kind: str
+    """What global indexes call the list."""
+    at: Callable[[Sequence[Place]], list[Entity]]
+    """The entities at places, in order; without those that are gone."""
+    unseen: str = ""
+    """The kind of what MLflow makes and no list has shown yet."""
+    see: Callable[[Sequence[Key]], list[Entity]] = lambda _: []
+    """Gives numbers to what of that is at places, so that it has the last ones, and answers the
+    entities."""
+    named: Callable[[str], list[Entity]] | None = None
+    """Those of a name, where a name finds them."""
+    external: Callable[[str], list[Entity]] | None = None
+    """Those of an external id."""
+
+
+def page_of(call: Call, kind: str, listed: Listed) -> Any:
+    """A page in any order, of which no more is read than it needs: a Query of the order's index,
+    and what the entities take; nothing of it where the filter names one entity."""
+    arguments = call.asked.arguments
+    order = pages.order_of(arguments)
+    pinned = filters.pinned(arguments.get("filterQuery", ""), kind)
+    for name, find in (("name", listed.named), ("externalId", listed.external)):
+        if find is not None and name in pinned:
+            return page(call, kind, find(pinned[name]), order)
+    positions: dict[int, tuple[int, int]] = {}
+    in_turn = order.is_by_id and not order.descending
+    placed = (_one_after_the_other if in_turn else _merged)(call, order, listed)
+
+    def entities() -> Iterator[Entity]:
+        for position, entity in placed:
+            positions[entity.id] = position
+            yield entity
+
+    return pages.page(filtered(call, kind, entities()), order, call.api, positions)
+
+
+Placed = tuple[tuple[int, int], Entity]
+"""An entity behind its position in an order."""
+
+
+def _one_after_the_other(call: Call, order: Order, listed: Listed) -> Iterator[Placed]:
+    """What has a number; then what gets one now, as far as the page goes."""
+    seen = set()
+    for place in _read(call, order, listed, listing.places(call.workspace, listed.kind, order)):
+        seen.add(place[1].id)
+        yield place
+    for entities in _see(listed, listing.unseen(call.workspace, listed.unseen)):
+        for entity in sorted(entities, key=order.position):
+            if entity.id not in seen and order.comes(entity):
+                yield order.position(entity), entity
+
+
+def _merged(call: Call, order: Order, listed: Listed) -> Iterator[Placed]:
+    """All of both, in order: an order by time has places for what has no number yet, too. The
+    indexes of both are asked side by side."""
+    places = listing.places(call.workspace, listed.kind, order)
+    first: list[Place] = []
+    unseen: list[Key] = []
+    calls: list[Callable[[], None]] = [
+        lambda: first.extend(islice(places, 1)),
+        lambda: unseen.extend(listing.unseen(call.workspace, listed.unseen)),
+    ]
+    table.parallel(calls)
+    late = {
+        entity.id: (order.position(entity), entity)
+        for entities in _see(listed, iter(unseen))
+        for entity in entities
+        if order.comes(entity)
+    }
+    found = _read(call, order, listed, chain(first, places))
+    yield from heapq.merge(
+        sorted(late.values(), key=itemgetter(0), reverse=order.descending),
+        (place for place in found if place[1].id not in late),
+        key=itemgetter(0),
+        reverse=order.descending,
+    )
+
+
+def _read(call: Call, order: Order, listed: Listed, places: Iterator[Place]) -> Iterator[Placed]:
+    """The entities at places, as many at a time as a page may need."""
+    together = listing.READ_TOGETHER
+    if order.size and not call.asked.arguments.get("filterQuery"):
+        together = min(together, order.size + 1)
+    while chunk := list(islice(places, together)):
+        position_of = {place.number: place.position for place in chunk}
+        for entity in listed.at(chunk):
+            yield position_of[entity.id], entity
+
+
+def _see(listed: Listed, unseen: Iterator[Key]) -> Iterator[list[Entity]]:
+    while chunk := list(islice(unseen, listing.READ_TOGETHER)):
+        yield listed.see(chunk)
 
 
 def page_by_number(call: Call, kind: str, source: Source) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -10,9 +11,10 @@ from kubeflow.answers import Call, Made
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL
 from mlcore.kubeflow import merge
+from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import bad, missing
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
-from mlcore.repos.kubeflow import models, numbers, serving
+from mlcore.repos.kubeflow import models, numbers, serving, steps
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
 from mlcore.settle import settle
 
@@ -43,14 +45,25 @@ def update(call: Call) -> dict[str, Any]:
 
 
 def list_all(call: Call) -> Any:
+    workspace = call.workspace
     reader = call.request.may_read(REGISTERED_MODEL)
 
-    def source(above: int) -> Any:
-        for read in models.listed(call.workspace, above):
-            if reader(read.model.name):
-                yield models.entity_of(read)
+    def readable(reads: Iterable[Record | None]) -> list[Entity]:
+        return [models.entity_of(read) for read in reads if read and reader(read.model.name)]
 
-    return lists.page_by_number(call, KIND.name, source)
+    def external(value: str) -> list[Entity]:
+        number = steps.find_external(workspace, KIND, value)
+        return readable([] if number is None else [models.find(number, workspace)])
+
+    listed = lists.Listed(
+        KIND.name,
+        lambda places: readable(models.at_places(places, workspace)),
+        KIND.name,
+        lambda unseen: readable(models.see(unseen, workspace)),
+        lambda name: readable([models.find_by_name(workspace, name)]),
+        external,
+    )
+    return lists.page_of(call, KIND.name, listed)
 
 
 def read_of(call: Call) -> Record:

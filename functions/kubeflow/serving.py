@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -25,6 +25,7 @@ from mlcore.kubeflow.kinds import (
     SERVING_ENVIRONMENT,
     Kind,
 )
+from mlcore.models.kubeflow import NumberedItem
 from mlcore.repos.kubeflow import entities, models, numbers, serving, steps, version_lists, versions
 from mlcore.repos.kubeflow.entities import entity_of
 from mlcore.settle import settle
@@ -57,10 +58,7 @@ def update_environment(call: Call) -> dict[str, Any]:
 
 
 def list_environments(call: Call) -> Any:
-    def source(above: int) -> Iterator[Entity]:
-        return map(entity_of, entities.listed(call.workspace, SERVING_ENVIRONMENT.name, above))
-
-    return lists.page_by_number(call, SERVING_ENVIRONMENT.name, source)
+    return _list(call, SERVING_ENVIRONMENT)
 
 
 def delete_environment(call: Call) -> None:
@@ -80,6 +78,34 @@ def _environment(call: Call) -> Raw:
 
 def _read(call: Call, kind: Kind) -> Raw:
     return entities.get(kind.name, call.asked.id, call.workspace)
+
+
+def _list(call: Call, kind: Kind) -> Any:
+    workspace = call.workspace
+
+    def at(found: Sequence[int]) -> list[Entity]:
+        there = [
+            entity_of(raw)
+            for raw in entities.find_many(kind.name, found)
+            if NumberedItem.of(raw).workspace == workspace
+        ]
+        return list(_readable(call, iter(there))) if kind is INFERENCE_SERVICE else there
+
+    def external(value: str) -> list[Entity]:
+        number = steps.find_external(workspace, kind, value)
+        return [] if number is None else at([number])
+
+    def named(name: str) -> list[Entity]:
+        number = serving.environment_named(workspace, name)
+        return [] if number is None else at([number])
+
+    listed = lists.Listed(
+        kind.name,
+        lambda places: at([place.number for place in places]),
+        named=named if kind is SERVING_ENVIRONMENT else None,
+        external=external,
+    )
+    return lists.page_of(call, kind.name, listed)
 
 
 def _update(
@@ -135,12 +161,7 @@ def update_service(call: Call) -> dict[str, Any]:
 
 def list_services(call: Call) -> Any:
     """Those whose model the caller may read."""
-
-    def source(above: int) -> Iterator[Entity]:
-        found = entities.listed(call.workspace, INFERENCE_SERVICE.name, above)
-        return _readable(call, map(entity_of, found))
-
-    return lists.page_by_number(call, INFERENCE_SERVICE.name, source)
+    return _list(call, INFERENCE_SERVICE)
 
 
 def list_services_of_environment(call: Call) -> Any:

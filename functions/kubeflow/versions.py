@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -13,10 +13,11 @@ from mlcore.auth.permissions import REGISTERED_MODEL_VERSION
 from mlcore.db.table import table
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
+from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import bad, missing
 from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
-from mlcore.repos.kubeflow import models, numbers, serving, version_lists, versions
+from mlcore.repos.kubeflow import models, numbers, serving, steps, version_lists, versions
 from mlcore.repos.kubeflow.versions import Record
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
 
@@ -88,14 +89,24 @@ def delete(call: Call) -> None:
 
 
 def list_all(call: Call) -> Any:
+    workspace = call.workspace
     reader = call.request.may_read(REGISTERED_MODEL_VERSION)
 
-    def source(above: int) -> Any:
-        for read in version_lists.listed(call.workspace, above):
-            if reader(read.model.name or ""):
-                yield versions.entity_of(read)
+    def readable(reads: Iterable[Record | None]) -> list[Entity]:
+        return [versions.entity_of(one) for one in reads if one and reader(one.model.name or "")]
 
-    return lists.page_by_number(call, KIND.name, source)
+    def external(value: str) -> list[Entity]:
+        number = steps.find_external(workspace, KIND, value)
+        return readable([] if number is None else [versions.find(number, workspace)])
+
+    listed = lists.Listed(
+        KIND.name,
+        lambda places: readable(version_lists.at_places(places, workspace)),
+        KIND.name,
+        lambda unseen: readable(version_lists.see(unseen, workspace)),
+        external=external,
+    )
+    return lists.page_of(call, KIND.name, listed)
 
 
 def list_of_model(call: Call) -> Any:

@@ -265,7 +265,6 @@ def _differs(one: Entity, there: Entity) -> bool:
 
 
 def _artifacts_of(reference: ContextRef) -> dict[str, Entity]:
-    artifacts.see_source(reference)
     return labelled(run_values.entities_of(artifacts.children(reference.number, ARTIFACT_KINDS)))
 
 

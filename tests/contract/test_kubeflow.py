@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlcore.repos.kubeflow import entities
+from mlcore.repos.kubeflow import listing
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.kubeflow_api import KubeflowApi, properties, typed
@@ -274,7 +274,7 @@ def test_what_serves_a_model_is_known_without_an_index(
     kubeflow: KubeflowApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A service that was made in this moment keeps its model; one number more or less does not."""
-    monkeypatch.setattr(entities, "numbers_of", lambda *_args, **_more: iter(()))
+    monkeypatch.setattr(listing, "places", lambda *_args: iter(()))
     environment = kubeflow.post("serving_environments", name="prod")["id"]
     models = [kubeflow.model(f"m{number}")["id"] for number in range(2)]
     versions = [kubeflow.version(model, "v")["id"] for model in models]

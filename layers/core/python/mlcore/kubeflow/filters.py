@@ -34,13 +34,27 @@ _NOT_KNOWN: Final = {
 
 def test_of(text: str, kind: str) -> Test:
     """The test that a filter on entities of a kind asks for. Raises InvalidParameterValue."""
+    return filter_query.parse(text, _source(kind))
+
+
+def _source(kind: str) -> Source:
     left_out = _NOT_KNOWN.get(kind, set())
     own = {
         field.name: _TYPES.get(field.type, TEXT)
         for field in KINDS[kind].fields
         if field.name not in left_out
     }
-    return filter_query.parse(text, Source(_OF_ALL | own, _attribute, _custom))
+    return Source(_OF_ALL | own, _attribute, _custom)
+
+
+def pinned(text: str, kind: str) -> dict[str, str]:
+    """The texts that a filter demands of an entity's own properties, such as its name: no entity
+    with others meets it. Raises InvalidParameterValue."""
+    return {
+        leaf.name: leaf.equal
+        for leaf in filter_query.demanded(filter_query.read(text, _source(kind)))
+        if leaf.known and isinstance(leaf.equal, str)
+    }
 
 
 def _attribute(entity: Entity, name: str) -> Any:

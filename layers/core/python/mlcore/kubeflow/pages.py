@@ -8,6 +8,7 @@ import binascii
 import json
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from mlcore.kubeflow.entity import Entity, response
@@ -89,8 +90,17 @@ def _is_number(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and len(text) <= 20
 
 
-def page(ordered: Iterable[Entity], order: Order, api: str) -> dict[str, Any]:
-    """The JSON of a page: the first of the entities, which come in order."""
+def page(
+    ordered: Iterable[Entity],
+    order: Order,
+    api: str,
+    positions: Mapping[int, tuple[int, int]] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """The JSON of a page: the first of the entities, which come in order.
+
+    Args:
+        positions: by id, where an index has an entity that was updated since.
+    """
     entities = iter(ordered)
     items: list[dict[str, Any]] = []
     weight = 0
@@ -106,12 +116,12 @@ def page(ordered: Iterable[Entity], order: Order, api: str) -> dict[str, Any]:
         last = entity
     return {
         "items": items,
-        "nextPageToken": _token(last, order) if more and last is not None else "",
+        "nextPageToken": _token(last, order, positions) if more and last is not None else "",
         "pageSize": order.size,
         "size": len(items),
     }
 
 
-def _token(entity: Entity, order: Order) -> str:
-    value, number = order.position(entity)
+def _token(entity: Entity, order: Order, positions: Mapping[int, tuple[int, int]]) -> str:
+    value, number = positions.get(entity.id) or order.position(entity)
     return base64.b64encode(f"{number}:{value}".encode()).decode()

@@ -9,7 +9,7 @@ those of MLflow's filters.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
@@ -79,6 +79,8 @@ class Leaf(NamedTuple):
     known: bool
     """Whether it is a property of the kind; its type is then "", whatever it is."""
     tests: Mapping[str, Test]
+    equal: Value | None = None
+    """What the value of a known property must be, where the condition is that it equals one."""
 
 
 class Opposite(NamedTuple):
@@ -140,6 +142,15 @@ def _joined(nodes: list[tuple[Node, bool]]) -> Node:
     if of_parts:
         own.append(SomePart(of_parts))
     return own[0] if len(own) == 1 else Every(tuple(own))
+
+
+def demanded(node: Node) -> Iterator[Leaf]:
+    """The conditions that all hold of whatever meets a filter."""
+    if isinstance(node, Leaf):
+        yield node
+    elif isinstance(node, Every):
+        for each in node.nodes:
+            yield from demanded(each)
 
 
 def compiled(node: Node, source: Source) -> Test:
@@ -337,7 +348,9 @@ def _condition(
         wanted = source.known[name]
         if wanted == TEXTS:
             return Leaf(name, True, {"": _membership(operator, operand)})
-        return Leaf(name, True, {"": _test(operator, _converted(operand, wanted))})
+        value = _converted(operand, wanted)
+        equal = value if operator == "=" and not isinstance(value, tuple) else None
+        return Leaf(name, True, {"": _test(operator, value)}, equal)
     tests: dict[str, Test] = {}
     members = operand if isinstance(operand, tuple) else (operand,)
     for wanted in (kind,) if kind else SUFFIXES:

@@ -171,12 +171,16 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         EXP#<experiment_id>                                 gsi1_run
     GSI1 TRACE#<trace_id>
         EXP#<experiment_id>                                 gsi1_trace
+    GSI1 CREATED#<workspace>#<child_kind>
+        <time>#<number>                                     gsi1_created
     GSI2 WS#<workspace>
         EXP#<experiment_id>                                 gsi2_experiment
     GSI2 FTS#<token>
         <level>#<entity_type>#<entity_id>                   gsi2_fts
     GSI2 NUMBER#<workspace>#<child_kind>
         <number>                                            gsi2_number
+    GSI2 UNSEEN#<workspace>#<child_kind>
+        <suffix>                                            gsi2_unseen
     GSI3 EXPNAME#<experiment_name>
         EXP#<experiment_id>                                 gsi3_experiment
     GSI3 RMNAME#<model_name>
@@ -185,6 +189,8 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         USER#<username>                                     gsi4_experiment_permission
     GSI4 RMPERM#<model_name>
         USER#<username>                                     gsi4_model_permission
+    GSI4 UPDATED#<workspace>#<child_kind>
+        <time>#<number>                                     gsi4_updated
     GSI5 WS#<workspace>#EXP
         <experiment_name>                                   gsi5_experiment
     GSI5 RM_LIST

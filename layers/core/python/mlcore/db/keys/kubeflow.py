@@ -52,6 +52,27 @@ GSI2_NUMBER = Pattern(
     "what has a number, by kind and number",
     index="GSI2",
 )
+GSI2_UNSEEN = Pattern(
+    "gsi2_unseen",
+    "UNSEEN#<workspace>#<child_kind>",
+    "<suffix>",
+    "what MLflow made and Kubeflow has not listed: it has no number",
+    index="GSI2",
+)
+GSI1_CREATED = Pattern(
+    "gsi1_created",
+    "CREATED#<workspace>#<child_kind>",
+    "<time>#<number>",
+    "what has a number, by kind and time of creation",
+    index="GSI1",
+)
+GSI4_UPDATED = Pattern(
+    "gsi4_updated",
+    "UPDATED#<workspace>#<child_kind>",
+    "<time>#<number>",
+    "what has a number, by kind and time of its last update",
+    index="GSI4",
+)
 
 KUBEFLOW_PATTERNS = (
     CONTEXT_REF,
@@ -63,7 +84,7 @@ KUBEFLOW_PATTERNS = (
     CONTEXT_NAME,
     EXTERNAL_ID,
 )
-KUBEFLOW_INDEX_PATTERNS = (GSI2_NUMBER,)
+KUBEFLOW_INDEX_PATTERNS = (GSI1_CREATED, GSI2_NUMBER, GSI2_UNSEEN, GSI4_UPDATED)
 
 
 def context(number: int) -> str:
@@ -109,3 +130,26 @@ def external_id(workspace: str, kind: str, external: str) -> Key:
 
 def gsi2_number(workspace: str, kind: str, number: int) -> IndexKey:
     return IndexKey(GSI2_NUMBER.pk.build(workspace, kind), GSI2_NUMBER.sk.build(number))
+
+
+def gsi2_unseen(workspace: str, kind: str, suffix: str) -> IndexKey:
+    """``suffix`` is a ULID of the entity's own, so the oldest come first."""
+    return IndexKey(GSI2_UNSEEN.pk.build(workspace, kind), GSI2_UNSEEN.sk.build(suffix))
+
+
+def gsi1_created(workspace: str, kind: str, time: int, number: int) -> IndexKey:
+    return IndexKey(GSI1_CREATED.pk.build(workspace, kind), GSI1_CREATED.sk.build(time, number))
+
+
+def gsi4_updated(workspace: str, kind: str, time: int, number: int) -> IndexKey:
+    return IndexKey(GSI4_UPDATED.pk.build(workspace, kind), gsi4_updated_sk(time, number))
+
+
+def gsi4_updated_sk(time: int, number: int) -> str:
+    return GSI4_UPDATED.sk.build(time, number)
+
+
+def time_and_number(sk: str) -> tuple[int, int]:
+    """What the sort key of an order by time holds."""
+    fields = GSI4_UPDATED.sk.parse(sk) or {}
+    return fields["time"], fields["number"]

@@ -2,27 +2,24 @@
 attributed to.
 
 The first model artifact of a version is what MLflow calls the version's source. A version that was
-born in MLflow has one as soon as somebody looks for it.
+born in MLflow gets one together with its number (:mod:`mlcore.repos.kubeflow.sources`).
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw
 from mlcore.db.table import Delete, table
-from mlcore.errors import MlflowError
 from mlcore.kubeflow import kinds
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing, taken
 from mlcore.kubeflow.kinds import KINDS, MODEL_ARTIFACT, MODEL_VERSION, Kind
 from mlcore.models.kubeflow import Artifact, ContextChild, ContextRef
-from mlcore.repos.kubeflow import entities, models, numbers, steps, tags, version_sources, versions
+from mlcore.repos.kubeflow import entities, numbers, steps, version_sources, versions
 from mlcore.repos.kubeflow.steps import Step
-from mlcore.settle import Conflict
 
 UNNAMED: Final = "\0"
 """Begins the names of children that others may have too; no name from outside holds it."""
@@ -59,22 +56,43 @@ def get(number: int, workspace: str, kind: Kind | None = None) -> Raw:
     return raw
 
 
+class Owned(NamedTuple):
+    """An artifact whose version or run is there, or that belongs to none."""
+
+    raw: Raw
+    model: str | None
+    """The name of its version's model."""
+    experiment: str | None
+    """The id of its run's experiment."""
+
+
 def alive(raws: Sequence[Raw]) -> list[Raw]:
     """Those of the artifacts whose version or run is there; one BatchGetItem."""
+    return [one.raw for one in owned(raws)]
+
+
+def owned(raws: Sequence[Raw]) -> list[Owned]:
+    """As :func:`alive`, with whose they are."""
     items = [Artifact.of(raw) for raw in raws]
-    owners = dict.fromkeys(
-        owner for item in items for owner in (item.parent, item.model) if owner is not None
+    wanted = list(
+        dict.fromkeys(
+            owner for item in items for owner in (item.parent, item.model) if owner is not None
+        )
     )
-    there = {
-        number
-        for number, found in zip(owners, numbers.get_many(list(owners)), strict=True)
-        if found is not None
-    }
-    return [
-        raw
-        for raw, item in zip(raws, items, strict=True)
-        if there.issuperset(owner for owner in (item.parent, item.model) if owner is not None)
-    ]
+    references = dict(zip(wanted, numbers.get_many(wanted), strict=True))
+    found = []
+    for raw, item in zip(raws, items, strict=True):
+        owners = [references[one] for one in (item.parent, item.model) if one is not None]
+        last = owners[-1] if owners else None
+        if any(one is None for one in owners):
+            continue
+        if last is None:
+            found.append(Owned(raw, None, None))
+        elif item.model is not None:
+            found.append(Owned(raw, last.name or "", None))
+        else:
+            found.append(Owned(raw, None, keys.experiment_id_of(last.item_pk)))
+    return found
 
 
 def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
@@ -284,33 +302,3 @@ def create_of_version(
     if name_is_shared and steps.find_child(reference.number, entity.of_kind, entity.name):
         name = unnamed(entity.id)
     create_under(entity, reference, beside, name=name)
-
-
-def see_source(reference: ContextRef) -> Raw | None:
-    """The model artifact that the source of a version of MLflow's is, made when nobody has looked
-    for it before; None where the version has another, or no source."""
-    version = versions.at(reference, reference.workspace)
-    if version is None:
-        return None
-    item = version.item
-    if item.source_artifact is not None or not item.source:
-        return None
-    (number,) = numbers.take(numbers.ARTIFACTS)
-    model = models.at(version.model)
-    name = "" if model is None else model.model.name
-    entity = Entity(
-        kind=MODEL_ARTIFACT.name,
-        id=number,
-        name=name,
-        create_time=item.creation_time,
-        update_time=item.last_update_time,
-        description=None,
-        external_id=None,
-        properties={},
-        fields={"uri": item.source, "state": tags.LIVE},
-    )
-    with contextlib.suppress(Conflict, MlflowError):  # somebody else has looked too
-        create_under(entity, reference, [version_sources.source_seen(version, number)])
-    again = versions.at(reference, reference.workspace)
-    found = None if again is None else again.item.source_artifact
-    return None if found is None else table.get(keys.artifact(found))

@@ -15,7 +15,7 @@ from mlcore.models.experiments import Experiment
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.repos import document_writes
 from mlcore.repos.document import Document
-from mlcore.repos.kubeflow import steps
+from mlcore.repos.kubeflow import listing, steps
 from mlcore.repos.kubeflow.steps import Step
 from mlcore.repos.kubeflow.tags import Changes
 from mlcore.settle import Conflict, settle
@@ -60,6 +60,9 @@ def keep(
     item: type[Experiment | ModelVersion | RegisteredModel], after: Entity, update: Update
 ) -> None:
     """What MLflow has no word for: the types of its properties, its external id."""
-    update.set(item.last_update_time, after.update_time)
+    if issubclass(item, Experiment):
+        update.set(item.last_update_time, after.update_time)
+    else:
+        listing.updated(update, item, after.id, after.update_time)
     update.set(item.property_types, properties.marks(after.properties))
     update.set_or_remove(item.external_id, after.external_id)

@@ -31,7 +31,7 @@ from mlcore.models.kubeflow import (
 )
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.models.runs import Run
-from mlcore.repos.kubeflow import changes
+from mlcore.repos.kubeflow import changes, listing
 from mlcore.repos.kubeflow import steps as parts
 from mlcore.repos.kubeflow.numbers import absent
 from mlcore.repos.kubeflow.steps import Step
@@ -113,12 +113,9 @@ def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
     """The item of a new entity; ``more`` are the attributes of its model alone."""
     model, place = _MODELS[entity.kind]
     key = place(entity.id)
-    gsi2pk, gsi2sk = keys.gsi2_number(workspace, list_kind(entity.kind), entity.id)
     item = model(
         PK=key.pk,
         SK=key.sk,
-        gsi2pk=gsi2pk,
-        gsi2sk=gsi2sk,
         number=entity.id,
         kind=entity.kind,
         workspace=workspace,
@@ -133,7 +130,10 @@ def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
         version=1,
         **more,
     )
-    return item.serialize()
+    listed = listing.attributes(
+        workspace, list_kind(entity.kind), entity.id, entity.create_time, entity.update_time
+    )
+    return {**item.serialize(), **listed}
 
 
 def attributes(
@@ -141,13 +141,14 @@ def attributes(
 ) -> Raw:
     """What an item of MLflow's has besides when it is made here: its number and what MLflow has no
     word for."""
-    gsi2pk, gsi2sk = keys.gsi2_number(workspace, entity.kind, entity.id)
-    values: list[tuple[ItemAttribute[Any], Any]] = [
-        (item.number, entity.id),
-        (item.gsi2pk, gsi2pk),
-        (item.gsi2sk, gsi2sk),
-    ]
-    return {**_raw(values), **kept(item, entity)}
+    if item is Run:
+        gsi2pk, gsi2sk = keys.gsi2_number(workspace, entity.kind, entity.id)
+        listed = _raw([(item.gsi2pk, gsi2pk), (item.gsi2sk, gsi2sk)])
+    else:
+        listed = listing.attributes(
+            workspace, entity.kind, entity.id, entity.create_time, entity.update_time
+        )
+    return {**_raw([(item.number, entity.id)]), **listed, **kept(item, entity)}
 
 
 def kept(item: type[Experiment | ModelVersion | RegisteredModel | Run], entity: Entity) -> Raw:
@@ -203,11 +204,6 @@ def numbers_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[int]:
         yield int(NumberedItem.of(item).gsi2sk or 0)
 
 
-def places_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[Key]:
-    """As :func:`numbers_of`, where the items are."""
-    return map(key_in, _numbered(workspace, kind, above))
-
-
 def _numbered(workspace: str, kind: str, above: int) -> Iterator[Raw]:
     pk, least = keys.gsi2_number(workspace, kind, above + 1)
     most = keys.gsi2_number(workspace, kind, 2**62).sk
@@ -246,9 +242,9 @@ def side_by_side(children: Callable[[P], list[R]], parents: Iterator[P]) -> Iter
             yield from found
 
 
-def listed(workspace: str, kind: str, above: int = 0) -> Iterator[Raw]:
+def listed(workspace: str, kind: str) -> Iterator[Raw]:
     """All items of a kind that are Kubeflow's alone, by number, a hundred at a time."""
-    found = numbers_of(workspace, list_kind(kind), above=above)
+    found = numbers_of(workspace, list_kind(kind))
     while chunk := list(islice(found, LISTED_TOGETHER)):
         yield from find_many(kind, chunk)
 
@@ -301,6 +297,7 @@ def _update(raw: Raw, after: Entity) -> Update:
     update.add(NumberedItem.version, 1)
     update.set(NumberedItem.updated_at, now_ms())
     update.set(NumberedItem.last_update_time, after.update_time)
+    update.set(NumberedItem.gsi4sk, keys.gsi4_updated_sk(after.update_time, after.id))
     update.set(NumberedItem.properties, properties.stored(after.properties))
     update.set(NumberedItem.details, _texts(after.of_kind, after.fields))
     update.set_or_remove(NumberedItem.description, after.description)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
 from typing import Final, TypeVar
 
 from mlcore.db import keys
@@ -21,7 +20,8 @@ from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
 from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import is_prompt
-from mlcore.repos.kubeflow import changes, entities, numbers, steps, tags
+from mlcore.repos.kubeflow import changes, entities, listing, numbers, steps, tags
+from mlcore.repos.kubeflow.listing import Place
 from mlcore.repos.registry import homes, names, registered_models
 from mlcore.repos.registry.names import AlsoFailed, NameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
@@ -55,7 +55,9 @@ def find_by_name(workspace: str, name: str) -> Record | None:
     read = registered_models.find(workspace, name)
     if read is None or is_prompt(read.model.tags):
         return None
-    return read if read.item.number is not None else numbered([read])[0]
+    if read.item.number is not None:
+        return read
+    return next((found for found in numbered([read]) if found.model.name == name), None)
 
 
 def find(number: int, workspace: str) -> Record | None:
@@ -164,16 +166,32 @@ def numbered(reads: Sequence[Record]) -> list[Record]:
 
 
 def _number(read: Record, number: int) -> Record | None:
+    current = read
+
+    def attempt() -> Record | None:
+        nonlocal current
+        found = _claim(current, number)
+        if found is None or found.item.number is not None:
+            return found
+        current = found  # it was updated or renamed meanwhile
+        raise Conflict
+
+    return settle(KIND.words, attempt)
+
+
+def _claim(read: Record, number: int) -> Record | None:
+    """The model as it is when it was to get a number; None if it is gone."""
     model, place = read.model, read.document.key
-    listed = keys.gsi2_number(model.workspace, KIND.name, number)
-    claimed = numbers.claim(RegisteredModelItem, number, listed)
+    claimed = numbers.claim(RegisteredModelItem, number)
+    listing.enlist(claimed, RegisteredModelItem, model.workspace, KIND.name, number, read.item)
     claimed.require_equal(RegisteredModelItem.incarnation, read.incarnation)
     refer = _reference(number, model.workspace, place, read.home, read.incarnation, model.name)
     item = numbers.give(place, claimed, refer)
-    found = None if item is None else registered_models.of_item(item)
-    if found is None or found.incarnation != read.incarnation or found.item.number is None:
-        return None
-    return found
+    if item is None or RegisteredModelItem.of(item).incarnation != read.incarnation:
+        owner = homes.owner_of(read.home)
+        mine = owner is not None and owner.incarnation == read.incarnation
+        item = homes.model_of(owner) if owner is not None and mine else None
+    return None if item is None else registered_models.of_item(item)
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
@@ -225,30 +243,28 @@ def delete(read: Record, also: Sequence[Operation] = (), referred: Condition | N
 # ------------------------------------------------------------------ lists
 
 
-def listed(workspace: str, above: int = 0) -> Iterator[Record]:
-    """All models by number, which GSI2 has; then those that Kubeflow sees for the first time, which
-    get the greatest numbers. Both indexes may lag."""
-    seen = set()
-    places = entities.places_of(workspace, KIND.name, above=above)
-    while chunk := list(islice(places, entities.LISTED_TOGETHER)):
-        for read in registered_models.find_many(chunk, workspace):
-            # The index may still say where a model was before it was renamed, or deleted.
-            number = read.item.number
-            if number is not None and number > above and not is_prompt(read.model.tags):
-                seen.add(read.incarnation)
-                yield read
-    known = set(entities.places_of(workspace, KIND.name))
-    late = discovered(workspace, known)
-    for read in sorted(late, key=lambda read: read.item.number or 0):
-        if read.incarnation not in seen and (read.item.number or 0) > above:
-            yield read
+def at_places(places: Sequence[Place], workspace: str) -> list[Record]:
+    """The models at places that an index names, in order. One BatchGetItem for each hundred; two
+    more where a model was renamed since, or is gone."""
+    found = _by_number([place.key for place in places], workspace)
+    lost = [place.number for place in places if place.number not in found]
+    references = numbers.find_many(lost, KIND.name, workspace) if lost else []
+    found |= _by_number([numbers.place_of(one) for one in references], workspace)
+    return [found[place.number] for place in places if place.number in found]
 
 
-def discovered(workspace: str, known: Collection[keys.Key] = ()) -> Iterator[Record]:
-    """All models by name, each with a number; without those whose places are known, which are not
-    read."""
-    found = registered_models.listed(workspace, limit=1_000)
-    places = (place for _, place in found if place not in known)
-    while chunk := list(islice(places, entities.LISTED_TOGETHER)):
-        reads = registered_models.find_many(chunk, workspace)
-        yield from numbered([read for read in reads if not is_prompt(read.model.tags)])
+def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:
+    return {
+        read.item.number: read
+        for read in registered_models.find_many(places, workspace)
+        if read.item.number is not None and not is_prompt(read.model.tags)
+    }
+
+
+def see(places: Sequence[keys.Key], workspace: str) -> list[Record]:
+    """Models that no list has shown yet, each with a number now; without those that are gone."""
+    reads = registered_models.find_many(places, workspace)
+    for read in reads:
+        if is_prompt(read.model.tags):
+            listing.hide(read.document.key)
+    return numbered([read for read in reads if not is_prompt(read.model.tags)])

@@ -82,7 +82,7 @@ def claim(
     """What gives an item of MLflow's its number, if it has none.
 
     Args:
-        listed: where GSI2 has it by its number.
+        listed: where GSI2 has a run by its number.
     """
     update = Update()
     document.touch(update)

@@ -154,7 +154,7 @@ def entities_of(raws: Sequence[Raw]) -> list[Entity]:
         if item.run_id is not None and item.kind != DATA_SET.name
     }
     texts = {RunItem.of(raw).run_id: _texts(raw) for raw in table.batch_get(list(wanted)) if raw}
-    found = []
+    found: list[Entity] = []
     for raw in raws:
         item = Artifact.of(raw)
         entity: Entity | None = entities.entity_of(raw)

@@ -42,13 +42,3 @@ def source_change(
             )
         ]
     return found
-
-
-def source_seen(read: Record, artifact: int) -> Step:
-    """What tells a version of MLflow's which artifact its source is; the source stays."""
-    update = Update()
-    document.touch(update)
-    update.set(ModelVersionItem.source_artifact, artifact)
-    update.require_absent(ModelVersionItem.source_artifact)
-    update.require_exists(ModelVersionItem.lsi3sk)
-    return Step(Change(read.document.key, update))

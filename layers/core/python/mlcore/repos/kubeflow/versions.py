@@ -26,10 +26,11 @@ from mlcore.models.kubeflow import ContextChild, ContextRef
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.repos import document
 from mlcore.repos.document import Document
-from mlcore.repos.kubeflow import changes, entities, models, numbers, steps, tags
+from mlcore.repos.kubeflow import changes, entities, listing, models, numbers, sources, steps, tags
 from mlcore.repos.registry import model_versions, stages
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, NO_STAGE, READY, AlsoFailed
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
+from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
 _OF_MLFLOW: Final = re.compile(r"(?:mlflow-)?([1-9][0-9]{0,17})")
@@ -223,34 +224,67 @@ def _attributes(entity: Entity, workspace: str) -> Raw:
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
-    """The same versions, each with a number and a name; without those that are gone meanwhile."""
-    return numbers.numbered(reads, lambda read: read.item.number, _number)
+    """The same versions, each with a number, a name, and the artifact that its source is; without
+    those that are gone meanwhile."""
+    sources = [read.document.key for read in reads if read.item.number is None and read.item.source]
+    artifacts = dict(zip(sources, numbers.take(numbers.ARTIFACTS, len(sources)), strict=True))
+
+    def give(read: Record, number: int) -> Record | None:
+        return _number(read, number, artifacts.get(read.document.key))
+
+    return numbers.numbered(reads, lambda read: read.item.number, give)
 
 
-def _number(read: Record, number: int) -> Record | None:
+def _number(read: Record, number: int, artifact: int | None) -> Record | None:
+    current = read
+
+    def attempt() -> Record | None:
+        nonlocal current
+        _claim(current, number, artifact)
+        found = record(table.get(read.document.key), read.model)
+        if found is None or found.item.number is not None:
+            return found
+        current = found  # it was updated meanwhile
+        raise Conflict
+
+    return settle(KIND.words, attempt)
+
+
+def _claim(read: Record, number: int, artifact: int | None) -> None:
+    """One transaction, or up to three for a name that is free; without effect if somebody else is
+    first."""
     version = str(read.item.model_version)
     for name in (version, f"mlflow-{version}", f"mlflow-{version}-{number}"):
         child = steps.child(
             read.model.number, KIND, name, number, read.document.key, taken(KIND.title, name)
         )
         refer = _reference(number, read.model, read.document.key)
-        operations = [_claim(read, number, name), child.operation, refer]
+        made = (
+            [] if artifact is None else sources.of_version(read.item, read.model, number, artifact)
+        )
+        operations = [
+            Change(read.document.key, _claimed(read, number, name, artifact)),
+            child.operation,
+            refer,
+            *made,
+        ]
         try:
             table.transact(operations, token=new_ulid())
         except TransactionFailed as failed:
             if 0 not in failed.items and 1 in failed.items:
                 continue  # the name is another's
         break
-    found = record(table.get(read.document.key), read.model)
-    return found if found is not None and found.item.number is not None else None
 
 
-def _claim(read: Record, number: int, name: str) -> Change:
-    listed = keys.gsi2_number(read.model.workspace, KIND.name, number)
-    update = numbers.claim(ModelVersionItem, number, listed)
+def _claimed(read: Record, number: int, name: str, artifact: int | None) -> Update:
+    update = numbers.claim(ModelVersionItem, number)
+    listing.enlist(update, ModelVersionItem, read.model.workspace, KIND.name, number, read.item)
     update.set(ModelVersionItem.kubeflow_name, name)
+    if artifact is not None:
+        update.set(ModelVersionItem.source_artifact, artifact)
+        update.require_equal(ModelVersionItem.source, read.item.source)
     update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
-    return Change(read.document.key, update)
+    return update
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:

@@ -20,10 +20,11 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.models.registry import ModelHome, ModelVersionTag, RunModelVersion
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
-from mlcore.prompts import IS_PROMPT
+from mlcore.prompts import IS_PROMPT, is_prompt
 from mlcore.repos import document, document_writes, settlement
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
+from mlcore.repos.kubeflow import listing
 from mlcore.repos.kubeflow.tags import untype
 from mlcore.repos.registry import registered_models
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
@@ -221,13 +222,15 @@ def creation(
     document.touch(change)
     change.set(RegisteredModelItem.last_version, version.version)
     change.set((RegisteredModelItem.latest, version.current_stage), str(version.version))
-    change.set(RegisteredModelItem.last_update_time, version.last_updated_timestamp)
+    listing.updated(change, RegisteredModelItem, model.item.number, version.last_updated_timestamp)
     if version.tags.get(IS_PROMPT) == "true":
         change.set(RegisteredModelItem.prompt_versions, True)
     change.require_equal(RegisteredModelItem.incarnation, model.incarnation)
     change.require_equal(RegisteredModelItem.last_version, model.last_version)
     absent = Condition()
     absent.require_absent(ModelVersionItem.PK)
+    if more is None and not is_prompt(model.model.tags):
+        more = listing.unseen_attributes(model.model.workspace, item.type, creation_id)
     operations: list[Operation] = [
         Change(model.document.key, change),
         Put({**item.serialize(), **attributes, **(more or {})}, absent),
@@ -262,11 +265,11 @@ def _link(model: StoredRegisteredModel, version: ModelVersion) -> Raw:
 def set_description(stored: StoredModelVersion, description: str | None) -> ModelVersion:
     now = now_ms()
 
-    def complete(update: Update) -> None:
-        update.set(ModelVersionItem.last_update_time, now)
+    def complete(item: ModelVersionItem, update: Update) -> None:
+        listing.updated(update, ModelVersionItem, item.number, now)
         update.set_or_remove(ModelVersionItem.description, description)
 
-    before = write(stored, {}, (), complete).version
+    before = _write(stored, {}, (), complete).version
     return before._replace(description=description, last_updated_timestamp=now)
 
 
@@ -305,15 +308,26 @@ def write(
     Raises:
         ResourceDoesNotExist: the version is deleted, or its model is gone from its name.
     """
+    return _write(stored, sets, removals, lambda _, update: complete(update), beside)
 
-    def alive(types: Mapping[str, str] | None, update: Update) -> None:
+
+def _write(
+    stored: StoredModelVersion,
+    sets: Mapping[str, Mapping[str, str]],
+    removals: Sequence[tuple[str, str]],
+    complete: Callable[[ModelVersionItem, Update], None],
+    beside: Sequence[Operation] = (),
+) -> StoredModelVersion:
+    """As :func:`write`; ``complete`` is given the item as it was last read."""
+
+    def alive(item: ModelVersionItem, update: Update) -> None:
         update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
-        untype(update, ModelVersionItem.property_types, types, sets, removals)
-        complete(update)
+        untype(update, ModelVersionItem.property_types, item.property_types, sets, removals)
+        complete(item, update)
 
     def send(current: StoredModelVersion) -> None:
         try:
-            living = partial(alive, current.item.property_types)
+            living = partial(alive, current.item)
             document_writes.write(current.document, sets, removals, living, beside)
         except TransactionFailed as failed:
             raise missing(stored.version.name, stored.version.version) from failed

@@ -16,7 +16,9 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import ModelHome
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
+from mlcore.prompts import is_prompt
 from mlcore.repos import document
+from mlcore.repos.kubeflow import listing
 from mlcore.repos.registry import homes
 from mlcore.repos.registry.registered_models import MAPS, StoredRegisteredModel, missing, of_item
 from mlcore.repos.workspaces import workspaces
@@ -106,6 +108,8 @@ def _claim(
     )
     absent = Condition()
     absent.require_absent(RegisteredModelItem.PK)
+    if RegisteredModelItem.number.attr_name not in attributes and not is_prompt(model.tags):
+        attributes |= listing.unseen_attributes(model.workspace, item.type, incarnation)
     named = {**item.serialize(), **names(model.workspace, model.name), **attributes}
     entering = workspaces.entering(model.workspace)
     first = 2 + len(entering)
@@ -153,6 +157,8 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
             (RegisteredModelItem.version, old.version + 1),
         ),
     }
+    if old.number is not None:
+        item |= _raw((RegisteredModelItem.gsi4sk, keys.gsi4_updated_sk(now, old.number)))
     item.pop(RegisteredModelItem.home.attr_name, None)
     item.pop(RegisteredModelItem.event.attr_name, None)  # it was about the item's old name
     if stored.home != place.pk:

@@ -23,8 +23,10 @@ from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
+from mlcore.prompts import IS_PROMPT, is_prompt
 from mlcore.repos import document, document_writes, settlement
 from mlcore.repos.document import Document
+from mlcore.repos.kubeflow import listing
 from mlcore.repos.kubeflow.tags import untype
 from mlcore.webhooks import announcement
 
@@ -121,31 +123,51 @@ def listed(
 def set_description(stored: StoredRegisteredModel, description: str) -> StoredRegisteredModel:
     """Raises ResourceDoesNotExist when the model is gone."""
 
-    def complete(update: Update) -> None:
+    def complete(item: RegisteredModelItem, update: Update) -> None:
         update.set(RegisteredModelItem.description, description)
-        update.set(RegisteredModelItem.last_update_time, now_ms())
+        listing.updated(update, RegisteredModelItem, item.number, now_ms())
 
-    return write(stored, {}, (), complete)
+    return _write(stored, {}, (), complete)
 
 
 def touch_name(stored: StoredRegisteredModel) -> None:
     """A model that is renamed to the name it has: only times move."""
 
-    def complete(update: Update) -> None:
+    def complete(item: RegisteredModelItem, update: Update) -> None:
         now = now_ms()
-        update.set(RegisteredModelItem.last_update_time, now)
+        listing.updated(update, RegisteredModelItem, item.number, now)
         update.set(RegisteredModelItem.renamed_at, now)
 
-    write(stored, {}, (), complete)
+    _write(stored, {}, (), complete)
 
 
 def set_tag(stored: StoredRegisteredModel, key: str, value: str) -> None:
     said = announcement.model_tag_set(stored.model, key, value)
-    write(stored, {"tags": {key: value}}, (), saying(said))
+    _write(stored, {"tags": {key: value}}, (), _listed_by(key, value, said))
 
 
 def delete_tag(stored: StoredRegisteredModel, key: str) -> None:
-    write(stored, {}, [("tags", key)], saying(announcement.model_tag_deleted(stored.model, key)))
+    said = announcement.model_tag_deleted(stored.model, key)
+    if key == IS_PROMPT:
+        listing.enlist_versions(stored.home, stored.incarnation, stored.model.workspace)
+    _write(stored, {}, [("tags", key)], _listed_by(key, "", said))
+
+
+def _listed_by(
+    key: str, value: str, said: str | None
+) -> Callable[[RegisteredModelItem, Update], None]:
+    """Completes the write of a tag: a prompt is in no list of models that Kubeflow's API shows."""
+
+    def complete(item: RegisteredModelItem, update: Update) -> None:
+        saying(said)(update)
+        if key == IS_PROMPT and item.number is None:
+            if is_prompt({key: value}):
+                listing.set_hidden(update)
+            else:
+                listing.set_unseen(update, item.workspace, item.type, item.incarnation)
+            update.require_absent(RegisteredModelItem.number)
+
+    return complete
 
 
 def saying(
@@ -192,7 +214,19 @@ def write(
     complete: Callable[[Update], None] = lambda _: None,
     beside: Sequence[Operation] = (),
 ) -> StoredRegisteredModel:
-    """Writes the model, whoever else writes it meanwhile; answers it as it was before.
+    """Writes the model, whoever else writes it meanwhile; answers it as it was before. Raises
+    ResourceDoesNotExist: the model is gone from its name."""
+    return _write(stored, sets, removals, lambda _, update: complete(update), beside)
+
+
+def _write(
+    stored: StoredRegisteredModel,
+    sets: Mapping[str, Mapping[str, str]],
+    removals: Sequence[tuple[str, str]],
+    complete: Callable[[RegisteredModelItem, Update], None],
+    beside: Sequence[Operation] = (),
+) -> StoredRegisteredModel:
+    """As :func:`write`; ``complete`` is given the item as it was last read.
 
     Raises:
         ResourceDoesNotExist: the model is gone from its name.
@@ -201,7 +235,7 @@ def write(
     def mine(item: RegisteredModelItem, update: Update) -> None:
         update.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
         untype(update, RegisteredModelItem.property_types, item.property_types, sets, removals)
-        complete(update)
+        complete(item, update)
 
     def send(current: StoredRegisteredModel) -> None:
         document_writes.write(current.document, sets, removals, partial(mine, current.item), beside)

@@ -17,7 +17,7 @@ from mlcore.models.base import KEY
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.repos import document
-from mlcore.repos.kubeflow import contexts
+from mlcore.repos.kubeflow import contexts, listing
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, StoredModelVersion
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
@@ -124,7 +124,7 @@ def _moved(
     now = now_ms()
     change = Update()
     document.touch(change)
-    change.set(RegisteredModelItem.last_update_time, now)
+    listing.updated(change, RegisteredModelItem, model.item.number, now)
     for stage, version in _latest(model, moves).items():
         if version:
             change.set((RegisteredModelItem.latest, stage), str(version))
@@ -196,7 +196,6 @@ def _change(move: _Move, now: int) -> Update:
     document.touch(change)
     item = move.item
     change.set(ModelVersionItem.current_stage, move.stage)
-    change.set(ModelVersionItem.last_update_time, now)
     if move.stage == DELETED:
         change.remove(ModelVersionItem.lsi3sk)
         change.remove(ModelVersionItem.description)
@@ -209,11 +208,17 @@ def _change(move: _Move, now: int) -> Update:
             ModelVersionItem.number,
             ModelVersionItem.kubeflow_name,
             ModelVersionItem.external_id,
+            ModelVersionItem.gsi1pk,
+            ModelVersionItem.gsi1sk,
             ModelVersionItem.gsi2pk,
             ModelVersionItem.gsi2sk,
+            ModelVersionItem.gsi4pk,
+            ModelVersionItem.gsi4sk,
         ):
             change.remove(attribute)
+        change.set(ModelVersionItem.last_update_time, now)
     else:
+        listing.updated(change, ModelVersionItem, item.number, now)
         place = keys.lsi3_model_version(move.stage, item.model_version)
         change.set(ModelVersionItem.lsi3sk, place)
     change.require_equal(ModelVersionItem.version, item.version)

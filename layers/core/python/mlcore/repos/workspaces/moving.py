@@ -13,8 +13,10 @@ from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment, ExperimentNameLock
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.registry import ModelHome, RegisteredModel
+from mlcore.prompts import is_prompt
 from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.files import locations
+from mlcore.repos.kubeflow import listing
 from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import registered_models
 from mlcore.settle import Conflict
@@ -91,6 +93,10 @@ def registered_model(place: Key, workspace: str) -> None:
         (RegisteredModel.updated_at, now_ms()),
     ):
         moved[attribute.attr_name] = attribute.raw(value)
+    if item.number is None and not is_prompt(stored.model.tags):
+        # Before the model moves: whoever is killed in between finds it here and does it again.
+        listing.enlist_versions(stored.home, item.incarnation, workspace)
+        moved |= listing.unseen_attributes(workspace, item.type, item.incarnation)
     absent, unchanged, mine = Condition(), Condition(), Update()
     absent.require_absent(RegisteredModel.PK)
     unchanged.require_equal(RegisteredModel.version, item.version)

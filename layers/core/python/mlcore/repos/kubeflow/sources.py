@@ -1,0 +1,33 @@
+"""The model artifact that the source of a version of MLflow's is."""
+
+from __future__ import annotations
+
+from mlcore.db.table import Operation
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.errors import taken
+from mlcore.kubeflow.kinds import MODEL_ARTIFACT as KIND
+from mlcore.models.kubeflow import ContextRef
+from mlcore.models.registry import ModelVersion
+from mlcore.repos.kubeflow import entities, steps, tags
+
+
+def of_version(
+    item: ModelVersion, model: ContextRef, number: int, artifact: int
+) -> list[Operation]:
+    """What makes the artifact in the transaction that gives a version its number: it is called as
+    the model is."""
+    entity = Entity(
+        kind=KIND.name,
+        id=artifact,
+        name=model.name or "",
+        create_time=item.creation_time,
+        update_time=item.last_update_time,
+        description=None,
+        external_id=None,
+        properties={},
+        fields={"uri": item.source, "state": tags.LIVE},
+    )
+    made = entities.creation(entity, model.workspace, parent=number, model=model.number)
+    error = taken(KIND.title, entity.name)
+    linked = steps.child(number, KIND, entity.name, artifact, None, error)
+    return [step.operation for step in [*made, linked]]
