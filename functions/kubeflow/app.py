@@ -305,4 +305,4 @@ PLAIN_ROUTES: Final = (
     *_routes(OLD, _OLD_ONLY),
 )
 
-handler = lambda_handler((), PLAIN_ROUTES, MANNER)
+handler = lambda_handler((), PLAIN_ROUTES, MANNER, in_workspaces=f"{PREFIX}/")

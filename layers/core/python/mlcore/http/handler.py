@@ -14,7 +14,14 @@ from mlcore.db import capacity, deadline
 from mlcore.http.compression import fit
 from mlcore.http.gate import Gate, Refused
 from mlcore.http.parsing import decode_request
-from mlcore.http.request import Request, check_workspace, headers_of, request_of, workspace_of
+from mlcore.http.request import (
+    Request,
+    check_workspace,
+    headers_of,
+    request_of,
+    split_workspace,
+    workspace_of,
+)
 from mlcore.http.response import Response
 from mlcore.http.routes import PlainRoute, Route, Routes, Rpc, allowed_methods
 from mlcore.http.security import Security
@@ -41,9 +48,18 @@ class Manner(NamedTuple):
 
 
 def lambda_handler(
-    rpcs: Iterable[Rpc], plain_routes: Iterable[PlainRoute] = (), manner: Manner | None = None
+    rpcs: Iterable[Rpc],
+    plain_routes: Iterable[PlainRoute] = (),
+    manner: Manner | None = None,
+    *,
+    in_workspaces: str = "",
 ) -> Handler:
-    """The handler of a domain: takes an API Gateway HTTP API v2 event, answers a v2 response."""
+    """The handler of a domain: takes an API Gateway HTTP API v2 event, answers a v2 response.
+
+    Args:
+        in_workspaces: what the paths begin with that a workspace may stand before
+            (:func:`mlcore.http.request.split_workspace`).
+    """
     garbage.collect_seldom()
     failure, no_route, refused = manner or _MLFLOW
     declared: list[Route] = [*rpcs, *plain_routes]
@@ -56,7 +72,7 @@ def lambda_handler(
         started = time.perf_counter()
         about = event["requestContext"]
         method: str = about["http"]["method"]
-        path = _path(event, base)
+        path, named = split_workspace(_path(event, base), in_workspaces)
         request_id: str = about.get("requestId", "")
         headers = headers_of(event)
         name = "unknown"
@@ -65,7 +81,8 @@ def lambda_handler(
                 response = security.answer(method, path, headers)
                 if response is None:
                     sent = Sent(method, path, headers, event)
-                    request = request_of(sent, workspace_of(headers, path), request_id)
+                    workspace = workspace_of(headers, path, named)
+                    request = request_of(sent, workspace, request_id)
                     request = gate.identify(request, about.get("authorizer") or {})
                     check_workspace(request.workspace)
                     verb = "GET" if method == "HEAD" else method

@@ -4,6 +4,7 @@ Holds neither the body nor the query, which are in the message."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +16,9 @@ from mlcore.http.sent import Event, Sent
 
 _WORKSPACE_HEADER: Final = "x-mlflow-workspace"
 _SIGNATURE: Final = "X-Amz-Signature"
+_IN_WORKSPACE: Final = re.compile(
+    r"/workspaces/(?P<workspace>[^/:]+)(?::[0-9]{1,5})?(?P<path>/.*)", re.DOTALL
+)
 
 
 class Request(NamedTuple):
@@ -89,13 +93,20 @@ def headers_of(event: Event) -> dict[str, str]:
     return {name.lower(): value for name, value in (event.get("headers") or {}).items()}
 
 
-def workspace_of(headers: Mapping[str, str], path: str = "") -> str:
-    """The workspace that a header names; what the server can do is told whatever it says.
+def workspace_of(headers: Mapping[str, str], path: str = "", named: str = "") -> str:
+    """The workspace that a header names, or else the path (``named``); what the server can do is
+    told whatever the header says.
 
     Raises:
-        FeatureDisabled: a header names one although MLFLOW_ENABLE_WORKSPACES is not on.
+        InvalidParameterValue: header and path name different ones.
+        FeatureDisabled: one is named although MLFLOW_ENABLE_WORKSPACES is not on.
     """
     name = headers.get(_WORKSPACE_HEADER, "").strip()
+    if name and named and name != named:
+        raise errors.InvalidParameterValue(
+            f"The header {_WORKSPACE_HEADER} names another workspace than the path does."
+        )
+    name = name or named
     if not name or path.rstrip("/").endswith("/mlflow/server-info"):
         return DEFAULT_WORKSPACE
     if not workspaces_enabled():
@@ -103,6 +114,22 @@ def workspace_of(headers: Mapping[str, str], path: str = "") -> str:
             "Workspace APIs are not available: workspaces are not enabled on this server"
         )
     return name
+
+
+def split_workspace(path: str, below: str) -> tuple[str, str]:
+    """A path without the workspace before it, and that workspace; "" where the path names none.
+
+    ``/workspaces/team-a/api/model_registry/…`` is ``/api/model_registry/…`` in ``team-a``, for
+    clients that cannot send a header. Kubeflow's clients in Python put a port behind their server's
+    address, so behind the workspace: ``/workspaces/team-a:443/api/…`` means the same.
+
+    Args:
+        below: what the paths begin with that may follow a workspace; "" for none.
+    """
+    match = _IN_WORKSPACE.fullmatch(path) if below else None
+    if match is None or not match["path"].startswith(below):
+        return path, ""
+    return match["path"], match["workspace"]
 
 
 def check_workspace(name: str) -> None:
