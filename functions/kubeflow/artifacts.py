@@ -32,6 +32,7 @@ from mlcore.models.kubeflow import Artifact, ContextRef
 from mlcore.repos.kubeflow import (
     artifacts,
     entities,
+    file_uris,
     numbers,
     run_values,
     steps,
@@ -59,7 +60,7 @@ def _create(call: Call, kind: Kind, values: Values) -> Made:
     (number,) = numbers.take(numbers.ARTIFACTS)
     entity = merge.created(kind, number, values, ids.now_ms())
     artifacts.create(entity, call.workspace, call.username)
-    return Made(call.shown(entity))
+    return Made(call.shown(file_uris.shown(entity, None, call.workspace)))
 
 
 # ------------------------------------------------------------------ by id, by name
@@ -184,7 +185,7 @@ def _create_of_version(parent: ContextRef, kind: Kind, values: Values) -> Entity
         if version is None:
             raise missing(MODEL_VERSION.words, parent.number)
         artifacts.create_of_version(entity, version, parent)
-        return entity
+        return file_uris.shown(entity, None, parent.workspace)
 
     return settle(artifacts.WORDS, attempt)
 

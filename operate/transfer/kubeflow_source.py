@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from mlcore.kubeflow import body, merge, not_a_number
-from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.entity import RESOLVED, Entity
 from mlcore.kubeflow.kinds import EXPERIMENT, METRIC, REFERENCE, Kind
 from operate.transfer.item import Content
 from operate.transfer.rest import Json, Server, SourceFailed
@@ -75,20 +75,20 @@ def entity(kind: Kind, told: Json) -> Entity:
 
 def content(one: Entity) -> Content:
     """What is compared of an entity: all that somebody has said, but for ids of others."""
-    references = {field.name for field in one.of_kind.fields if field.type == REFERENCE}
+    left_out = {field.name for field in one.of_kind.fields if field.type == REFERENCE} | {RESOLVED}
     told = {
         "description": one.description,
         "externalId": one.external_id,
         "customProperties": {key: value.json() for key, value in one.properties.items()},
-        **{name: value for name, value in one.fields.items() if name not in references},
+        **{name: value for name, value in one.fields.items() if name not in left_out},
     }
     return {name: value for name, value in told.items() if value not in (None, "", [], {})}
 
 
 def values(one: Entity) -> body.Values:
     """An entity as the body of a request, checked, would give it; without ids of others."""
-    references = {field.name for field in one.of_kind.fields if field.type == REFERENCE}
-    fields = {name: value for name, value in one.fields.items() if name not in references}
+    left_out = {field.name for field in one.of_kind.fields if field.type == REFERENCE} | {RESOLVED}
+    fields = {name: value for name, value in one.fields.items() if name not in left_out}
     told = {
         "name": one.name,
         "description": one.description,

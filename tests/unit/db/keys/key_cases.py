@@ -206,6 +206,21 @@ CASES = {
         "EXTERNALID#default#artifact#a/b",
         "EXTERNALID#LOCK",
     ),
+    "gsi1_created": (
+        keys.gsi1_created("default", "artifact", 5, 7),
+        "CREATED#default#artifact",
+        "00000000000000000005#00000000000000000007",
+    ),
+    "gsi2_unseen": (
+        keys.gsi2_unseen("default", "model_version", "01J"),
+        "UNSEEN#default#model_version",
+        "01J",
+    ),
+    "gsi4_updated": (
+        keys.gsi4_updated("default", "artifact", 5, 7),
+        "UPDATED#default#artifact",
+        "00000000000000000005#00000000000000000007",
+    ),
     "gsi2_number": (
         keys.gsi2_number("default", "artifact", 7),
         "NUMBER#default#artifact",

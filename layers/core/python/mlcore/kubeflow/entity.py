@@ -8,6 +8,8 @@ from mlcore.kubeflow.kinds import INT64, KINDS, Kind
 from mlcore.kubeflow.properties import Properties
 
 V1: str = "v1"
+RESOLVED: str = "\0resolved"
+"""The field of what an artifact's ``uri`` is shown as, where that is not as it is stored."""
 
 
 class Entity(NamedTuple):
@@ -44,6 +46,8 @@ def response(entity: Entity, api: str) -> dict[str, Any]:
         if value is None or field.only not in ("", api):
             continue
         shown[field.name] = str(value) if field.type == INT64 and api == V1 else value
+    if RESOLVED in entity.fields:
+        shown["uri"] = entity.fields[RESOLVED]
     shown["id"] = str(entity.id)
     shown["lastUpdateTimeSinceEpoch"] = str(entity.update_time)
     shown["name"] = entity.name

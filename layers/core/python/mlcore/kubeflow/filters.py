@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mlcore.kubeflow import kinds, properties
-from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.entity import RESOLVED, Entity
 from mlcore.kubeflow.kinds import KINDS
 from mlcore.search import filter_query
 from mlcore.search.filter_query import DOUBLE, INT, TEXT, Source, Test
@@ -69,6 +69,8 @@ def _attribute(entity: Entity, name: str) -> Any:
             return entity.create_time
         case "lastUpdateTimeSinceEpoch":
             return entity.update_time
+        case "uri" if RESOLVED in entity.fields:
+            return entity.fields[RESOLVED]
     value = entity.fields.get(name)
     field = entity.of_kind.field(name)
     if isinstance(value, str) and field is not None and field.type in _TYPES:

@@ -86,7 +86,8 @@ class Artifact(NumberedItem):
 
     ``parent`` is the version or run that it was made under, ``model`` that version's model. Of a
     metric or parameter of a run, and of a data set that MLflow logged, ``run_id`` and ``key`` tell
-    where MLflow has it: its value is there.
+    where MLflow has it: its value is there. ``location`` is where the files are of a version whose
+    ``source`` is the name of a model.
     """
 
     pattern = keys.ARTIFACT
@@ -97,6 +98,7 @@ class Artifact(NumberedItem):
     experiment_id = TextAttribute(null=True)
     run_id = TextAttribute(null=True)
     key = TextAttribute(null=True)
+    location = TextAttribute(null=True)
 
 
 class ContextName(Item):

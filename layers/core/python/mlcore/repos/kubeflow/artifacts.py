@@ -18,7 +18,7 @@ from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.errors import missing, taken
 from mlcore.kubeflow.kinds import KINDS, MODEL_ARTIFACT, MODEL_VERSION, Kind
 from mlcore.models.kubeflow import Artifact, ContextChild, ContextRef
-from mlcore.repos.kubeflow import entities, numbers, steps, version_sources, versions
+from mlcore.repos.kubeflow import entities, file_uris, numbers, steps, version_sources, versions
 from mlcore.repos.kubeflow.steps import Step
 
 UNNAMED: Final = "\0"
@@ -223,7 +223,10 @@ def change(
             found += _source_steps(item, after)
         return found
 
-    return entities.change(raw, item.workspace, alter, following)
+    def stored(before: Entity) -> Entity:
+        return file_uris.written(before, alter(before), item)
+
+    return entities.change(raw, item.workspace, stored, following)
 
 
 def _source_steps(item: Artifact, after: Entity) -> list[Step]:

@@ -31,7 +31,7 @@ from mlcore.models.kubeflow import (
 )
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.models.runs import Run
-from mlcore.repos.kubeflow import changes, listing
+from mlcore.repos.kubeflow import changes, file_uris, listing
 from mlcore.repos.kubeflow import steps as parts
 from mlcore.repos.kubeflow.numbers import absent
 from mlcore.repos.kubeflow.steps import Step
@@ -66,7 +66,7 @@ def entity_of(raw: Raw) -> Entity:
     item = NumberedItem.of(raw)
     kind = KINDS[item.kind]
     details = item.details or {}
-    return Entity(
+    found = Entity(
         kind=item.kind,
         id=item.number,
         name=item.name,
@@ -81,6 +81,7 @@ def entity_of(raw: Raw) -> Entity:
             if field.name in details
         },
     )
+    return file_uris.shown(found, Artifact.of(raw).location, item.workspace)
 
 
 def _value(kind: str, text: str) -> Any:

@@ -27,7 +27,10 @@ def of_version(
         properties={},
         fields={"uri": item.source, "state": tags.LIVE},
     )
-    made = entities.creation(entity, model.workspace, parent=number, model=model.number)
+    location = item.storage_location if item.storage_location != item.source else None
+    made = entities.creation(
+        entity, model.workspace, parent=number, model=model.number, location=location
+    )
     error = taken(KIND.title, entity.name)
     linked = steps.child(number, KIND, entity.name, artifact, None, error)
     return [step.operation for step in [*made, linked]]
