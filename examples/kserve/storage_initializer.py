@@ -1,0 +1,298 @@
+"""KServe's storage initializer for models of this registry: fetches the files that a URI names.
+
+    storage_initializer.py <uri> <folder>
+
+    model-registry://churn/v3            version v3 of churn, by its name in Kubeflow's API
+    model-registry://churn               its newest version
+    models:/churn/3                      version 3 of churn, by MLflow's number
+    models:/churn@champion               the version of an alias
+    models:/m-0123…                      a logged model
+
+The server's name may stand before the model's, as upstream writes it
+(``model-registry://registry.example/churn/v3``); it must be the server that is configured, so that
+a URI never takes the login elsewhere. Files come from presigned URLs of the server's bucket, which
+get no login either; an ``s3://`` URI of another bucket is refused. Needs Python 3.9 or later and
+nothing else.
+
+Environment:
+    MLFLOW_TRACKING_URI or MODEL_REGISTRY_BASE_URL: the server.
+    MLFLOW_TRACKING_TOKEN, MLFLOW_TRACKING_TOKEN_FILE: a bearer token, or the file that holds it; or
+    MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD: a login.
+    MLFLOW_WORKSPACE: the workspace, where the server has workspaces.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+REGISTRY = "/api/model_registry/v1"
+MLFLOW = "/api/2.0/mlflow"
+FILES = "/api/2.0/mlflow-artifacts/artifacts"
+
+ATTEMPTS = 5
+SECONDS = 60
+BUSY = (429, 500, 502, 503, 504)
+
+
+class Failed(Exception):
+    """The model cannot be fetched; the message says why."""
+
+
+class _WithoutLogin(HTTPRedirectHandler):
+    """Follows a redirection to another server without what proves who asks."""
+
+    def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str):  # type: ignore[no-untyped-def]
+        if urlsplit(newurl).scheme not in ("http", "https"):
+            raise HTTPError(newurl, code, "a redirection that is none of HTTP", headers, fp)
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if following is not None and _origin(newurl) != _origin(req.full_url):
+            for name in ("Authorization", "X-mlflow-workspace"):
+                following.remove_header(name)
+        return following
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return parts.scheme, (parts.hostname or "").lower(), port
+
+
+class Server:
+    """The registry, asked with the login of the environment."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        url = environment.get("MLFLOW_TRACKING_URI") or environment.get("MODEL_REGISTRY_BASE_URL")
+        if not url or urlsplit(url).scheme not in ("http", "https"):
+            raise Failed("MLFLOW_TRACKING_URI must be the registry's http or https URL")
+        self.url = url.rstrip("/")
+        self._headers = {**_login(environment)}
+        if environment.get("MLFLOW_WORKSPACE"):
+            self._headers["X-MLFLOW-WORKSPACE"] = environment["MLFLOW_WORKSPACE"]
+        self._opener = build_opener(_WithoutLogin())
+
+    def json(self, path: str, /, **query: str) -> Any:
+        """The answer of a GET; None where there is nothing of that name."""
+        try:
+            with self._open(f"{path}?{urlencode(query)}") as answer:
+                return json.load(answer)
+        except HTTPError as error:
+            if error.code == 404:
+                return None
+            raise Failed(f"{path}: {error.code} {_why(error)}") from None
+
+    def fetch(self, path: str, target: Path, bucket: str) -> bool:
+        """Writes a file; False if there is none. What is written is whole, or not there.
+
+        Args:
+            bucket: the one that the file must come from; "" for the server's, whatever it is.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}.part")
+        try:
+            for attempt in range(ATTEMPTS):
+                with self._open(f"{FILES}/{quote(path)}") as answer, part.open("wb") as file:
+                    if bucket and not _is_of_bucket(answer.geturl(), bucket):
+                        raise Failed(f"the bucket {bucket!r} is not the one that {self.url} keeps")
+                    shutil.copyfileobj(answer, file, 1 << 20)
+                size = answer.headers.get("content-length")
+                if size is None or part.stat().st_size == int(size):
+                    part.replace(target)
+                    return True
+                time.sleep(2**attempt / 10)
+            raise Failed(f"{path}: the connection ended early, {ATTEMPTS} times")
+        except HTTPError as error:
+            if error.code == 404:
+                return False
+            raise Failed(f"{path}: {error.code} {_why(error)}") from None
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _open(self, path: str) -> Any:
+        for attempt in range(ATTEMPTS):
+            try:
+                # HTTP or HTTPS: the constructor has looked.
+                request = Request(self.url + path, headers=self._headers)  # noqa: S310
+                return self._opener.open(request, timeout=SECONDS)
+            except HTTPError as error:
+                if error.code not in BUSY or attempt + 1 == ATTEMPTS:
+                    raise
+            except (URLError, TimeoutError, ConnectionError) as error:
+                if attempt + 1 == ATTEMPTS:
+                    raise Failed(f"{self.url} does not answer: {error}") from None
+            time.sleep(2**attempt / 10)
+        raise AssertionError
+
+
+def _is_of_bucket(url: str, bucket: str) -> bool:
+    """Whether a presigned URL is one of a bucket's, which its host or its path begins with."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return host.startswith(f"{bucket.lower()}.") or parts.path.startswith(f"/{bucket}/")
+
+
+def _login(environment: Mapping[str, str]) -> dict[str, str]:
+    token = environment.get("MLFLOW_TRACKING_TOKEN", "")
+    file = environment.get("MLFLOW_TRACKING_TOKEN_FILE")
+    if not token and file:
+        token = Path(file).read_text(encoding="utf-8").strip()
+    if token:
+        return {"Authorization": f"Bearer {token}"}
+    username = environment.get("MLFLOW_TRACKING_USERNAME", "")
+    if not username:
+        return {}
+    login = f"{username}:{environment.get('MLFLOW_TRACKING_PASSWORD', '')}"
+    return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+
+
+def _why(error: HTTPError) -> str:
+    try:
+        text = error.read(2_000).decode(errors="replace")
+    except OSError:
+        return ""
+    try:
+        return str(json.loads(text).get("message", text))
+    except ValueError:
+        return text
+
+
+# ------------------------------------------------------------------ where the files are
+
+
+def location_of(server: Server, uri: str) -> tuple[str, str]:
+    """Where the files are that a URI names: a path below the server's root of files, and the
+    bucket if the URI says it."""
+    if uri.startswith("model-registry://"):
+        uri = _of_registry(server, uri)
+    if uri.startswith("models:/"):
+        uri = _of_mlflow(server, uri)
+    parts = urlsplit(uri)
+    path = unquote(parts.path).strip("/")
+    proxied = parts.scheme in ("http", "https") and parts.path.startswith(f"{FILES}/")
+    if proxied and _origin(uri) == _origin(server.url):
+        return path[len(FILES) :].strip("/"), ""
+    if parts.scheme in ("mlflow-artifacts", "s3"):
+        return path, parts.netloc if parts.scheme == "s3" else ""
+    raise Failed(f"{uri} is not kept by {server.url}: use an initializer that knows its scheme")
+
+
+def _of_registry(server: Server, uri: str) -> str:
+    """The URI of the model artifact of a version, by names in Kubeflow's API."""
+    names = uri[len("model-registry://") :].strip("/").split("/")
+    if names[0] and _is_host(names[0]) and len(names) > 1:
+        host = names.pop(0).lower()
+        if host not in (urlsplit(server.url).netloc.lower(), urlsplit(server.url).hostname):
+            raise Failed(f"{uri} names another server than {server.url}")
+    name, version = unquote(names[0]), unquote("/".join(names[1:]))
+    model = server.json(f"{REGISTRY}/registered_model", name=name)
+    if model is None:
+        raise Failed(f"there is no model {name!r}, or it may not be read")
+    if version:
+        query = {"name": version, "parentResourceId": model["id"]}
+        found = server.json(f"{REGISTRY}/model_version", **query)
+    else:
+        newest = {"orderBy": "CREATE_TIME", "sortOrder": "DESC", "pageSize": "1"}
+        listed = server.json(f"{REGISTRY}/registered_models/{model['id']}/versions", **newest)
+        found = next(iter(listed["items"]), None)
+    if found is None:
+        raise Failed(f"the model {name!r} has no version {version!r}")
+    artifacts = server.json(
+        f"{REGISTRY}/model_versions/{found['id']}/artifacts",
+        artifactType="model-artifact",
+        orderBy="ID",
+    )
+    for artifact in artifacts["items"]:
+        if artifact.get("uri"):
+            return str(artifact["uri"])
+    raise Failed(f"version {found['name']!r} of the model {name!r} has no model artifact")
+
+
+def _is_host(text: str) -> bool:
+    """Whether the first name of a URI is a server's: ``localhost``, or with a dot or a port."""
+    return (
+        text == "localhost" or re.fullmatch(r"[\w.-]+\.[\w-]+(:\d+)?|[\w.-]+:\d+", text) is not None
+    )
+
+
+def _of_mlflow(server: Server, uri: str) -> str:
+    """The location of a version or a logged model, by MLflow's API."""
+    name, _, version = uri[len("models:/") :].strip("/").partition("/")
+    name, _, alias = unquote(name).partition("@")
+    if alias:
+        query = {"name": name, "alias": alias}
+        told = server.json(f"{MLFLOW}/registered-models/alias", **query)
+        version = "" if told is None else str(told["model_version"]["version"])
+    elif not version:
+        told = server.json(f"{MLFLOW}/logged-models/{quote(name, safe='')}")
+        if told is None:
+            raise Failed(f"there is no logged model {name!r}, or it may not be read")
+        return str(told["model"]["info"]["artifact_uri"])
+    query = {"name": name, "version": unquote(version)}
+    told = server.json(f"{MLFLOW}/model-versions/get-download-uri", **query) if version else None
+    if told is None:
+        raise Failed(f"{uri} names no version, or none that may be read")
+    return str(told["artifact_uri"])
+
+
+# ------------------------------------------------------------------ the files
+
+
+def files_of(server: Server, folder: str) -> Iterator[str]:
+    """The files below a folder of the server's, relative to it."""
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        listed = server.json(FILES, path="/".join(part for part in (folder, below) if part))
+        for entry in (listed or {}).get("files", ()):
+            name = str(entry["path"]).rsplit("/", 1)[-1]
+            if name in ("", ".", "..") or "\\" in name or "\0" in name:
+                raise Failed(f"the server lists a file with the name {name!r}")
+            path = f"{below}/{name}" if below else name
+            if entry.get("is_dir"):
+                waiting.append(path)
+            else:
+                yield path
+
+
+def fetch(server: Server, uri: str, target: Path) -> int:
+    """Fetches the files of a URI; answers how many there were. Raises Failed: there are none."""
+    place, bucket = location_of(server, uri)
+    count = 0
+    for path in files_of(server, place):
+        if not server.fetch(f"{place}/{path}", target / path, bucket):
+            raise Failed(f"{place}/{path} was removed meanwhile")
+        count += 1
+    if not count and server.fetch(place, target / place.rsplit("/", 1)[-1], bucket):
+        count = 1
+    if not count:
+        raise Failed(f"there are no files at {place!r}, or they may not be read")
+    return count
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    uri, folder = arguments
+    try:
+        count = fetch(Server(os.environ), uri, Path(folder))
+    except Failed as failed:
+        print(f"{uri}: {failed}", file=sys.stderr)
+        return 1
+    print(f"{uri}: {count} files in {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
