@@ -707,6 +707,24 @@ ACCESS: dict[str, tuple[Access, ...]] = {
             ("gsi2_number",),
             "Query, then BatchGetItem",
         ),
+        Access(
+            "List what MLflow made and no list has shown yet",
+            "gsi2_unseen",
+            ("gsi2_unseen",),
+            "Query",
+        ),
+        Access(
+            "List entities of a kind by time of creation",
+            "gsi1_created",
+            ("gsi1_created", "time_and_number"),
+            "Query, then BatchGetItem",
+        ),
+        Access(
+            "List entities of a kind by time of the last update",
+            "gsi4_updated",
+            ("gsi4_updated", "gsi4_updated_sk", "time_and_number"),
+            "Query, then BatchGetItem",
+        ),
     ),
     "Model catalog": (
         Access("Which generation is read", "catalog", ("catalog",), "GetItem"),
@@ -734,7 +752,15 @@ NUMBERED = {
     "inference_service",
     "serve_model",
 }
-"""What GSI2 has by number."""
+"""What has a number."""
+SHARED = {"registered_model", "model_version"}
+LISTED = {
+    "gsi1_created": NUMBERED - {"run"},
+    "gsi2_number": NUMBERED,
+    "gsi2_unseen": SHARED,
+    "gsi4_updated": NUMBERED - {"run"},
+}
+"""What the indexes of lists hold."""
 
 WRITERS = {
     "api": "API",
@@ -816,7 +842,7 @@ def _indexes_of(pattern: Pattern) -> list[str]:
     return [
         index.index
         for name, index in keys.INDEXES.items()
-        if name.partition("_")[2] == entity or (name == "gsi2_number" and pattern.name in NUMBERED)
+        if name.partition("_")[2] == entity or pattern.name in LISTED.get(name, ())
     ]
 
 

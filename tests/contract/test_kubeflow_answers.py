@@ -143,3 +143,38 @@ def test_a_metric_that_is_not_a_number(store: Store, kubeflow: KubeflowApi) -> N
     kubeflow.patch(place, artifactType="metric", value=2, step=1)
     (again,) = kubeflow.items(paths[0])
     assert (again["value"], again["customProperties"]) == (2, {})
+
+
+def test_equal_answers_are_the_same_text(kubeflow: KubeflowApi) -> None:
+    """Whatever the order in which properties were given, or are stored."""
+    values = {name: number for number, name in enumerate("zyxabc")}
+    model = kubeflow.model("m", customProperties=properties(**values))
+    place = f"registered_models/{model['id']}"
+    made = json.dumps(model)
+    assert json.dumps(kubeflow.get(place)) == made
+    assert list(model["customProperties"]) == sorted(values)
+    backwards = properties(**dict(reversed(values.items())))
+    changed = kubeflow.patch(place, customProperties=backwards)
+    assert json.dumps(changed["customProperties"]) == json.dumps(model["customProperties"])
+    (listed,) = kubeflow.items("registered_models")
+    assert json.dumps(listed) == json.dumps(changed)
+
+
+def test_escapes_of_a_pattern_stand_for_themselves(kubeflow: KubeflowApi) -> None:
+    for name in ("a%b", "a_b", "axb", "a\\b", "A%B"):
+        kubeflow.model(name)
+    for pattern, expected in (
+        (r"name LIKE 'a\%b'", ["a%b"]),
+        (r"name LIKE 'a\_b'", ["a_b"]),
+        (r"name LIKE '%\%%'", ["a%b", "A%B"]),
+        (r"name ILIKE 'a\%_'", ["a%b", "A%B"]),
+        ("name LIKE 'a_b'", ["a%b", "a_b", "axb", "a\\b"]),
+        (r"name LIKE 'a\\b'", ["a\\b"]),
+        (r"name = 'a\%b'", ["a%b"]),
+    ):
+        found = [one["name"] for one in kubeflow.items("registered_models", filterQuery=pattern)]
+        assert found == expected, pattern
+    for wrong in ("name LIKE 5", "name LIKE true"):
+        assert kubeflow.ask("GET", "registered_models", filterQuery=wrong).status == 400
+    for text in ("experimentId = 'text'", "experimentRunId IN ('text')"):
+        assert kubeflow.ask("GET", "artifacts", filterQuery=text).status == 400

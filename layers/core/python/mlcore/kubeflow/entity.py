@@ -36,7 +36,8 @@ def response(entity: Entity, api: str) -> dict[str, Any]:
     if kind.artifact_type:
         shown["artifactType"] = kind.artifact_type
     shown["createTimeSinceEpoch"] = str(entity.create_time)
-    shown["customProperties"] = {key: value.json() for key, value in entity.properties.items()}
+    properties = entity.properties
+    shown["customProperties"] = {key: properties[key].json() for key in sorted(properties)}
     if entity.description is not None:
         shown["description"] = entity.description
     if entity.external_id is not None:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search.like import ilike, like
+from mlcore.search.filter_tokens import Token, refused, tokens
+from mlcore.search.like import ilike, like, matching, unescaped
 from mlcore.search.match import COMPARE
-from mlcore.search.tokens import MAX_TOKENS, check_length
+from mlcore.search.tokens import check_length
 
 Value = str | int | float | bool
 Test = Callable[[Any], bool]
@@ -31,19 +32,6 @@ SUFFIXES: Final = (TEXT, DOUBLE, INT, BOOL)
 _MAX_DEPTH: Final = 100
 _MISMATCH: Final = "invalid filter query, type mismatch or invalid value in comparison"
 
-_TOKEN: Final = re.compile(
-    r"""
-      (?P<space>\s+|--[^\r\n]*)
-    | (?P<text>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")
-    | (?P<escaped>`[^`]+`)
-    | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
-    | (?P<word>[A-Za-z_]\w*)
-    | (?P<sign>!=|<>|>=|<=|=|<|>)
-    | (?P<mark>[(),.])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_WORDS: Final = ("AND", "OR", "LIKE", "ILIKE", "IN")
 _SIGNS: Final = {"<>": "!="}
 
 
@@ -188,12 +176,6 @@ def _leaf(leaf: Leaf, source: Source) -> Test:
     return meets
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    at: int
-
-
 def parse(text: str, source: Source) -> Test:
     """The test that a filter asks for; one that is always met for a blank filter.
 
@@ -208,44 +190,19 @@ def read(text: str, source: Source) -> Node:
     if not text.strip():
         return NOTHING
     check_length(text)
-    reader = _Reader(_tokens(text), source)
+    reader = _Reader(tokens(text), source)
     node = reader.either(0)
     reader.end()
     return node
 
 
-def _refused(why: str) -> InvalidParameterValue:
-    return InvalidParameterValue(
-        f"invalid filter query syntax: {why}. Hint: conditions such as name = 'x' are joined by "
-        "AND and OR in upper case; texts stand in quotes"
-    )
-
-
-def _tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise _refused(f"unexpected {text[position]!r} at {position + 1}")
-        if match.lastgroup != "space":
-            word = match.group()
-            kind = match.lastgroup or ""
-            found.append(_Token("keyword" if word in _WORDS else kind, word, position + 1))
-        position = match.end()
-        if len(found) > MAX_TOKENS:
-            raise _refused("it is too long")
-    found.append(_Token("end", "the end", len(text) + 1))
-    return found
-
-
 class _Reader:
-    def __init__(self, tokens: list[_Token], source: Source) -> None:
+    def __init__(self, tokens: list[Token], source: Source) -> None:
         self._tokens = tokens
         self._at = 0
         self._source = source
 
-    def _next(self) -> _Token:
+    def _next(self) -> Token:
         token = self._tokens[self._at]
         self._at += 1
         return token
@@ -260,11 +217,11 @@ class _Reader:
     def end(self) -> None:
         token = self._tokens[self._at]
         if token.kind != "end":
-            raise _refused(f"unexpected {token.text!r} at {token.at}")
+            raise refused(f"unexpected {token.text!r} at {token.at}")
 
     def either(self, depth: int) -> Node:
         if depth > _MAX_DEPTH:
-            raise _refused("it is nested too deeply")
+            raise refused("it is nested too deeply")
         nodes = [self._all(depth)]
         while self._takes("OR"):
             nodes.append(self._all(depth))
@@ -288,24 +245,25 @@ class _Reader:
             return _placed(name, kind, "IN", tuple(self._list()), self._source)
         if operator.kind == "sign" or operator.text in ("LIKE", "ILIKE"):
             sign = _SIGNS.get(operator.text, operator.text)
-            return _placed(name, kind, sign, self._value(), self._source)
-        raise _refused(f"unexpected {operator.text!r} at {operator.at}")
+            value = self._value() if operator.kind == "sign" else self._pattern()
+            return _placed(name, kind, sign, value, self._source)
+        raise refused(f"unexpected {operator.text!r} at {operator.at}")
 
     def _demand(self, text: str) -> None:
         if not self._takes(text):
             token = self._tokens[self._at]
-            raise _refused(f"expected {text!r} at {token.at}, found {token.text!r}")
+            raise refused(f"expected {text!r} at {token.at}, found {token.text!r}")
 
     def _property(self) -> tuple[str, str | None]:
         """A name, and the type that its suffix demands."""
         token = self._next()
         if token.kind not in ("word", "escaped"):
-            raise _refused(f"unexpected {token.text!r} at {token.at}")
+            raise refused(f"unexpected {token.text!r} at {token.at}")
         parts = [token.text.strip("`")]
         while self._takes("."):
             token = self._next()
             if token.kind not in ("word", "escaped", "keyword"):
-                raise _refused(f"unexpected {token.text!r} at {token.at}")
+                raise refused(f"unexpected {token.text!r} at {token.at}")
             parts.append(token.text.strip("`"))
         if len(parts) > 1 and parts[-1] in SUFFIXES:
             return ".".join(parts[:-1]), parts[-1]
@@ -322,6 +280,13 @@ class _Reader:
         self._demand(")")
         return values
 
+    def _pattern(self) -> Value:
+        """What LIKE compares with: an escaped % or _ stands for itself."""
+        token = self._next()
+        if token.kind != "text":
+            raise InvalidParameterValue(_MISMATCH)
+        return unescaped(token.text[1:-1])
+
     def _value(self) -> Value:
         token = self._next()
         if token.kind == "text":
@@ -330,10 +295,10 @@ class _Reader:
             return _number(token)
         if token.kind == "word" and token.text in ("true", "false"):
             return token.text == "true"
-        raise _refused(f"unexpected {token.text!r} at {token.at}")
+        raise refused(f"unexpected {token.text!r} at {token.at}")
 
 
-def _number(token: _Token) -> int | float:
+def _number(token: Token) -> int | float:
     if re.fullmatch(r"[-+]?\d+", token.text):
         if len(token.text) > 25:
             raise InvalidParameterValue(_MISMATCH)
@@ -405,7 +370,7 @@ def _test(operator: str, operand: Value | tuple[Value, ...]) -> Callable[[Any], 
     if operator in ("LIKE", "ILIKE"):
         if not isinstance(operand, str):
             raise InvalidParameterValue(_MISMATCH)
-        return like(operand) if operator == "LIKE" else ilike(operand)
+        return matching(operand, ilike if operator == "ILIKE" else like)
     if isinstance(operand, bool) and operator not in ("=", "!="):
         raise InvalidParameterValue(_MISMATCH)
     compare = COMPARE[operator]

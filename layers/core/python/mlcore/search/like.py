@@ -1,5 +1,5 @@
-"""SQL's LIKE over plain strings: ``%`` is any text, ``_`` one character, nothing is escaped; owns
-only that.
+"""SQL's LIKE over plain strings: ``%`` is any text, ``_`` one character; owns only that. Nothing is
+escaped, but in Kubeflow's filters (:func:`unescaped`).
 
 MLflow on SQLite compares case-sensitively for LIKE and folds ASCII letters, no others, for ILIKE.
 """
@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+
+_LITERALS = {ord("%"): "\ufdd0", ord("_"): "\ufdd1"}
+"""What stands for an escaped % or _ of a pattern, and for each in the texts that are compared with
+such a pattern; these code points are no characters."""
+
 
 _FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
@@ -68,3 +73,26 @@ def _general(pattern: str) -> Callable[[str], bool]:
         return True
 
     return matches
+
+
+def unescaped(pattern: str) -> str:
+    """A pattern without the backslashes that escape its characters, for :func:`matching`."""
+    return re.sub(r"\\(.)", _literal, pattern, flags=re.DOTALL)
+
+
+def _literal(escaped: re.Match[str]) -> str:
+    return _LITERALS.get(ord(escaped[1]), escaped[1])
+
+
+def matching(
+    pattern: str, test_of: Callable[[str], Callable[[str], bool]]
+) -> Callable[[str], bool]:
+    """The test of a pattern in which an escaped % or _ stands for itself.
+
+    Args:
+        test_of: :func:`like` or :func:`ilike`.
+    """
+    test = test_of(pattern)
+    if not any(literal in pattern for literal in _LITERALS.values()):
+        return test
+    return lambda text: test(text.translate(_LITERALS))
