@@ -152,3 +152,43 @@ def test_a_model_that_is_being_renamed_is_not_taken_for_deleted(
     interleaved(order, [act, rename(shared_store.api, scene.name)])
     assert archived == [True]
     assert kubeflow.get(f"model_versions/{scene.version}")["name"] == "v"
+
+
+def test_a_rename_updates_the_versions_in_both_views(shared_store: Store) -> None:
+    """Those that Kubeflow knows, and those that it sees later."""
+    api, kubeflow = shared_store.api, KubeflowApi()
+    scene = scene_of(kubeflow)
+    api.post("model-versions/create", name=scene.name, source="s3://elsewhere/x")
+    new = f"{scene.name} moved"
+    api.post("registered-models/rename", name=scene.name, new_name=new)
+    shown = kubeflow.items(f"registered_models/{scene.model}/versions")
+    told = [
+        api.get("model-versions/get", name=new, version=str(at + 1))["model_version"]
+        for at in range(2)
+    ]
+    times = [one["last_updated_timestamp"] for one in told]
+    assert [int(one["lastUpdateTimeSinceEpoch"]) for one in shown] == times
+    assert (
+        int(kubeflow.get(f"registered_models/{scene.model}")["lastUpdateTimeSinceEpoch"]) in times
+    )
+    # Renaming a model to the name that it has is an update, too.
+    api.post("registered-models/rename", name=new, new_name=new)
+    shown = kubeflow.items(f"registered_models/{scene.model}/versions")
+    told = [
+        api.get("model-versions/get", name=new, version=str(at + 1))["model_version"]
+        for at in range(2)
+    ]
+    assert [int(one["lastUpdateTimeSinceEpoch"]) for one in shown] == [
+        one["last_updated_timestamp"] for one in told
+    ]
+    newest = {"orderBy": "LAST_UPDATE_TIME", "sortOrder": "DESC", "pageSize": "2"}
+    found = kubeflow.get("model_versions", **newest)["items"]
+    assert {one["id"] for one in found} == {one["id"] for one in shown}
+    # Also of a model that Kubeflow first sees when MLflow has renamed it.
+    api.post("registered-models/create", name=f"{scene.name} unseen")
+    api.post("model-versions/create", name=f"{scene.name} unseen", source="s3://elsewhere/x")
+    fields = {"name": f"{scene.name} unseen", "new_name": f"{scene.name} seen"}
+    api.post("registered-models/rename", **fields)
+    model = kubeflow.get("registered_model", name=f"{scene.name} seen")
+    (version,) = kubeflow.items(f"registered_models/{model['id']}/versions")
+    assert version["lastUpdateTimeSinceEpoch"] == model["lastUpdateTimeSinceEpoch"]

@@ -12,6 +12,7 @@ class ContextRef(Item):
 
     ``item_pk`` and ``item_sk`` are its item's key now; ``parent`` the number of a version's model
     or of a run's experiment; ``incarnation`` and ``home`` those of a model or of a version's.
+    ``renamed_at`` is when MLflow renamed a model, which counts as an update of its versions.
     """
 
     pattern = keys.CONTEXT_REF
@@ -26,6 +27,7 @@ class ContextRef(Item):
     incarnation = TextAttribute(null=True)
     home = TextAttribute(null=True)
     name = TextAttribute(null=True)
+    renamed_at = IntAttribute(null=True)
 
 
 class ContextChild(Item):

@@ -23,6 +23,7 @@ from mlcore.models.registry import ModelVersion, RegisteredModel
 
 READ_TOGETHER: Final = 100
 """Items that one BatchGetItem reads."""
+_MOST_RENAMED: Final = 1_000
 _MOST_KEYS: Final = 1_000
 """Index entries that one Query reads."""
 
@@ -60,16 +61,27 @@ def attributes(workspace: str, kind: str, number: int, created: int, updated: in
     )
 
 
-def enlist(update: Update, item: Shared, workspace: str, kind: str, number: int, read: Any) -> None:
+def enlist(
+    update: Update,
+    item: Shared,
+    workspace: str,
+    kind: str,
+    number: int,
+    read: Any,
+    *,
+    renamed_at: int = 0,
+) -> None:
     """Gives an item of MLflow's its index keys together with its number.
 
     Args:
         read: the item as it was read; the update fails if it was updated meanwhile.
+        renamed_at: when its model was renamed, which counts as an update.
     """
+    last_update = max(read.last_update_time, renamed_at)
     update.require_equal(item.last_update_time, read.last_update_time)
     gsi1pk, gsi1sk = keys.gsi1_created(workspace, kind, read.creation_time, number)
     gsi2pk, gsi2sk = keys.gsi2_number(workspace, kind, number)
-    gsi4pk, gsi4sk = keys.gsi4_updated(workspace, kind, read.last_update_time, number)
+    gsi4pk, gsi4sk = keys.gsi4_updated(workspace, kind, last_update, number)
     for attribute, text in (
         (item.gsi1pk, gsi1pk),
         (item.gsi1sk, gsi1sk),
@@ -134,6 +146,24 @@ def enlist_versions(home: str, incarnation: str, workspace: str) -> None:
 def _update(key: Key, update: Update) -> None:
     with contextlib.suppress(ConditionFailed):  # a list has just given it a number, or it is gone
         table.update(key, update)
+
+
+def renamed(home: str, incarnation: str, time: int) -> None:
+    """Puts the versions of a model that was renamed where lists by the last update expect them;
+    again without effect. Of very many the first ones: the others are shown with their time, but
+    among those that were updated when they themselves were."""
+    item = ModelVersion
+    updates = []
+    for raw in table.query_all(home, prefix=keys.model_version_prefix()):
+        read = item.of(raw)
+        if read.type == item.pattern.name and read.incarnation == incarnation and read.number:
+            update = Update()
+            update.set(item.gsi4sk, keys.gsi4_updated_sk(time, read.number))
+            update.require_equal(item.version, read.version)
+            updates.append(partial(_update, key_in(raw), update))
+            if len(updates) == _MOST_RENAMED:
+                break
+    table.parallel(updates)
 
 
 def hide(key: Key) -> None:

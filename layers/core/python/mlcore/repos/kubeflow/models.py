@@ -185,7 +185,16 @@ def _claim(read: Record, number: int) -> Record | None:
     claimed = numbers.claim(RegisteredModelItem, number)
     listing.enlist(claimed, RegisteredModelItem, model.workspace, KIND.name, number, read.item)
     claimed.require_equal(RegisteredModelItem.incarnation, read.incarnation)
-    refer = _reference(number, model.workspace, place, read.home, read.incarnation, model.name)
+    refer = numbers.reference(
+        number,
+        KIND.name,
+        model.workspace,
+        place,
+        incarnation=read.incarnation,
+        home=read.home,
+        name=model.name,
+        renamed_at=read.item.renamed_at,
+    )
     item = numbers.give(place, claimed, refer)
     if item is None or RegisteredModelItem.of(item).incarnation != read.incarnation:
         owner = homes.owner_of(read.home)

@@ -113,6 +113,7 @@ def reference(
     incarnation: str | None = None,
     home: str | None = None,
     name: str | None = None,
+    renamed_at: int | None = None,
 ) -> Put:
     """What belongs into the transaction that gives an entity of MLflow's its number."""
     key = keys.context_ref(number)
@@ -128,6 +129,7 @@ def reference(
         incarnation=incarnation,
         home=home,
         name=name,
+        renamed_at=renamed_at,
         updated_at=now_ms(),
         version=1,
     )

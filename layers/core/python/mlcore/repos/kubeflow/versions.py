@@ -79,7 +79,7 @@ def entity_of(read: Record) -> Entity:
         id=read.number,
         name=item.kubeflow_name or str(item.model_version),
         create_time=item.creation_time,
-        update_time=item.last_update_time,
+        update_time=max(item.last_update_time, read.model.renamed_at or 0),
         description=item.description,
         external_id=item.external_id,
         properties=properties.of_tags(read.document.texts("tags"), item.property_types or {}),
@@ -278,7 +278,15 @@ def _claim(read: Record, number: int, artifact: int | None) -> None:
 
 def _claimed(read: Record, number: int, name: str, artifact: int | None) -> Update:
     update = numbers.claim(ModelVersionItem, number)
-    listing.enlist(update, ModelVersionItem, read.model.workspace, KIND.name, number, read.item)
+    listing.enlist(
+        update,
+        ModelVersionItem,
+        read.model.workspace,
+        KIND.name,
+        number,
+        read.item,
+        renamed_at=read.model.renamed_at or 0,
+    )
     update.set(ModelVersionItem.kubeflow_name, name)
     if artifact is not None:
         update.set(ModelVersionItem.source_artifact, artifact)

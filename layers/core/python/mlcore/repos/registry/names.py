@@ -176,7 +176,7 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
                 Put(item, absent),
                 Delete(stored.document.key, unchanged),
                 Change(keys.model_home(stored.home), mine),
-                *_moving(old, place, new_name),
+                *_moving(old, place, new_name, now),
                 *also,
             ],
             token=new_ulid(),
@@ -188,6 +188,8 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
         if RegisteredModelItem.of(holder).incarnation != stored.incarnation:
             raise NameTaken(of_item(holder).model) from failed
         # else it has the new name already: the transaction had gone through before
+    if old.number is not None:
+        listing.renamed(stored.home, old.incarnation, now)
 
 
 def delete(
@@ -231,7 +233,7 @@ def delete(
             raise missing(stored.model.name) from failed
 
 
-def _moving(item: RegisteredModelItem, place: keys.Key, name: str) -> list[Operation]:
+def _moving(item: RegisteredModelItem, place: keys.Key, name: str, now: int) -> list[Operation]:
     """What keeps a model's number with it."""
     if item.number is None:
         return []
@@ -239,6 +241,7 @@ def _moving(item: RegisteredModelItem, place: keys.Key, name: str) -> list[Opera
     change.add(ContextRef.version, 1)
     change.set(ContextRef.item_pk, place.pk)
     change.set(ContextRef.name, name)
+    change.set(ContextRef.renamed_at, now)
     change.require_equal(ContextRef.incarnation, item.incarnation)
     return [Change(keys.context_ref(item.number), change)]
 

@@ -17,10 +17,11 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Raw, Update
-from mlcore.db.table import Delete, Operation, Put, key_in, table
+from mlcore.db.table import Change, Delete, Operation, Put, key_in, table
 from mlcore.entities.registry import RegisteredModel
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
+from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import IS_PROMPT, is_prompt
@@ -133,12 +134,22 @@ def set_description(stored: StoredRegisteredModel, description: str) -> StoredRe
 def touch_name(stored: StoredRegisteredModel) -> None:
     """A model that is renamed to the name it has: only times move."""
 
+    now, number = now_ms(), stored.item.number
+
     def complete(item: RegisteredModelItem, update: Update) -> None:
-        now = now_ms()
         listing.updated(update, RegisteredModelItem, item.number, now)
         update.set(RegisteredModelItem.renamed_at, now)
 
-    _write(stored, {}, (), complete)
+    beside: list[Operation] = []
+    if number is not None:
+        change = Update()
+        change.add(ContextRef.version, 1)
+        change.set(ContextRef.renamed_at, now)
+        change.require_exists(ContextRef.PK)
+        beside.append(Change(keys.context_ref(number), change))
+    _write(stored, {}, (), complete, beside)
+    if number is not None:
+        listing.renamed(stored.home, stored.incarnation, now)
 
 
 def set_tag(stored: StoredRegisteredModel, key: str, value: str) -> None:
