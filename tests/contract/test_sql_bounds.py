@@ -96,10 +96,9 @@ def test_an_answer_is_the_same_with_fewer_files(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("mltables.bounds")
     monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
-    some = "SELECT run_id FROM system.mlflow.runs_latest LIMIT 9"
-    listed = f"SELECT collect_list(run_id) AS ids FROM ({some})"
+    nine = "SELECT run_id FROM system.mlflow.runs_latest LIMIT 9"
+    listed = f"SELECT collect_list(run_id) AS ids FROM ({nine})"
     runs = [
         one for one in _read(listed, tmp_path, None, bounded=False)[0].split("'") if len(one) == 12
     ]
@@ -112,9 +111,9 @@ def test_an_answer_is_the_same_with_fewer_files(
             expected, all_files = _read(sql, tmp_path, workspaces, bounded=False)
         except duckdb.BinderException:  # a time and a text that the engine does not compare
             continue
-        found, some = _read(sql, tmp_path, workspaces, bounded=True)
+        found, read_files = _read(sql, tmp_path, workspaces, bounded=True)
         assert found == expected, sql
-        files, fewer = files + all_files, fewer + some
+        files, fewer = files + all_files, fewer + read_files
     if workspaces is None:
         assert fewer < 0.9 * files
 
