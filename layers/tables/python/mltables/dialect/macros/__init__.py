@@ -10,7 +10,6 @@ fail or answer the same.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Final
 
 import duckdb
@@ -27,6 +26,10 @@ DEFINITIONS: Final = {
     for text in map(str.strip, re.split(r";\n+", module.MACROS))
     if (match := _HEAD.match(text))
 }
+_NEEDED: Final = {
+    name: frozenset(_USED.findall(text)) - {name} for name, text in DEFINITIONS.items()
+}
+"""The macros that each calls."""
 FUNCTIONS: Final = {
     name.removeprefix("spark_"): tuple(
         part.split()[0] for part in match[2].split(",") if part.strip()
@@ -57,12 +60,7 @@ def _make(connection: duckdb.DuckDBPyConnection, name: str, made: set[str]) -> N
     if name in made or name not in DEFINITIONS:
         return
     made.add(name)
-    for other in _needed(name):
+    for other in _NEEDED[name]:
         _make(connection, other, made)
     text = DEFINITIONS[name].replace("CREATE MACRO", "CREATE OR REPLACE MACRO", 1)
     connection.execute(text)
-
-
-@cache
-def _needed(name: str) -> frozenset[str]:
-    return frozenset(_USED.findall(DEFINITIONS[name])) - {name}
