@@ -1,6 +1,7 @@
-# ruff: noqa: E501 -- SQL in lines of its own length
 """Casts, in which Databricks is stricter than DuckDB (texts), cuts where DuckDB rounds (numbers with
 a fraction to whole ones), and writes numbers and times differently as texts."""
+
+# ruff: noqa: E501 -- SQL in lines of its own length
 
 from __future__ import annotations
 

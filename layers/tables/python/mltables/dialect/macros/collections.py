@@ -1,5 +1,6 @@
-# ruff: noqa: E501 -- SQL in lines of its own length
 """Lists and maps. Functions that take a lambda are in ``dialect/lambdas.py``."""
+
+# ruff: noqa: E501 -- SQL in lines of its own length
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-# ruff: noqa: E501 -- SQL in lines of its own length
 """``hash()``: Murmur3 with 32 bits and the seed 42, as Spark computes it over its own layout of
 values; with whole numbers of 64 bits, in which no product of two of 32 bits overflows."""
+
+# ruff: noqa: E501 -- SQL in lines of its own length
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-# ruff: noqa: E501 -- SQL in lines of its own length
 """Arithmetic and mathematics: NULL or NaN where DuckDB fails, whole results where Databricks has
 them, and decimal results with Databricks' number of places."""
+
+# ruff: noqa: E501 -- SQL in lines of its own length
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-# ruff: noqa: E501 -- SQL in lines of its own length
 """Texts, and JSON in texts."""
+
+# ruff: noqa: E501 -- SQL in lines of its own length
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-# ruff: noqa: E501 -- SQL in lines of its own length
 """Dates and times. All are in UTC, as the session's time zone is.
 
 An argument whose parameter is named ``day`` comes as a DATE, one named ``time`` as a TIMESTAMP.
 """
+
+# ruff: noqa: E501 -- SQL in lines of its own length
 
 from __future__ import annotations
 
