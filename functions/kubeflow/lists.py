@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kubeflow.answers import Call
+from mlcore.db import deadline
 from mlcore.db.keys import Key
 from mlcore.db.table import table
+from mlcore.errors import RequestLimitExceeded, TemporarilyUnavailable
 from mlcore.kubeflow import filters, pages
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.pages import Order
 from mlcore.repos.kubeflow import listing
 from mlcore.repos.kubeflow.listing import Place
+
+SEEN_TOGETHER: Final = 300
+"""Entities of MLflow's that get their numbers at a time, where a page needs all of them: as many as
+the transactions that run side by side take."""
+_RESERVED: Final = 5.0
+"""Seconds of a request in which no further numbering is begun: the last ones may need as long, and
+the page has to be read."""
 
 Source = Callable[[int], Iterable[Entity]]
 """The entities whose ids are greater than a number, in the order of their ids."""
@@ -77,7 +87,9 @@ def _one_after_the_other(call: Call, order: Order, listed: Listed) -> Iterator[P
     for place in _read(call, order, listed, listing.places(call.workspace, listed.kind, order)):
         seen.add(place[1].id)
         yield place
-    for entities in _see(listed, listing.unseen(call.workspace, listed.unseen)):
+    for entities in _see(
+        listed, listing.unseen(call.workspace, listed.unseen), listing.READ_TOGETHER
+    ):
         for entity in sorted(entities, key=order.position):
             if entity.id not in seen and order.comes(entity):
                 yield order.position(entity), entity
@@ -96,7 +108,7 @@ def _merged(call: Call, order: Order, listed: Listed) -> Iterator[Placed]:
     table.parallel(calls)
     late = {
         entity.id: (order.position(entity), entity)
-        for entities in _see(listed, iter(unseen))
+        for entities in _see(listed, iter(unseen), SEEN_TOGETHER)
         for entity in entities
         if order.comes(entity)
     }
@@ -120,9 +132,36 @@ def _read(call: Call, order: Order, listed: Listed, places: Iterator[Place]) -> 
             yield position_of[entity.id], entity
 
 
-def _see(listed: Listed, unseen: Iterator[Key]) -> Iterator[list[Entity]]:
-    while chunk := list(islice(unseen, listing.READ_TOGETHER)):
-        yield listed.see(chunk)
+def _see(listed: Listed, unseen: Iterator[Key], together: int) -> Iterator[list[Entity]]:
+    """Gives numbers to what no list has shown yet, some entities at a time, as long as the request
+    has time for it. What has its number keeps it, so each repetition of a request has less to do.
+
+    Raises:
+        RequestLimitExceeded: there are more than this request has time for.
+    """
+    begun = False
+    while chunk := list(dict.fromkeys(islice(unseen, together))):
+        if begun and _seconds_left() < _RESERVED:
+            raise _too_many()
+        try:
+            found = listed.see(chunk)
+        except TemporarilyUnavailable as error:
+            if _seconds_left() < _RESERVED:
+                raise _too_many() from error
+            raise
+        begun = True
+        yield found
+
+
+def _seconds_left() -> float:
+    return deadline.current() - time.monotonic()
+
+
+def _too_many() -> RequestLimitExceeded:
+    return RequestLimitExceeded(
+        "This list has many entities that were made through MLflow and are numbered now, in more "
+        "than one request. Repeat the request: it goes on from here."
+    )
 
 
 def page_by_number(call: Call, kind: str, source: Source) -> Any:

@@ -21,6 +21,7 @@ from mlcore.kubeflow.errors import body as error_body
 
 JSON: Final = "application/json; charset=UTF-8"
 
+_RETRY_SECONDS: Final = "1"
 _SUNSET: Final = "Fri, 31 Dec 2027 23:59:59 GMT"
 
 
@@ -94,7 +95,10 @@ class Versions:
         if isinstance(error, EndpointNotFound):
             return Response(404, "404 page not found\n", "text/plain; charset=utf-8")
         body = json.dumps(error_body(error))
-        return Response(error.status, body, JSON, self.headers(path))
+        headers = self.headers(path)
+        if error.status == 429:
+            headers = {**headers, "retry-after": _RETRY_SECONDS}
+        return Response(error.status, body, JSON, headers)
 
     def _no_route(self, request: Request, methods: Mapping[str, Route]) -> Response:
         headers = {**self.headers(request.path), "allow": allowed_methods(methods)}

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Final, TypeVar
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Update
+from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Operation, Put, table
+from mlcore.db.table import Change, Operation, Put, table
 from mlcore.entities.registry import RegisteredModel
 from mlcore.errors import ResourceDoesNotExist
 from mlcore.ids import now_ms
@@ -162,7 +162,23 @@ def _reference(
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
     """The same models, each with a number; those that are gone meanwhile are left out."""
-    return numbers.numbered(reads, lambda read: read.item.number, _number)
+    return numbers.numbered_together(
+        reads, lambda read: read.item.number, _claim_operations, _read_again, _number
+    )
+
+
+def _read_again(reads: Sequence[Record]) -> list[Record | None]:
+    """The models as they are now; one that has left its place is answered as it was read."""
+    items = table.batch_get([read.document.key for read in reads])
+    return table.parallel(
+        [partial(_at_its_place, read, item) for read, item in zip(reads, items, strict=True)]
+    )
+
+
+def _at_its_place(read: Record, item: Raw | None) -> Record | None:
+    if item is None or RegisteredModelItem.of(item).incarnation != read.incarnation:
+        return read
+    return registered_models.of_item(item)
 
 
 def _number(read: Record, number: int) -> Record | None:
@@ -179,8 +195,13 @@ def _number(read: Record, number: int) -> Record | None:
     return settle(KIND.words, attempt)
 
 
-def _claim(read: Record, number: int) -> Record | None:
-    """The model as it is when it was to get a number; None if it is gone."""
+def _claim_operations(read: Record, number: int) -> list[Operation]:
+    claimed, refer = _claimed(read, number)
+    return [Change(read.document.key, claimed), refer]
+
+
+def _claimed(read: Record, number: int) -> tuple[Update, Put]:
+    """What gives a model its number, and the number's reference to it."""
     model, place = read.model, read.document.key
     claimed = numbers.claim(RegisteredModelItem, number)
     listing.enlist(claimed, RegisteredModelItem, model.workspace, KIND.name, number, read.item)
@@ -195,7 +216,13 @@ def _claim(read: Record, number: int) -> Record | None:
         name=model.name,
         renamed_at=read.item.renamed_at,
     )
-    item = numbers.give(place, claimed, refer)
+    return claimed, refer
+
+
+def _claim(read: Record, number: int) -> Record | None:
+    """The model as it is when it was to get a number; None if it is gone."""
+    place = read.document.key
+    item = numbers.give(place, *_claimed(read, number))
     if item is None or RegisteredModelItem.of(item).incarnation != read.incarnation:
         owner = homes.owner_of(read.home)
         mine = owner is not None and owner.incarnation == read.incarnation

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from mlcore.db import keys
 from mlcore.db.expression import Condition, Raw, Update
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Check, Put, TransactionFailed, table
+from mlcore.db.table import Change, Check, Operation, Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow.errors import missing
 from mlcore.kubeflow.kinds import KINDS
@@ -72,6 +72,69 @@ def numbered(
     found: dict[int, R | None] = dict(enumerate(reads))
     found.update(zip(without, table.parallel(calls), strict=True))
     return [read for read in found.values() if read is not None]
+
+
+TRANSACTION_OPERATIONS: Final = 100
+"""Operations that one TransactWriteItems takes."""
+
+
+def numbered_together(
+    reads: Sequence[R],
+    number_of: Callable[[R], int | None],
+    operations: Callable[[R, int], Sequence[Operation]],
+    read_again: Callable[[Sequence[R]], list[R | None]],
+    give: Callable[[R, int], R | None],
+) -> list[R]:
+    """As :func:`numbered`, with many entities in one transaction and the transactions side by side.
+
+    Args:
+        operations: what gives an entity a number, all or nothing.
+        read_again: reads entities again, in the same order; None for those that are gone.
+        give: for an entity that its transaction left without a number, as for :func:`numbered`.
+    """
+    without = [place for place, read in enumerate(reads) if number_of(read) is None]
+    given = take(CONTEXTS, len(without))
+    _write_together(
+        [operations(reads[place], number) for place, number in zip(without, given, strict=True)]
+    )
+    again = read_again([reads[place] for place in without])
+    found: dict[int, R | None] = dict(enumerate(reads))
+    found.update(zip(without, again, strict=True))
+    left = [
+        (place, partial(give, read, number))
+        for place, number, read in zip(without, given, again, strict=True)
+        if read is not None and number_of(read) is None
+    ]
+    results = table.parallel([call for _, call in left])
+    found.update(zip((place for place, _ in left), results, strict=True))
+    return [read for read in found.values() if read is not None]
+
+
+def _write_together(groups: Sequence[Sequence[Operation]]) -> None:
+    """Writes each group of operations or nothing of it, as many groups as fit in a transaction."""
+    transactions: list[list[Sequence[Operation]]] = []
+    room = 0
+    for group in groups:
+        if len(group) > room:
+            transactions.append([])
+            room = TRANSACTION_OPERATIONS
+        transactions[-1].append(group)
+        room -= len(group)
+    table.parallel([partial(_write, transaction) for transaction in transactions])
+
+
+def _write(groups: Sequence[Sequence[Operation]]) -> None:
+    """One transaction; again without the groups of which a condition failed."""
+    left = list(groups)
+    while left:
+        owners = [at for at, group in enumerate(left) for _ in group]
+        try:
+            table.transact([one for group in left for one in group], token=new_ulid())
+        except TransactionFailed as failed:
+            refused = {owners[position] for position in failed.items}
+            left = [group for at, group in enumerate(left) if at not in refused]
+        else:
+            return
 
 
 def claim(

@@ -232,7 +232,18 @@ def numbered(reads: Sequence[Record]) -> list[Record]:
     def give(read: Record, number: int) -> Record | None:
         return _number(read, number, artifacts.get(read.document.key))
 
-    return numbers.numbered(reads, lambda read: read.item.number, give)
+    def operations(read: Record, number: int) -> list[Operation]:
+        name = str(read.item.model_version)
+        return _claim_operations(read, number, artifacts.get(read.document.key), name)
+
+    return numbers.numbered_together(
+        reads, lambda read: read.item.number, operations, _read_again, give
+    )
+
+
+def _read_again(reads: Sequence[Record]) -> list[Record | None]:
+    items = table.batch_get([read.document.key for read in reads])
+    return [record(item, read.model) for item, read in zip(items, reads, strict=True)]
 
 
 def _number(read: Record, number: int, artifact: int | None) -> Record | None:
@@ -255,25 +266,28 @@ def _claim(read: Record, number: int, artifact: int | None) -> None:
     first."""
     version = str(read.item.model_version)
     for name in (version, f"mlflow-{version}", f"mlflow-{version}-{number}"):
-        child = steps.child(
-            read.model.number, KIND, name, number, read.document.key, taken(KIND.title, name)
-        )
-        refer = _reference(number, read.model, read.document.key)
-        made = (
-            [] if artifact is None else sources.of_version(read.item, read.model, number, artifact)
-        )
-        operations = [
-            Change(read.document.key, _claimed(read, number, name, artifact)),
-            child.operation,
-            refer,
-            *made,
-        ]
+        operations = _claim_operations(read, number, artifact, name)
         try:
             table.transact(operations, token=new_ulid())
         except TransactionFailed as failed:
             if 0 not in failed.items and 1 in failed.items:
                 continue  # the name is another's
         break
+
+
+def _claim_operations(
+    read: Record, number: int, artifact: int | None, name: str
+) -> list[Operation]:
+    """What gives a version its number, a name, and the artifact that its source is."""
+    place = read.document.key
+    child = steps.child(read.model.number, KIND, name, number, place, taken(KIND.title, name))
+    made = [] if artifact is None else sources.of_version(read.item, read.model, number, artifact)
+    return [
+        Change(place, _claimed(read, number, name, artifact)),
+        child.operation,
+        _reference(number, read.model, place),
+        *made,
+    ]
 
 
 def _claimed(read: Record, number: int, name: str, artifact: int | None) -> Update:

@@ -1,0 +1,94 @@
+"""Many entities that were made through MLflow, when a list of Kubeflow's API first shows them."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kubeflow import lists
+from mlcore.db import deadline
+from mlcore.db.table import table
+from tests.contract.conftest import Store
+from tests.contract.kubeflow_api import KubeflowApi
+
+COUNT = 240
+PATHS = {"registered_models": COUNT, "model_versions": COUNT, "model_artifacts": COUNT}
+QUERY = {"orderBy": "LAST_UPDATE_TIME", "sortOrder": "DESC", "pageSize": "50"}
+
+
+def make(store: Store, count: int = COUNT) -> None:
+    """Models of one version each, which no list of Kubeflow's has shown."""
+
+    def one(name: str) -> None:
+        store.api.post("registered-models/create", name=name)
+        store.api.post("model-versions/create", name=name, source=f"s3://elsewhere/{name}")
+
+    for at in range(count):
+        one(f"m{at}")
+
+
+def all_of(api: KubeflowApi, path: str) -> list[dict[str, Any]]:
+    return api.items(path, **QUERY)
+
+
+def test_many_get_their_numbers_in_few_transactions(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(store)
+    transactions = []
+    write = table.transact
+
+    def counted(operations: Any, token: str) -> None:
+        transactions.append(len(operations))
+        write(operations, token)
+
+    monkeypatch.setattr(table, "transact", counted)
+    api = KubeflowApi()
+    page = api.get("model_versions", **QUERY)
+    assert page["size"] == 50
+    # Two operations for each model and five for each version, a hundred in a transaction.
+    assert len(transactions) <= -(-COUNT // 50) + -(-COUNT // 20)
+    assert max(transactions) <= 100
+    for path, count in PATHS.items():
+        found = all_of(api, path)
+        assert len({one["id"] for one in found}) == len(found) == count
+        times = [(int(one["lastUpdateTimeSinceEpoch"]), int(one["id"])) for one in found]
+        assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_request_without_enough_time_is_told_to_repeat(
+    store: Store, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Each request numbers some and answers 429, until a request has few enough to answer."""
+    monkeypatch.setattr(lists, "SEEN_TOGETHER", 20)
+    make(store, 70)
+    api = KubeflowApi()
+    ask = partial(api.raw, "GET", path, **QUERY)
+    answers = []
+    for _ in range(4):
+        with deadline.within(None, lists._RESERVED):  # too little for a second part
+            answers.append(ask())
+    assert [one["statusCode"] for one in answers] == [429, 429, 429, 200]
+    assert all(int(one["headers"]["retry-after"]) > 0 for one in answers[:3])
+    assert json.loads(answers[3]["body"])["size"] == 50
+    assert len(all_of(api, path)) == 70
+
+
+def test_one_that_cannot_be_numbered_as_planned_does_not_hold_back_the_others(
+    store: Store,
+) -> None:
+    """A name that another version has is not the version's: the rest of its transaction is written
+    without it."""
+    store.api.post("registered-models/create", name="m")
+    api = KubeflowApi()
+    model = api.get("registered_model", name="m")
+    api.version(model["id"], "3")
+    for _ in range(30):
+        store.api.post("model-versions/create", name="m", source="s3://elsewhere/m")
+    found = all_of(api, "model_versions")
+    names = {one["name"] for one in found}
+    assert names == {"3", "mlflow-3", "2", *(str(at) for at in range(4, 32))}
