@@ -11,6 +11,7 @@ import pytest
 from kubeflow import lists
 from mlcore.db import deadline
 from mlcore.db.table import table
+from mlcore.errors import TemporarilyUnavailable
 from tests.contract.conftest import Store
 from tests.contract.kubeflow_api import KubeflowApi
 
@@ -76,6 +77,24 @@ def test_a_request_without_enough_time_is_told_to_repeat(
     assert all(int(one["headers"]["retry-after"]) > 0 for one in answers[:3])
     assert json.loads(answers[3]["body"])["size"] == 50
     assert len(all_of(api, path)) == 70
+
+
+def test_numbering_that_the_end_of_the_request_breaks_off_is_to_be_repeated(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An outage of the table is none of this, and stays a 503."""
+    make(store, 1)
+
+    def broken_off(*_: Any, **__: Any) -> None:
+        raise TemporarilyUnavailable("The table cannot be reached. Try again.")
+
+    api = KubeflowApi()
+    with monkeypatch.context() as patched:
+        patched.setattr(table, "transact", broken_off)
+        with deadline.within(None, lists._RESERVED):
+            assert api.ask("GET", "registered_models", **QUERY).status == 429
+        assert api.ask("GET", "registered_models", **QUERY).status == 503
+    assert api.get("registered_models", **QUERY)["size"] == 1
 
 
 def test_one_that_cannot_be_numbered_as_planned_does_not_hold_back_the_others(
