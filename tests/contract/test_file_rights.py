@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -64,6 +64,20 @@ class Callers(Logins):
 
     def plain(
         self, caller: dict[str, Any], method: str, path: str, body: str = "", /, **query: str
+    ) -> int:
+        return self._plain(caller, method, path, body, list(query.items()))
+
+    def upload(self, caller: dict[str, Any], query: Sequence[tuple[str, str]]) -> int:
+        """The status of an upload; a name may be in the query several times."""
+        return self._plain(caller, "POST", "/ajax-api/2.0/mlflow/upload-artifact", "data", query)
+
+    def _plain(
+        self,
+        caller: dict[str, Any],
+        method: str,
+        path: str,
+        body: str,
+        query: Sequence[tuple[str, str]],
     ) -> int:
         handler = self._traces if "traces" in path or "trace-" in path else self._files
         event = {
@@ -224,6 +238,43 @@ def test_an_experiment_in_anothers_run_reaches_nothing(store: Store, files: Fold
     query = {"name": "m", "version": "1", "path": "secret"}
     assert callers.plain(b, "GET", "/model-versions/get-artifact", **query) == 403
     assert callers.plain(ADMIN, "GET", "/model-versions/get-artifact", **query) == 200
+
+
+@pytest.mark.parametrize(
+    ("names", "decided_by"),
+    [
+        (("run_uuid", "run_id"), 0),
+        (("run_id", "run_uuid"), 1),
+        (("run_uuid", "run_uuid"), 0),
+        (("run_uuid", "run_id", "run_uuid"), 0),
+        (("run_id", "run_uuid", "run_uuid"), 1),
+        (("run_id", "run_uuid", "run_id"), 1),
+        (("run_id",), None),
+        (("run_id", "run_id"), None),
+    ],
+)
+def test_an_upload_is_decided_by_the_run_that_it_writes_to(
+    store: Store, files: Folder, names: tuple[str, ...], decided_by: int | None
+) -> None:
+    """Whichever parameters name one's own run and another's, in whichever order: the run that the
+    policy asks about is the run that gets the file, which is the first ``run_uuid``."""
+    callers = Callers()
+    (owner, _), (attacker, b) = _user(), _user()
+    _made_before_login("1", "mlflow-artifacts:/1", owner)
+    _made_before_login("2", "mlflow-artifacts:/2", attacker)
+    _deny(attacker, "1")
+    runs_by_owner = {True: store.api.new_run("2"), False: store.api.new_run("1")}
+    for number, is_own in enumerate(itertools.product((True, False), repeat=len(names))):
+        path = f"f{number}"
+        named = [(name, runs_by_owner[own]) for name, own in zip(names, is_own, strict=True)]
+        status = callers.upload(b, [*named, ("path", path)])
+        expected = 400
+        if decided_by is not None:
+            expected = 200 if is_own[decided_by] else 403
+        assert status == expected, named
+        its, mine = (f"{1 + own}/{runs_by_owner[own]}/artifacts/{path}" for own in (False, True))
+        assert files.get(its) is None, named
+        assert (files.get(mine) is not None) == (expected == 200), named
 
 
 def test_files_of_the_prompt_lab_need_rights_where_they_come(store: Store, files: Folder) -> None:
