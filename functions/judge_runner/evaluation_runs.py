@@ -77,7 +77,7 @@ def run(work: Work, complete: Complete) -> dict[str, Any]:
                 found = judging.known(task, first) or judging.of_session(task, session, chat)
                 judging.write(by_id[first.trace_id], found)
                 made += [(task, each) for each in found]
-    finish(params["run_id"], workspace, aggregated(made))
+    finish(params["run_id"], workspace, work.summarize(aggregated(made)))
     return {
         "run_id": params["run_id"],
         "total_traces": len(params["trace_ids"]),
@@ -102,14 +102,15 @@ def aggregated(made: Sequence[tuple[Task, Assessment]]) -> dict[str, float]:
     }
 
 
-def finish(run_id: str, workspace: str, metrics: Mapping[str, float]) -> None:
-    """Logs what the judges come to, and ends the run; may be repeated."""
-    now = ids.now_ms()
+def finish(run_id: str, workspace: str, summary: Mapping[str, Any]) -> None:
+    """Logs the aggregated metrics and ends the run. Repeating it with the same summary (see
+    :class:`Job`) changes nothing."""
+    time, metrics = summary["time"], summary["metrics"]
     found = runs.load(run_id, workspace)
-    points = [Metric(name, stored_value(value), now, 0) for name, value in metrics.items()]
+    points = [Metric(name, stored_value(value), time, 0) for name, value in metrics.items()]
     if points and found.item.status == RUNNING:
         history.write(found.experiment.experiment_id, run_id, points)
-    _end(found, "FINISHED", now, points)
+    _end(found, "FINISHED", time, points)
 
 
 def failed(job: Job) -> None:

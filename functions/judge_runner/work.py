@@ -7,7 +7,7 @@ it says so again and again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mlcore import ids
@@ -78,6 +78,16 @@ class Work:
         """A trace, or a conversation by its first one, is judged."""
         with self._lock:
             self.results[trace_id] = result
+
+    def summarize(self, metrics: Mapping[str, float]) -> dict[str, Any]:
+        """Stores the metrics of an evaluation and the time at which they are logged, and returns
+        both (see :class:`Job`). If they were stored before, returns what was stored. Raises
+        Stopped."""
+        if self._job.summary is None:
+            summary = {"metrics": dict(metrics), "time": ids.now_ms()}
+            self._write(lease_until=ids.now_ms() + LEASE_MS, summary=summary)
+            self._job = self._job._replace(summary=summary)
+        return dict(self._job.summary or {})
 
     def pause(self) -> None:
         """Leaves the job to another call. Raises Stopped."""

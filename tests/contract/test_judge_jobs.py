@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import judge_runner.app
-from judge_runner import work
+from judge_runner import evaluation_runs, work
 from mlcore import ids
 from mlcore.entities.evaluation.jobs import MOST_SECONDS
 from mlcore.repos.evaluation import jobs
@@ -244,6 +244,48 @@ def test_a_run_of_evaluation_has_what_its_judges_come_to(world: World) -> None:
         },
     )
     assert len(linked["traces"]) == 3
+
+
+def test_a_repeated_evaluation_logs_its_metrics_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker dies after it logged the metrics and before it ended the run. Somebody edits an
+    assessment, and then another worker repeats the job."""
+
+    class Killed(BaseException):
+        pass
+
+    def dying(*_: Any) -> None:
+        raise Killed
+
+    trace = world.trace("q", "a")
+    body = {
+        "experiment_id": world.experiment,
+        "trace_ids": [trace],
+        "serialized_scorers": [json.dumps(builtin("Safety"))],
+    }
+    asked = ask("POST", "mlflow/genai/evaluate/invoke", body).body
+    messages = list(world.queue.waiting)
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation_runs, "_end", dying)
+        with pytest.raises(Killed):
+            world.work()
+    [written] = assessments(trace)
+    path = f"3.0/traces/{trace}/assessments/{written['assessment_id']}"
+    edit = {"assessment_id": written["assessment_id"], "feedback": {"value": "no"}}
+    trace_calls.tell("PATCH", path, {"assessment": edit, "update_mask": "feedback"})
+    now = ids.now_ms()
+    monkeypatch.setattr(ids, "now_ms", lambda: now + work.LEASE_MS + 1)
+    world.queue.waiting = messages
+    assert world.work() == []
+    assert world.job(asked["job_id"])["status"] == "SUCCEEDED"
+    [(time, step, value)] = world.api.history(asked["run_id"], "safety/mean")
+    assert time <= now
+    assert (step, value) == (0, 1.0)
+    run = world.api.get("runs/get", run_id=asked["run_id"])["run"]
+    assert run["info"]["status"] == "FINISHED"
+    latest = [(one["timestamp"], one["step"], one["value"]) for one in run["data"]["metrics"]]
+    assert latest == [(time, step, value)]
 
 
 def test_a_run_of_evaluation_ends_with_its_job(world: World) -> None:

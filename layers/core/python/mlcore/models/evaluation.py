@@ -88,7 +88,7 @@ class OnlineProgress(Item):
 
 
 class Job(Item):
-    """A job; ``params`` and ``result`` are zlib of JSON."""
+    """A job; ``params``, ``result`` and ``summary`` are zlib of JSON."""
 
     pattern = keys.JOB
 
@@ -108,6 +108,7 @@ class Job(Item):
     completed = IntAttribute(null=True)
     total = IntAttribute(null=True)
     lease_until = IntAttribute(null=True)
+    summary = BytesAttribute(null=True)
 
 
 class LabelSchema(Item):

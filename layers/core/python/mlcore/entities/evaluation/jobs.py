@@ -52,6 +52,9 @@ class Job(NamedTuple):
     total: int | None = None
     lease_until: int | None = None
     """Until when whoever took it up works on it; who has not said so again by then is gone."""
+    summary: dict[str, Any] | None = None
+    """What an evaluation logs to its run: ``{"metrics": {name: value}, "time": ms}``. It is stored
+    before it is logged, so that a repetition of the job logs the same points."""
     version: int = 0
     """Of the item that it was read from; 0: it is new."""
 

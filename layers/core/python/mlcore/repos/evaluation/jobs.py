@@ -143,6 +143,7 @@ def _item(job: Job) -> Raw:
         completed=job.completed,
         total=job.total,
         lease_until=job.lease_until,
+        summary=None if job.summary is None else _packed(job.summary),
         version=job.version + 1,
         updated_at=now_ms(),
         ttl=int(time.time()) + KEPT_SECONDS,
@@ -168,6 +169,7 @@ def _job(raw: Raw) -> Job:
         completed=item.completed,
         total=item.total,
         lease_until=item.lease_until,
+        summary=None if item.summary is None else _unpacked(item.summary),
         version=item.version,
     )
 
