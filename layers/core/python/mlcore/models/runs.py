@@ -18,6 +18,7 @@ class Run(StagedItem):
     """A run, with everything of it but its metric history.
 
     ``epoch`` is its experiment's at the run's creation, or its own last deletion or restoration.
+    ``stage_changes`` counts the deletions and restorations of the run itself.
     ``quiet`` is the version in which the run was found not to have been written to for a while;
     ``last_write`` is of earlier versions.
     ``user_id`` is what the client says of its user; ``created_by`` is who was logged in.
@@ -35,6 +36,7 @@ class Run(StagedItem):
     start_time = IntAttribute()
     end_time = IntAttribute(null=True)
     deleted_time = IntAttribute(null=True)
+    stage_changes = IntAttribute(null=True)
     artifact_uri = TextAttribute()
     primary_metric = TextAttribute(null=True)
     quiet = IntAttribute(null=True)

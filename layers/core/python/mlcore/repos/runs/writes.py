@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
-from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Operation, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import ENDED, RUNNING
@@ -73,7 +72,22 @@ def forget(run_id: str) -> None:
 
 
 def set_stage(run: StoredRun, target: str) -> None:
-    """Deletes or restores one run, whatever its stage is now."""
+    """Deletes or restores one run, whatever its stage is now.
+
+    The update requires that nobody deleted or restored the run since it was read. So an update that
+    DynamoDB executes late or twice changes nothing. Raises ResourceDoesNotExist.
+    """
+
+    def send(current: StoredRun) -> None:
+        # The stage may be there already: this call was repeated, or another did the same.
+        if current is run or current.stage != target:
+            table.update(current.document.key, _stage_change(current, target))
+
+    forget(run.run_id)
+    settlement.write("run", run, send, meanwhile)
+
+
+def _stage_change(run: StoredRun, target: str) -> Update:
     item = run.item
     change = Update()
     document.touch(change)
@@ -86,11 +100,13 @@ def set_stage(run: StoredRun, target: str) -> None:
         change.remove(RunItem.deleted_time)
         change.remove(RunItem.ttl)
     change.require_exists(RunItem.PK)
-    forget(run.run_id)
-    try:
-        table.update(run.document.key, change)
-    except ConditionFailed as failed:
-        raise runs.missing(run.run_id) from failed
+    # The version of the item would conflict with every metric that is logged meanwhile.
+    if item.stage_changes is None:
+        change.require_absent(RunItem.stage_changes)
+    else:
+        change.require_equal(RunItem.stage_changes, item.stage_changes)
+    change.add(RunItem.stage_changes, 1)
+    return change
 
 
 Decision = Callable[[StoredRun], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
