@@ -124,6 +124,9 @@ class SentFileOfRun(NamedTuple):
     """A file for a run."""
 
     run_id: str
+    """The run that is written to; empty if none is named by ``run_uuid``, which is refused."""
+    other_run_id: str
+    """The parameter ``run_id``, which names no run to write to."""
     path: str
     data: bytes
 
@@ -139,5 +142,6 @@ def sent_file(sent: Sent) -> SentFile:
 
 def sent_file_of_run(sent: Sent) -> SentFileOfRun:
     """The UI names the run by ``run_uuid`` alone."""
-    arguments = sent.arguments()
-    return SentFileOfRun(arguments.get("run_uuid", ""), arguments.get("path", ""), sent.body())
+    given = sent.arguments()
+    run_id, other, path = (given.get(name, "") for name in ("run_uuid", "run_id", "path"))
+    return SentFileOfRun(run_id, other, path, sent.body())

@@ -55,7 +55,7 @@ def _path(message: m.GetArtifact | m.GetModelVersionArtifact) -> str:
 
 
 def upload_artifact(message: m.SentFileOfRun, request: Request) -> Response:
-    run_id, path, data = message
+    run_id, _, path, data = message
     if not run_id:
         raise errors.InvalidParameterValue("Request must specify run_uuid.")
     if not path:

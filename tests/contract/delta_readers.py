@@ -59,10 +59,10 @@ def by_the_extension(folder: Path) -> Rows:
 
 def by_our_sql() -> Rows:
     """As the process of a query reads them, here."""
-    from mltables import answer, gate  # noqa: PLC0415 -- the engines, which most tests do without
+    from mltables import gate  # noqa: PLC0415 -- the engines, which most tests do without
     from mltables.lake import Lake  # noqa: PLC0415
     from mltables.permitted import sources  # noqa: PLC0415
-    from mltables.query import opened  # noqa: PLC0415
+    from mltables.query import opened, run  # noqa: PLC0415
 
     found = {}
     for name, (table, where) in ASKED.items():
@@ -71,7 +71,8 @@ def by_our_sql() -> Rows:
             tempfile.TemporaryDirectory(dir=Lake().scratch) as folder,
             opened(sources(prepared.reads, None, Path(folder))) as connection,
         ):
-            stream = answer.in_arrow(connection.sql(prepared.sql), 1 << 20)["arrow"]
+            asked = {"format": "arrow", "bytes": 1 << 20}
+            stream = run(connection, prepared.sql, asked)["arrow"]
             found[name] = _texts(polars.read_ipc_stream(io.BytesIO(base64.b64decode(stream))))
     return found
 

@@ -160,7 +160,9 @@ def test_renaming_deleting_archiving_agree(store: Store, kubeflow: KubeflowApi) 
     store.api.post(f"{MODELS}/rename", name="m", new_name="n")
     assert kubeflow.get(f"registered_models/{model['id']}")["name"] == "n"
     assert kubeflow.get("registered_model", name="n")["id"] == model["id"]
-    assert kubeflow.get("model_version", name="v", parentResourceId=model["id"]) == version
+    renamed = kubeflow.get("model_version", name="v", parentResourceId=model["id"])
+    updated = str(mlflow_version(store.api, "n", 1)["last_updated_timestamp"])
+    assert renamed == {**version, "lastUpdateTimeSinceEpoch": updated}
     kubeflow.patch(f"model_versions/{version['id']}", state="ARCHIVED")
     assert mlflow_version(store.api, "n", 1)["current_stage"] == "Archived"
     fields = {"name": "n", "version": "1", "stage": "Staging", "archive_existing_versions": False}

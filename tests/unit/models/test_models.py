@@ -182,6 +182,9 @@ def test_models_have_what_their_index_keys_need() -> None:
         "workspace_model": "registered_model",
         "metric_history": "run_metric_history",
         "number": "artifact",
+        "created": "artifact",
+        "updated": "artifact",
+        "unseen": "registered_model",
         "run_mark": "run",
     }
     for name, pattern in keys.INDEXES.items():
