@@ -52,27 +52,26 @@ def publish(connection: duckdb.DuckDBPyConnection, history: Target) -> int:
 
 
 def move(connection: duckdb.DuckDBPyConnection, history: Target) -> None:
-    """One commit that corrects the workspace of the points of experiments that are in another one
-    in ``new_experiments`` than in ``old_experiments``."""
-    connection.execute(
+    """One commit that gives the points of the experiments in ``placed`` the workspace
+    ``destination``. Only files with a point in another workspace are written."""
+    files = history.local(history.names(history.misplaced("placed")))
+    affected = connection.execute(
+        f"""
+        SELECT filename, any_value(insert_date)
+        FROM {history.read(files)} JOIN placed USING (experiment_id)
+        WHERE workspace_id <> destination GROUP BY filename
         """
-        CREATE OR REPLACE TEMP TABLE elsewhere AS
-        SELECT experiment_id, n.workspace_id AS destination FROM new_experiments n
-        JOIN old_experiments o USING (experiment_id) WHERE n.workspace_id <> o.workspace_id
-        """
-    )
+    ).fetchall()
     change = history.change()
-    _rewrite(
-        connection,
-        history,
-        change,
-        "elsewhere",
-        "experiment_id",
-        lambda file: (
-            "(SELECT * REPLACE (coalesce(destination, workspace_id) AS workspace_id) "
-            f"FROM {file} LEFT JOIN elsewhere USING (experiment_id))"
-        ),
-    )
+    for path, day in affected:
+        change.remove([files[path]])
+        change.add(
+            _sorted(
+                "(SELECT * REPLACE (coalesce(destination, workspace_id) AS workspace_id) "
+                f"FROM {history.read([path])} LEFT JOIN placed USING (experiment_id))"
+            ),
+            day,
+        )
     change.commit()
 
 

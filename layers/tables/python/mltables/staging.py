@@ -33,8 +33,9 @@ _EXPERIMENTS: Final = (
 
 
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
-    """Makes ``points``, ``touched`` (runs) and ``touched_experiments`` of landing objects. A point
-    that is there more than once stays as it was inserted first."""
+    """Makes ``points``, ``touched`` (runs), ``touched_experiments`` and ``changed_experiments`` of
+    landing objects. The last holds the experiments that were written themselves, not only their
+    runs. A point that is there more than once stays as it was inserted first."""
     path = folder / "landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing.read(keys))
@@ -52,6 +53,8 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
         SELECT DISTINCT x AS experiment_id, r AS run_id FROM lines WHERE r IS NOT NULL;
         CREATE OR REPLACE TEMP TABLE touched_experiments AS
         SELECT DISTINCT x AS experiment_id FROM lines WHERE x IS NOT NULL;
+        CREATE OR REPLACE TEMP TABLE changed_experiments AS
+        SELECT DISTINCT x AS experiment_id FROM lines WHERE x IS NOT NULL AND r IS NULL;
         DROP TABLE lines
         """
     )

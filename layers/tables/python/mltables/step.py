@@ -93,7 +93,13 @@ class Step:
         return Published(0, appended, changed, self._publish_experiments())
 
     def _touch_runs_of_moved(self) -> None:
-        """Runs follow their experiment when it is deleted, restored, moved or gone."""
+        """Adds to ``touched`` the runs of experiments that were deleted, restored, moved or are
+        gone, and makes ``placed``: experiments whose rows may be in another workspace.
+
+        A killed step can leave rows in a workspace that ``experiments_latest`` never had. Its
+        landing objects, or those of the move back, name the experiment, so the rows themselves are
+        compared for each experiment that a landing object says was written.
+        """
         self._connection.execute(
             """
             CREATE TEMP TABLE moved AS
@@ -104,11 +110,26 @@ class Step:
                OR n.delete_time IS DISTINCT FROM o.delete_time
             """
         )
+        self._connection.execute(
+            """
+            CREATE TEMP TABLE placed AS
+            SELECT experiment_id, n.workspace_id AS destination FROM new_experiments n
+            LEFT JOIN old_experiments o USING (experiment_id)
+            WHERE experiment_id IN (SELECT experiment_id FROM changed_experiments)
+               OR n.workspace_id <> o.workspace_id
+            """
+        )
         old = self._runs.source(self._runs.overlapping("moved", "experiment_id"))
+        maybe = self._runs.source(self._runs.misplaced("placed"))
         self._connection.execute(
             f"""
-            INSERT INTO touched SELECT experiment_id, run_id FROM {old}
-            WHERE experiment_id IN (SELECT experiment_id FROM moved)
+            INSERT INTO touched (
+                SELECT experiment_id, run_id FROM {old}
+                WHERE experiment_id IN (SELECT experiment_id FROM moved)
+                UNION
+                SELECT experiment_id, run_id FROM {maybe} JOIN placed USING (experiment_id)
+                WHERE workspace_id <> destination
+            )
             EXCEPT SELECT experiment_id, run_id FROM touched
             """
         )

@@ -120,7 +120,7 @@ RUNS: Final = Table(
         ("aggregated_metrics", AGGREGATE, _AGGREGATE, False),
     ),
     "start_month",
-    "run_id,experiment_id,start_time",
+    "run_id,experiment_id,start_time,workspace_id",
 )
 HISTORY: Final = Table(
     "run_metrics_history",
@@ -137,7 +137,7 @@ HISTORY: Final = Table(
         ("metric_value", "DOUBLE", _DOUBLE, False),
     ),
     "insert_date",
-    "insert_time,experiment_id,run_id",
+    "insert_time,experiment_id,run_id,workspace_id",
 )
 TABLES: Final = (HISTORY, RUNS, EXPERIMENTS)
 """In the order in which they are written."""

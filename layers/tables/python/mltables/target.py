@@ -60,5 +60,21 @@ class Target:
             f"({high} >= {quoted(first)} OR starts_with({quoted(first)}, {high}))))"
         )
 
+    def misplaced(self, named: str) -> str:
+        """A condition on files: those that may hold rows of the experiments in a staged table with
+        another workspace than ``destination`` there. A file whose rows are all in the one
+        destination need not be read."""
+        destinations = self._connection.execute(
+            f"SELECT DISTINCT destination FROM {named}"
+        ).fetchall()
+        overlapping = self.overlapping(named, "experiment_id")
+        if len(destinations) != 1:
+            return overlapping
+        place = quoted(destinations[0][0])
+        return (
+            f'({overlapping} AND ("min.workspace_id" = {place} AND "max.workspace_id" = {place}) '
+            "IS NOT TRUE)"
+        )
+
     def change(self) -> Change:
         return Change(self._connection, self._lake, self.snapshot, self._folder)

@@ -60,6 +60,7 @@ class _Comparison:
         yield from self._compared(
             EXPERIMENTS.name, "experiment_id", "new_experiments", EXPERIMENTS.name
         )
+        yield from self._workspaces()
         seen = "CREATE TEMP TABLE seen (run_id VARCHAR)"
         self._connection.execute(seen)
         for experiment_id, one in stored.items():
@@ -142,3 +143,16 @@ class _Comparison:
         missing = {one.record_id for one in source.points_of(experiment_id, run_id)} - known
         if missing:
             yield Difference("missing", HISTORY.name, f"{run_id}: {len(missing)} points")
+
+    def _workspaces(self) -> Iterator[Difference]:
+        """Runs that have points in another workspace than their experiment's."""
+        misplaced = self._connection.execute(
+            f"""
+            SELECT run_id, count(*) FROM {HISTORY.name} h JOIN new_experiments n
+            USING (experiment_id) WHERE h.workspace_id <> n.workspace_id GROUP BY run_id ORDER BY 1
+            """
+        ).fetchall()
+        for run_id, count in misplaced:
+            yield Difference(
+                "different", HISTORY.name, f"{run_id}: {count} points in another workspace"
+            )

@@ -1,0 +1,89 @@
+"""An experiment is moved to another workspace and back while publishers die: its rows end in the
+workspace that it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lander import app as lander
+from mlcore.entities.workspaces import Workspace
+from mlcore.repos.workspaces import moving, workspaces
+from tests.contract.conftest import Store
+from tests.contract.lake import Tables, tables
+
+__all__ = ["tables"]
+
+TABLES = ("run_metrics_history", "runs_latest", "experiments_latest")
+COMMITS = 6
+"""More than a step has, so that the last case is a step that ends."""
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    """
+    Args:
+        is_known: whether the experiment was published before it is moved.
+    """
+    publisher = pytest.importorskip("mltables.publisher")
+    verification = pytest.importorskip("mltables.verification")
+    change = pytest.importorskip("mltables.change").Change
+    whole = change.commit
+    left = [0]
+    misplaced = 0
+
+    def commit(self: Any) -> None:
+        whole(self)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    monkeypatch.setattr(change, "commit", commit)
+    workspaces.create(Workspace("second", None))
+    for commits in range(1, COMMITS + 1):
+        experiment = store.api.new_experiment(f"moving {commits}")
+        run = store.api.new_run(experiment)
+
+        def log(step: int, run: str = run) -> None:
+            store.api.post(
+                "runs/log-metric", run_id=run, key="m", value=step, step=step, timestamp=step
+            )
+
+        log(1)
+        if is_known:
+            tables.follow()
+        log(2)
+        moving.experiment(experiment, "second")
+        lander.handler({"Records": tables.stream.fresh()}, None)
+        left[0] = commits
+        try:
+            publisher.publish()
+        except Killed:
+            misplaced += any(
+                row["experiment_id"] == experiment and row["workspace_id"] == "second"
+                for row in tables.rows("run_metrics_history")
+            )
+        left[0] = 0
+        moving.experiment(experiment, "default")
+        lander.handler({"Records": tables.stream.fresh()}, None)
+        if commits == 1:
+            assert any(
+                "another workspace" in difference.name for difference in verification.verify()
+            )
+        publisher.publish()
+        for table in TABLES:
+            found = {
+                row["workspace_id"]
+                for row in tables.rows(table)
+                if row["experiment_id"] == experiment
+            }
+            assert found == {"default"}, (table, commits)
+    assert misplaced >= 2
+    assert list(verification.verify()) == []
