@@ -47,18 +47,27 @@ class Place(NamedTuple):
 
 def attributes(workspace: str, kind: str, number: int, created: int, updated: int) -> Raw:
     """The index keys of a new item that has its number."""
-    item = IndexedItem
+    return _raw(*_index_keys(IndexedItem, workspace, kind, number, created, updated))
+
+
+def _index_keys(
+    item: type[IndexedItem],
+    workspace: str,
+    kind: str,
+    number: int,
+    created: int,
+    updated: int,
+) -> Iterator[tuple[ItemAttribute[str | None], str]]:
+    """What each attribute of an index key holds."""
     gsi1pk, gsi1sk = keys.gsi1_created(workspace, kind, created, number)
     gsi2pk, gsi2sk = keys.gsi2_number(workspace, kind, number)
     gsi4pk, gsi4sk = keys.gsi4_updated(workspace, kind, updated, number)
-    return _raw(
-        (item.gsi1pk, gsi1pk),
-        (item.gsi1sk, gsi1sk),
-        (item.gsi2pk, gsi2pk),
-        (item.gsi2sk, gsi2sk),
-        (item.gsi4pk, gsi4pk),
-        (item.gsi4sk, gsi4sk),
-    )
+    yield item.gsi1pk, gsi1pk
+    yield item.gsi1sk, gsi1sk
+    yield item.gsi2pk, gsi2pk
+    yield item.gsi2sk, gsi2sk
+    yield item.gsi4pk, gsi4pk
+    yield item.gsi4sk, gsi4sk
 
 
 def enlist(
@@ -79,17 +88,8 @@ def enlist(
     """
     last_update = max(read.last_update_time, renamed_at)
     update.require_equal(item.last_update_time, read.last_update_time)
-    gsi1pk, gsi1sk = keys.gsi1_created(workspace, kind, read.creation_time, number)
-    gsi2pk, gsi2sk = keys.gsi2_number(workspace, kind, number)
-    gsi4pk, gsi4sk = keys.gsi4_updated(workspace, kind, last_update, number)
-    for attribute, text in (
-        (item.gsi1pk, gsi1pk),
-        (item.gsi1sk, gsi1sk),
-        (item.gsi2pk, gsi2pk),
-        (item.gsi2sk, gsi2sk),
-        (item.gsi4pk, gsi4pk),
-        (item.gsi4sk, gsi4sk),
-    ):
+    found = _index_keys(item, workspace, kind, number, read.creation_time, last_update)
+    for attribute, text in found:
         update.set(attribute, text)
 
 
