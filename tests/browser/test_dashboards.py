@@ -122,9 +122,10 @@ def _check(chart: dict[str, Any], shown: dict[str, Any], answer: dict[str, Any])
 
 
 def _text(value: Any) -> str:
-    """As JavaScript and Python both may write it."""
+    """As JavaScript and Python both may write it. The engine adds numbers side by side, in another
+    order each time, so the last of their digits may differ."""
     try:
-        return repr(float(value))
+        return f"{float(value):.12g}"
     except (TypeError, ValueError):
         return "" if value is None else str(value)
 
