@@ -20,14 +20,6 @@ class Aggregate(NamedTuple):
     """Whether rows whose first argument is NULL are left out."""
 
 
-_NAMES: Final = """
-min max stddev stddev_samp stddev_pop variance var_samp var_pop bool_and bool_or bit_and bit_or
-bit_xor mode
-"""
-_PAIRS: Final = """
-covar_pop covar_samp regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx
-regr_sxy regr_syy
-"""
 _ONE: Final = {
     name: Aggregate(1, 1, f"{name}({{0}})")
     for name in [

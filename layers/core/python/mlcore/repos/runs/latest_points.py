@@ -1,7 +1,7 @@
 """Latest values as points of history: what the run item says of a metric.
 
 A request writes the run item and the points of history side by side, and may die after either. Both
-are read as one (``docs/adr/0057``):
+are read as one (``docs/adr/0061``):
 
 - A latest value was logged, so it belongs to the history of its metric even where its point was not
   written.

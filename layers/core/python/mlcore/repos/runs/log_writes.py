@@ -5,7 +5,7 @@ The run item and the points are written side by side, one round trip, where each
 one of its metric: a reader then tells from one side what is missing on the other (see
 :mod:`.latest_points`). All else is one transaction, which takes twice the write units: several
 points of one metric, points that are older than the latest value beside points that are not, and
-points of logged models. See ``docs/adr/0057``.
+points of logged models. See ``docs/adr/0061``.
 """
 
 from __future__ import annotations
